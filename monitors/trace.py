@@ -16,11 +16,11 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors.state_matrix import NAME_LEN, Header, parse_header, parse_names
 
-__all__ = ["Trace", "read_trace"]
+__all__ = ["QueueTrace", "read_trace"]
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class QueueTrace:
     """All sweeps of a trace file."""
 
     rows: tuple[str, ...]
@@ -55,7 +55,7 @@ def _names_end(header: Header) -> int:
     return max(header.off_row_names + header.rows * NAME_LEN, header.off_col_names + header.cols * NAME_LEN)
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path) -> QueueTrace:
     """Maps a trace file."""
     path = Path(path)
     buffer = _map(path)
@@ -67,7 +67,7 @@ def read_trace(path: str | Path) -> Trace:
     if rest:
         raise ProtocolError(f"{path}: {rest} bytes are left over after {count} sweeps of {record.itemsize}; it was cut off")
     sweeps = np.frombuffer(buffer, record, count, header.off_cells) if count else np.empty(0, record)
-    return Trace(
+    return QueueTrace(
         rows=parse_names(buffer, header.off_row_names, header.rows, str(path)),
         columns=parse_names(buffer, header.off_col_names, header.cols, str(path)),
         interval_ns=header.interval_ns,

@@ -21,7 +21,7 @@ from pathlib import Path
 from dc_gym.base import record_file
 from dc_gym.grounds import inputs
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.realize.control_network import agent_address
 from dc_gym.topologies.realize.rtnl import *
 
@@ -31,7 +31,7 @@ NAMES = ("a", "b")
 add_namespaces([f"/run/netns/{name}" for name in NAMES])
 fds = [os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMES]
 socks = [NetlinkSocket(f"/run/netns/{name}") for name in NAMES]
-HERE.batch([cables.create(End("a", "02:00:00:00:00:0a", fds[0]), End("b", "02:00:00:00:00:0b", fds[1]), 10**7, 1000)])
+HERE.batch([cables.create(CableEnd("a", "02:00:00:00:00:0a", fds[0]), CableEnd("b", "02:00:00:00:00:0b", fds[1]), 10**7, 1000)])
 
 def ifindex(host):
     return cables.devices(socks[host])[NAMES[host]].ifindex
@@ -41,7 +41,7 @@ def set_tbf(host, rate_bps=10**7, burst=1514, limit=10**6):
     parms += struct.pack("=III", limit, 0, 0)
     options = nested(tc.TCA_OPTIONS, attribute(1, parms), attr_u32(6, burst))
     body = tc.TCMSG.pack(0, ifindex(host), tc.HANDLE, tc.TC_H_ROOT, 0) + attr_text(tc.TCA_KIND, "tbf") + options
-    socks[host].batch([Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, "tbf")])
+    socks[host].batch([NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, "tbf")])
 
 def tbf(host):
     "Rate in bit/s, limit and burst in bytes, as the kernel has them."
@@ -53,7 +53,7 @@ def tbf(host):
             return rate * 8, limit, round(buffer * 64 * rate / 1e9)  # psched ticks of 64 ns
 
 for host in (0, 1):
-    socks[host].batch([Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex(host), 1, 1), "up")])
+    socks[host].batch([NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex(host), 1, 1), "up")])
     set_tbf(host)
 time.sleep(2)
 

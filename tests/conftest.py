@@ -132,7 +132,7 @@ import json, os, socket, sys, time
 from pathlib import Path
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
-from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.topologies.realize.rtnl import entered
@@ -141,7 +141,7 @@ router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
 programs = Programs(Path({folder!r}))
 os.environ.update(programs.environment())
-with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
+with OpenVSwitchDaemons(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
 """
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
-from dc_gym.ctrl.nic.rows import Port, Receiver, Rows, Sender
+from dc_gym.ctrl.nic.rows import MapRows, NicPort, Receiver, Sender
 from dc_gym.grounds import inputs
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
@@ -90,7 +90,7 @@ class Nics:
         word, *ids = self._nicd.stdout.readline().split()
         assert word == "ready"
         self.senders, self.receivers, self.ports = (
-            Rows(int(number), row) for number, row in zip(ids, (Sender, Receiver, Port), strict=True)
+            MapRows(int(number), row) for number, row in zip(ids, (Sender, Receiver, NicPort), strict=True)
         )
 
     def write(self, flows: Sequence[Flow], **settings: int) -> None:

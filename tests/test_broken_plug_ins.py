@@ -197,7 +197,7 @@ NIC = "from dc_gym.ctrl.controllers import Controller\n"
         (
             "workload",
             WORKLOAD + "where.register('mine', lambda setting: [FlowRequest('h1', 'h99', 80)])",
-            "workload.kind 'mine': flow 0: 'h99' is not one of the hosts h1 .. h3; take them from setting.hosts",
+            "workload.kind 'mine': flow 0: 'h99' is not one of the hosts h1 .. h3; take them from context.hosts",
         ),
         (
             "workload",
@@ -238,7 +238,7 @@ NIC = "from dc_gym.ctrl.controllers import Controller\n"
         (
             "policy",
             POLICY + "where.register('mine', lambda: 0)",
-            "mine.py:2: policy 'mine': cannot be called with (setting): too many",
+            "mine.py:2: policy 'mine': cannot be called with (context): too many",
         ),
         (
             "policy",

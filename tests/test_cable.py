@@ -18,7 +18,7 @@ import os, socket, struct, time
 from pathlib import Path
 from dc_gym.base.errors import FabricError
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.graph import Impairment, Queue
 from dc_gym.topologies.realize.rtnl import *
 
@@ -39,7 +39,8 @@ def delete_ns(name):
 
 def pair(rate_bps=10**9, delay_ns=1000, a=None, b=None):
     fds = [None if name is None else fd_of(name) for name in (a, b)]
-    HERE.batch([cables.create(End("a", "02:00:00:00:00:0a", fds[0]), End("b", "02:00:00:00:00:0b", fds[1]), rate_bps, delay_ns)])
+    ends = CableEnd("a", "02:00:00:00:00:0a", fds[0]), CableEnd("b", "02:00:00:00:00:0b", fds[1])
+    HERE.batch([cables.create(*ends, rate_bps, delay_ns)])
     for fd in fds:
         if fd is not None:
             os.close(fd)
@@ -52,7 +53,7 @@ def change(name, sock=HERE, **values):
 
 def flags(name, up, sock=HERE):
     body = IFINFOMSG.pack(0, 0, device(name, sock).ifindex, int(up), 1)
-    sock.batch([Request(RTM_NEWLINK, 0, body, f"{name} up {up}")])
+    sock.batch([NetlinkRequest(RTM_NEWLINK, 0, body, f"{name} up {up}")])
 
 def connect(left=HERE, right=HERE):
     "Both ends up; the queues of a device work a little after its carrier is there (linkwatch)."
@@ -62,7 +63,7 @@ def connect(left=HERE, right=HERE):
     assert device("a", left).up and device("b", right).up
 
 def delete(name, sock=HERE):
-    sock.batch([Request(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, device(name, sock).ifindex, 0, 0), f"delete {name}")])
+    sock.batch([NetlinkRequest(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, device(name, sock).ifindex, 0, 0), f"delete {name}")])
 
 def queue(name, limit_bytes, sock=HERE):
     sock.batch([tc.set_queue(device(name, sock).ifindex, Queue(limit_bytes=limit_bytes), name)])
@@ -177,7 +178,8 @@ def test_attributes_change_for_one_direction(cable):
 def test_without_attributes_a_cable_has_defaults_and_names_of_the_kernel(cable):
     cable("""
         info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "cable"))
-        HERE.batch([Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, IFINFOMSG.pack(0, 0, 0, 0, 0) + info, "create a bare cable")])
+        body = IFINFOMSG.pack(0, 0, 0, 0, 0) + info
+        HERE.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, "create a bare cable")])
         found = cables.devices(HERE)
         assert sorted(found) == ["cable0", "cable1"], found
         assert {(each.rate_bps, each.delay_ns) for each in found.values()} == {(10**10, 0)}, found
@@ -219,7 +221,7 @@ def test_what_cannot_be_set_is_refused(cable):
         pair()
         def set_data(*data):
             info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "cable"), nested(cables.IFLA_INFO_DATA, *data))
-            HERE.batch([Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, device("a").ifindex, 0, 0) + info, "change a")])
+            HERE.batch([NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, device("a").ifindex, 0, 0) + info, "change a")])
 
         before = cables.devices(HERE)
         peer = attribute(cables.IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0))
@@ -237,10 +239,10 @@ def test_a_cable_that_cannot_be_made_leaves_no_half(cable):
         pair()
         before = cables.devices(HERE)
         for a, b in (("a", "new"), ("new", "b"), ("twice", "twice")):
-            refused("File exists", HERE.batch, [cables.create(End(a), End(b), 10**9, 0)])
+            refused("File exists", HERE.batch, [cables.create(CableEnd(a), CableEnd(b), 10**9, 0)])
         for mac in ("01:00:00:00:00:01", "00:00:00:00:00:00"):
-            refused("not an Ethernet address", HERE.batch, [cables.create(End("x", mac), End("y"), 10**9, 0)])
-            refused("not an Ethernet address", HERE.batch, [cables.create(End("x"), End("y", mac), 10**9, 0)])
+            refused("not an Ethernet address", HERE.batch, [cables.create(CableEnd("x", mac), CableEnd("y"), 10**9, 0)])
+            refused("not an Ethernet address", HERE.batch, [cables.create(CableEnd("x"), CableEnd("y", mac), 10**9, 0)])
         assert cables.devices(HERE) == before
     """)
 
@@ -513,7 +515,7 @@ def test_ends_may_live_in_two_namespaces_and_move(cable):
         assert sorted(cables.devices(left)) == ["a"] and sorted(cables.devices(right)) == ["b"] and not cables.devices(HERE)
         fd = fd_of("other")
         body = IFINFOMSG.pack(0, 0, device("b", right).ifindex, 0, 0) + attr_u32(cables.IFLA_NET_NS_FD, fd)
-        right.batch([Request(RTM_NEWLINK, 0, body, "move b")])
+        right.batch([NetlinkRequest(RTM_NEWLINK, 0, body, "move b")])
         os.close(fd)
         assert not cables.devices(right) and sorted(cables.devices(other)) == ["b"]
         connect(left, other)

@@ -173,7 +173,7 @@ def test_a_plug_in_that_takes_other_arguments_is_told_where(tmp_path):
         "from dc_gym.traffic import workloads\n\nworkloads.register('old', lambda graph, params: [])\n"
     )
     (tmp_path / "mine.toml").write_text('plugins = ["old.py"]\n')
-    with pytest.raises(SpecError, match=r"old.py:3: workload.kind 'old': cannot be called with \(setting\): missing"):
+    with pytest.raises(SpecError, match=r"old.py:3: workload.kind 'old': cannot be called with \(context\): missing"):
         load(tmp_path / "mine.toml")
 
 

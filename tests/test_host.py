@@ -24,7 +24,7 @@ from dc_gym.grounds.host.ground import HostGround
 from dc_gym.kernel import cable_module
 from dc_gym.topologies.graph import Queue
 from dc_gym.topologies.realize import qdisc_fabric, shapers, tc
-from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.realize.rtnl import NetlinkSocket, new_namespace
 
 root = pytest.mark.root
@@ -140,7 +140,7 @@ def test_a_rate_is_set_without_rounding_and_read_back():
     queue = Queue(400_000, "bfifo")
 
     def body(sock):
-        sock.batch([qdisc_fabric.pair(End("a"), End("b"))])
+        sock.batch([qdisc_fabric.pair(CableEnd("a"), CableEnd("b"))])
         ifindex = qdisc_fabric.veths(sock)["a"].ifindex
         sock.batch(shapers.set_limited_queue(ifindex, queue, 40_000_000_000, 50_000, "a"))
         shapers.check_rates(sock, {ifindex: ("a", 40_000_000_000)})

@@ -20,13 +20,13 @@ PROGRAM = """
 import json, socket, struct, sys, time
 from dc_gym.benchmarks.checks.links_guest import _queues
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.graph import Marking, Queue
 from dc_gym.topologies.realize.rtnl import NetlinkSocket
 
 kmin, kmax, pmax_ppm, batches, frames, fills, own_draws = json.loads(sys.argv[1])
 sock = NetlinkSocket()
-sock.batch([cables.create(End("a", "02:00:00:00:00:0a"), End("b", "02:00:00:00:00:0b"), 1, 0)])
+sock.batch([cables.create(CableEnd("a", "02:00:00:00:00:0a"), CableEnd("b", "02:00:00:00:00:0b"), 1, 0)])
 index = cables.devices(sock)["a"].ifindex
 sock.batch([cables.set_up(index, "a"), cables.set_up(cables.devices(sock)["b"].ifindex, "b")])
 time.sleep(2)

@@ -40,8 +40,8 @@ def test_every_header_is_registered():
 
 def test_times_keep_their_proportion_to_a_packet_s(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
-    full = algorithms.settle(dcqcn, "", {}, 100 * 10**9)
-    slow = algorithms.settle(dcqcn, "paper", {}, 10**9)
+    full = algorithms.resolve_parameters(dcqcn, "", {}, 100 * 10**9)
+    slow = algorithms.resolve_parameters(dcqcn, "paper", {}, 10**9)
     assert (full.preset, full.factor, full.scaled, full.capped) == ("paper", 1.0, (), ())
     assert (slow.values["alpha_timer"], slow.values["rate_timer"]) == (5_500_000, 5_500_000)
     assert slow.scaled == ("alpha_timer", "rate_timer")  # monitor_period is 0 at any rate
@@ -51,7 +51,7 @@ def test_times_keep_their_proportion_to_a_packet_s(tmp_path):
 
 
 def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
-    setting = algorithms.settle(algorithms.load("dcqcn", tmp_path), "firmware", {}, 10**7)
+    setting = algorithms.resolve_parameters(algorithms.load("dcqcn", tmp_path), "firmware", {}, 10**7)
     assert setting.capped == ("rate_timer",)
     assert setting.values["rate_timer"] == 2**31
     assert setting.values["alpha_timer"] == 10_000_000
@@ -59,7 +59,7 @@ def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
 
 def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
-    asked = {each.name: dict(algorithms.settle(dcqcn, each.name, {}, 10**10).nic) for each in dcqcn.presets}
+    asked = {each.name: dict(algorithms.resolve_parameters(dcqcn, each.name, {}, 10**10).nic) for each in dcqcn.presets}
     each_marked = {"cnp_interval": 0}
     assert asked == {"paper": {}, "firmware": {"cnp_interval": 20_000}, "ns3": each_marked, "ns3_paper": each_marked}
     assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
@@ -69,14 +69,14 @@ def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
 
 def test_what_is_given_is_taken_as_it_is(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
-    setting = algorithms.settle(dcqcn, "ns3", {"rate_timer": 777, "g": 64}, 10**9)
+    setting = algorithms.resolve_parameters(dcqcn, "ns3", {"rate_timer": 777, "g": 64}, 10**9)
     assert (setting.values["rate_timer"], setting.values["g"], setting.values["alpha_timer"]) == (777, 64, 100_000)
     with pytest.raises(SpecError, match=r"g is a whole number of 1\.\.1023 \(Q10\), not 1024"):
-        algorithms.settle(dcqcn, "", {"g": 1024}, 10**9)
+        algorithms.resolve_parameters(dcqcn, "", {"g": 1024}, 10**9)
     with pytest.raises(SpecError, match="dcqcn has no parameter 'gg'; did you mean g"):
-        algorithms.settle(dcqcn, "", {"gg": 1}, 10**9)
+        algorithms.resolve_parameters(dcqcn, "", {"gg": 1}, 10**9)
     with pytest.raises(SpecError, match="dcqcn has no preset 'peper'; did you mean paper"):
-        algorithms.settle(dcqcn, "peper", {}, 10**9)
+        algorithms.resolve_parameters(dcqcn, "peper", {}, 10**9)
 
 
 def test_names_of_the_nic_are_not_those_of_tcp():

@@ -11,7 +11,7 @@ from dc_gym.sweep import runs
 
 @pytest.mark.lab
 def test_without_root_the_table_is_whole_and_says_so(monkeypatch):
-    monkeypatch.setattr(kernels, "why_not_here", lambda: "not root")
+    monkeypatch.setattr(kernels, "reason_not_here", lambda: "not root")
     monkeypatch.setattr(nic_cost, "REPEAT", 10)
     monkeypatch.setattr(nic_cost.nic_packets, "checks", lambda: ())
     skipped, *checks = nic_cost.checks()

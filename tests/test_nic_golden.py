@@ -11,11 +11,11 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.events import CNP, RTT, TX, Event, Flow
+from dc_gym.ctrl.nic.events import CNP, RTT, TX, NicEvent, NicFlow
 from dc_gym.ctrl.nic.golden import REFERENCES
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, hardware_alpha
 
-FLOW = Flow(20_000, 100_000, 1514, 2)
+FLOW = NicFlow(20_000, 100_000, 1514, 2)
 
 
 def loaded(name):
@@ -28,7 +28,7 @@ def cases(name):
 
 
 def event(kind, now_ns, flags=0, **changes):
-    return replace(Event(kind, flags, now_ns, now_ns, 1, 0, 0, now_ns, 0, 0), **changes)
+    return replace(NicEvent(kind, flags, now_ns, now_ns, 1, 0, 0, now_ns, 0, 0), **changes)
 
 
 def decided(algorithm, events, **parameters):
@@ -41,7 +41,7 @@ def decided(algorithm, events, **parameters):
 @pytest.mark.parametrize("name", sorted(REFERENCES))
 def test_decisions_are_those_of_the_float_reference(name):
     for case in cases(name):
-        found = golden.held(name, case.steps, case.made, case.values)
+        found = golden.compare_with_reference(name, case.steps, case.made, case.values)
         assert not found.broken, case.name
         assert found.decisions > 1000
 
@@ -74,7 +74,7 @@ def test_a_wrong_decision_is_found():
     (case, *_) = cases("timely")
     wrong = list(case.made)
     wrong[7] = replace(wrong[7], rate=wrong[7].rate - 100)
-    assert golden.held("timely", case.steps, wrong, case.values).broken.startswith("line 8, Event(")
+    assert golden.compare_with_reference("timely", case.steps, wrong, case.values).broken.startswith("line 8, NicEvent(")
 
 
 def test_alpha_is_the_recursion_of_ten_bits():
@@ -164,17 +164,17 @@ def test_a_runner_says_what_is_wrong_with_its_input():
 def test_a_lab_s_bpf_decides_as_userspace_does():
     first = {name: cases(name)[:4] for name in sorted(REFERENCES)}  # one preset, all kinds
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for some in first.values() for case in some]
-    assert list(nic_golden.differing(kernels.lab, short)) == []
+    assert list(nic_golden.differing(kernels.run_in_lab, short)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
-    assert len(list(nic_golden.differing(kernels.lab, [wrong]))) == 1
+    assert len(list(nic_golden.differing(kernels.run_in_lab, [wrong]))) == 1
 
 
 @pytest.mark.lab
 def test_a_program_that_the_verifier_refuses_is_shown_with_its_words():
     none = PROGRAMS / "none.bpf.o"
     with pytest.raises(UsageError, match="No such file"):
-        kernels.load(kernels.lab, [kernels.arguments(none)])
-    (programs,) = kernels.load(kernels.lab, [kernels.arguments(PROGRAMS / "cctest-dcqcn.bpf.o")])
+        kernels.load(kernels.run_in_lab, [kernels.arguments(none)])
+    (programs,) = kernels.load(kernels.run_in_lab, [kernels.arguments(PROGRAMS / "cctest-dcqcn.bpf.o")])
     test, null = programs
     assert test.name == "nic_test" and null.instructions < test.instructions < 1000
     assert 0 < null.verified < test.verified < 1_000_000

@@ -7,31 +7,31 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Scaling, cells
 from dc_gym.nets.fluid import Bottleneck
-from dc_gym.nets.mlp import Mlp, start
+from dc_gym.nets.mlp import Mlp, random_network
 
-SHORT = Settings(updates=200, batch=2048)
+SHORT = FluidTrainingSettings(updates=200, batch_size=2048)
 
 
 def settled(net, flows):
-    found = fluid.settle(net, Bottleneck(flows, parts=4), round_trips=400)
+    found = fluid.settle(net, Bottleneck(flows, steps_per_rtt=4), round_trips=400)
     return found, found.inflation / float(Scaling().inflation(flows))
 
 
 def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_delta():
     """The next probe leaves with the decision, which cannot affect its delta: a network trained on that delta oscillates."""
     found, ratio = settled(train(SHORT).net, 8)
-    assert ratio == pytest.approx(1.0, abs=0.25) and found.spread < 0.5 and found.rates > 0.97
-    blind, _ = settled(train(replace(SHORT, later=1)).net, 8)
-    assert blind.spread > 2 * found.spread
+    assert ratio == pytest.approx(1.0, abs=0.25) and found.inflation_std < 0.5 and found.sum_of_rates > 0.97
+    blind, _ = settled(train(replace(SHORT, delta_lag=1)).net, 8)
+    assert blind.inflation_std > 2 * found.inflation_std
 
 
 @pytest.mark.long
 def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_shows_table_six():
-    net = train(Settings(seed=2)).net
+    net = train(FluidTrainingSettings(seed=2)).net
     for flows in (2, 4, 8, 32, 128):
         found, ratio = settled(net, flows)
         assert ratio == pytest.approx(1.0, abs=0.1) and found.jain > 0.95
@@ -42,7 +42,7 @@ def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_show
 
 
 def test_one_seed_is_one_network():
-    few = Settings(updates=3, batch=256)
+    few = FluidTrainingSettings(updates=3, batch_size=256)
     once, again, other = (train(one).net.weights for one in (few, few, replace(few, seed=2)))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
@@ -50,9 +50,9 @@ def test_one_seed_is_one_network():
 
 def test_the_gradient_is_that_of_the_mean_of_error_times_action():
     random = np.random.default_rng(3)
-    net = start(random)
+    net = random_network(random)
     inputs, errors = random.normal(size=(50, 4)) + np.array([1, 0, 1, 0]), random.random(50) * 3 - 1
-    slopes = net.ascent(inputs[None], np.zeros((50, 0)), errors[None])
+    slopes = net.policy_gradient(inputs[None], np.zeros((50, 0)), errors[None])
     for layer, place in ((0, (3, 1)), (1, (5, 7)), (2, (0, 4))):
         moved = []
         for step in (1e-6, -1e-6):
@@ -62,11 +62,13 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
         assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-4, abs=1e-8)
 
 
-@pytest.mark.parametrize("stretch", [1, 3])
-def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
+@pytest.mark.parametrize("sequence_length", [1, 3])
+def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(sequence_length):
     """One flow runs at line rate, so that its inputs are known step by step; stretches follow one another without a gap."""
-    training = Settings(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5, stretch=stretch)
-    model, net = Bottlenecks(training, Scaling()), start(np.random.default_rng(1))
+    training = FluidTrainingSettings(
+        bottlenecks=((1, 1),), delta_lag=2, steps_per_rtt=1, flow_end_probability=0.0, seed=5, sequence_length=sequence_length
+    )
+    model, net = Bottlenecks(training, Scaling()), random_network(np.random.default_rng(1))
     seen, pairs = [], []
     for _ in range(40):
         before = model._age[0]
@@ -83,7 +85,7 @@ def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
         assert np.array_equal(inputs, seen[number]) and error == seen[number + 2][3]
 
 
-@pytest.mark.parametrize("wrong", [{"later": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"stretch": 0}])
+@pytest.mark.parametrize("wrong", [{"delta_lag": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"sequence_length": 0}])
 def test_what_is_no_training_is_refused(wrong):
     with pytest.raises(UsageError):
-        Settings(**wrong)
+        FluidTrainingSettings(**wrong)

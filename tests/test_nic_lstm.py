@@ -13,14 +13,14 @@ from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
 from dc_gym.methods.rlcc import cells, explain, importing
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid, lstm, nic_policy
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-FEW = Settings(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
+FEW = FluidTrainingSettings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
 
 
 @cache
@@ -36,7 +36,7 @@ def drawn(count, seed=3):
     """Returns a random network, and decisions of some flows with a history."""
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(count, 7, 4)) + np.array([1, 0, 1, 0])
-    return lstm.start(random), inputs, random.normal(size=(7, MEMORY)) / 3, random.normal(size=(count, 7))
+    return lstm.random_network(random), inputs, random.normal(size=(7, MEMORY)) / 3, random.normal(size=(count, 7))
 
 
 def test_it_has_as_many_weights_as_the_paper_says():
@@ -54,7 +54,7 @@ def test_products_are_the_same_in_any_order():
 
 def test_the_gradient_goes_back_through_all_of_a_stretch():
     net, inputs, memory, factors = drawn(6)
-    slopes, random = net.ascent(inputs, memory, factors), np.random.default_rng(4)
+    slopes, random = net.policy_gradient(inputs, memory, factors), np.random.default_rng(4)
     for layer, shape in enumerate(SHAPES):
         place = tuple(int(random.integers(size)) for size in shape)
         moved = []
@@ -97,7 +97,7 @@ def test_the_integers_of_c_and_python_are_equal_bit_for_bit_memory_included(made
             before.append((0,) * len(row.state) if new else rows[number - 1].state)
             after.append(row.state)
     before, after = signed(before), signed(after)
-    acted, memory = Deployed(shipped().table()).integers(after[:, :4] + [Q16, 0, Q16, 0], before[:, cells.WORDS :])
+    acted, memory = TablePolicy(shipped().table()).integers(after[:, :4] + [Q16, 0, Q16, 0], before[:, cells.WORDS :])
     assert len(after) > 400 and (memory != 0).any()
     assert (acted - Q16 == after[:, cells.A_LAST]).all() and (memory == after[:, cells.WORDS :]).all()
 
@@ -107,7 +107,7 @@ def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(made):
     _, inputs, _, _ = drawn(60)
     inputs[:, :, 3] = np.round(inputs[:, :, 3] * Q16) / Q16
     inputs[:, :, 2] = np.round((1 + (inputs[:, :, 2] - 1) / 10) * Q16) / Q16
-    deployed, exact, kept = Deployed(shipped().table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
+    deployed, exact, kept = TablePolicy(shipped().table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
     for now in inputs:
         (mine, kept), (theirs, exact) = deployed.step(now, kept), shipped().policy.step(now, exact)
         assert np.abs(mine - theirs).max() < 0.01
@@ -122,7 +122,7 @@ def test_a_connectx_has_no_room_for_it():
 
 
 def test_each_flow_has_a_memory_of_its_own():
-    model, deployed = Fluid(Bottleneck(5, parts=4, seed=2)), Deployed(shipped().table())
+    model, deployed = Fluid(Bottleneck(5, steps_per_rtt=4, seed=2)), TablePolicy(shipped().table())
     while not len(who := model.step(deployed)):
         pass
     others = np.setdiff1d(np.arange(5), who)
@@ -132,9 +132,9 @@ def test_each_flow_has_a_memory_of_its_own():
 
 @pytest.mark.parametrize("flows", [2, 8, 32, 128])
 def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows):
-    found = fluid.settle(Deployed(shipped().table()), Bottleneck(flows, parts=8), round_trips=250)
+    found = fluid.settle(TablePolicy(shipped().table()), Bottleneck(flows, steps_per_rtt=8), round_trips=250)
     assert found.inflation == pytest.approx(float(Scaling().inflation(flows)), rel=0.1)
-    assert found.jain > 0.95 and found.rates > 0.97 and found.lost == 0
+    assert found.jain > 0.95 and found.sum_of_rates > 0.97 and found.lost_bdp == 0
 
 
 @pytest.mark.parametrize("path", sorted(nic_policy.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
@@ -147,13 +147,13 @@ def test_what_ships_is_read_as_written_and_is_table_vi_in_integers(path, tmp_pat
 
 def test_pcc_rl_s_keeps_its_own_law_with_a_real_round_trip_s_lag():
     file = NicPolicy.read(nic_policy.shipped("pccrl-lstm"))
-    found = fluid.settle(Deployed(file.table()), Bottleneck(64, parts=8), file.scaling, 250)
+    found = fluid.settle(TablePolicy(file.table()), Bottleneck(64, steps_per_rtt=8), file.scaling, 250)
     assert file.scaling.beta == 0 and found.inflation == pytest.approx(0.8 * 64**0.5, rel=0.1)
-    assert found.jain > 0.95 and found.lost == 0
+    assert found.jain > 0.95 and found.lost_bdp == 0
 
 
 def test_it_rests_near_the_target():
-    assert abs(fluid.rest(shipped().policy)) < 0.3
+    assert abs(fluid.resting_error(shipped().policy)) < 0.3
 
 
 def test_one_seed_is_one_network():
@@ -163,7 +163,7 @@ def test_one_seed_is_one_network():
 
 
 def test_a_new_flow_remembers_nothing_of_the_one_before():
-    training = Settings(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
+    training = FluidTrainingSettings(net="lstm", flow_end_probability=1.0, bottlenecks=((4, 3),))
     model = Bottlenecks(training, Scaling(), MEMORY)
     for _ in range(6):
         model.step(shipped().policy)
@@ -171,9 +171,9 @@ def test_a_new_flow_remembers_nothing_of_the_one_before():
 
 
 def test_an_unknown_network_or_an_empty_stretch_is_refused():
-    for wrong in ({"net": "gru"}, {"stretch": 0}):
+    for wrong in ({"net": "gru"}, {"sequence_length": 0}):
         with pytest.raises(UsageError):
-            Settings(**wrong)
+            FluidTrainingSettings(**wrong)
 
 
 # --- files
@@ -219,13 +219,13 @@ def test_layers_that_grow_beyond_a_word_are_refused():
 
 
 def test_errors_beyond_what_an_input_holds_are_refused():
-    with pytest.raises(AgentError, match="lower its reach"):
-        NicPolicy(shipped().policy, Scaling(reach=200.0))
+    with pytest.raises(AgentError, match="lower its max_error"):
+        NicPolicy(shipped().policy, Scaling(max_error=200.0))
 
 
 def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():
     """A new flow has not been on target: it has just begun at line rate, and cuts."""
-    assert all(each.holds for each in explain.orders(shipped()))
+    assert all(each.holds for each in explain.check_policy(shipped()))
     new = shipped().policy.step(np.array([[1.0, 0.0, 1.0, 0.0]]), np.zeros((1, MEMORY)))[0]
     assert new[0] < 0.95
 

@@ -12,12 +12,13 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.methods.rlcc import cells, fit, importing
-from dc_gym.nets import distil, nic_policy, response
+from dc_gym.methods.rlcc import cells, distil, importing, record_policies, rows
+from dc_gym.methods.rlcc.distil import Distillation
+from dc_gym.nets import nic_policy, response
 from dc_gym.nets.decision import Q16, Scaling, action, output
-from dc_gym.nets.int8 import Body
+from dc_gym.nets.int8 import TableReader
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.nets.trees import Trees
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,7 +91,7 @@ def random_rows(count, seed):
 def test_the_integers_of_c_and_python_are_equal_bit_for_bit(programs, name):
     said = decisions(programs, name, random_rows(4000, 3))
     inputs = signed(said[:, :4]) + np.array([Q16, 0, Q16, 0])
-    acted, _ = Deployed(shipped(name).table()).integers(inputs, np.zeros((len(inputs), 0), np.int64))
+    acted, _ = TablePolicy(shipped(name).table()).integers(inputs, np.zeros((len(inputs), 0), np.int64))
     assert (acted == signed(said[:, 4]) + Q16).all()
 
 
@@ -114,7 +115,7 @@ def test_observations_are_those_of_the_floats(programs, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_table_six_in_integers_is_that_in_floats(programs, name):
     file = shipped(name)
-    rows = [(*case.state, case.rate, *case.event, *case.flow) for case in cells.cases(file)]
+    rows = [(*case.state, case.rate, *case.event, *case.flow) for case in cells.situations(file)]
     said = decisions(programs, name, rows)
     for cell, words in zip(cells.table(file), said, strict=True):
         assert abs(cells.action(words[:WORDS]) - cell.exact) < 0.005
@@ -140,9 +141,9 @@ def ordered(file):
 def test_table_six_is_reached_by_events_alone(name, tmp_path):
     algorithm, file = algorithms.load(name, tmp_path), shipped(name)
     nic_policy.write_table(file.table(), tmp_path / "table")
-    steps = cells.lives(file)
+    steps = cells.trace_of_table(file)
     made = golden.decisions(golden.runner_argv(algorithm, {}, tmp_path / "table"), steps)
-    found = cells.lived(file, made)
+    found = cells.table_of_trace(file, made)
     for cell, row, stated in zip(found, made[1::2], cells.table(file), strict=True):
         saw = cells.inputs_of(row.state)
         place = [-1, 0, 1][cells.STATES.index(cell.before)], [-1, 0, 1][cells.STATES.index(cell.now)]
@@ -155,9 +156,9 @@ def test_table_six_is_reached_by_events_alone(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_integers_stay_near_floats_wherever_a_flow_may_be(name):
     file = shipped(name)
-    drawn = distil.situations(np.random.default_rng(8), 5000, file.scaling.unit).T
+    drawn = rows.situations(np.random.default_rng(8), 5000, file.scaling.unit).T
     on_grid = np.rint(drawn * Q16) / Q16
-    apart = np.abs(Deployed(file.table())(on_grid) - file.policy(on_grid))
+    apart = np.abs(TablePolicy(file.table())(on_grid) - file.policy(on_grid))
     near = (np.abs(on_grid[:, [1, 3]]) < 3 * file.scaling.unit).all(axis=1)
     assert apart.max() < ANYWHERE[name] and apart[near].max() < NEAR[name]
 
@@ -254,7 +255,7 @@ def test_silence_raises_nothing(programs):
 
 
 def test_a_target_of_ones_own_moves_the_error(programs):
-    row = [(*case.state, case.rate, *case.event, *case.flow) for case in cells.cases(shipped("rlcc-tree"))][4]
+    row = [(*case.state, case.rate, *case.event, *case.flow) for case in cells.situations(shipped("rlcc-tree"))][4]
     usual, higher = (decisions(programs, "rlcc-tree", [row], *given)[0] for given in ((), (round(0.128 * Q16), round(1.5 * Q16))))
     assert signed([usual[3]])[0] == pytest.approx(0, abs=20)
     assert signed([higher[3]])[0] / Q16 == pytest.approx(-0.768, abs=1e-3)
@@ -353,7 +354,7 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
     hidden = np.maximum(np.maximum(inputs @ own["W0"].T, 0) @ own["W1"].T, 0)
     wanted = action(np.tanh(hidden @ own["W2"].T))[:, 0]
     assert np.allclose(made.policy(inputs), wanted, atol=1e-5)
-    assert np.abs(Deployed(made.table())(inputs) - wanted).max() < 0.02  # Q10 of weights this large
+    assert np.abs(TablePolicy(made.table())(inputs) - wanted).max() < 0.02  # Q10 of weights this large
     assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "i.npz"), "--int8"]) == 0
     assert NicPolicy.read(tmp_path / "i.npz").kind == "mlp8"
     capsys.readouterr()
@@ -380,48 +381,54 @@ def test_import_refuses_other_files(tmp_path, arrays, said):
 def test_8_bits_are_those_of_the_shipped_network(tmp_path):
     net, made = shipped("rlcc-mlp"), shipped("rlcc-mlp8")
     assert (
-        importing.in_8_bits(net, "dcgym nic fit").sha256() == made.sha256() and made.provenance["source_sha256"] == net.sha256()
+        importing.in_8_bits(net, record_policies.COMMAND).sha256() == made.sha256()
+        and made.provenance["source_sha256"] == net.sha256()
     )
     assert importing.in_8_bits(made, "") is made
     with pytest.raises(AgentError, match="give a network"):
         importing.in_8_bits(shipped("rlcc-tree"), "")
-    rows = Body(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
+    rows = TableReader(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
     found = rows.weights * rows.scale[:, None] / 2**20
     assert np.abs(rows.weights).max(axis=1).min() >= 126  # all of the 8 bits are used
     assert np.abs(found - net.policy.weights[0]).max() <= np.abs(net.policy.weights[0]).max() / 127 / 2 + 1e-6
 
 
 def test_the_record_s_tree_is_distilled_from_its_network():
-    assert distil.tree_file(shipped("record-mlp")).sha256() == shipped("record-tree").sha256()
+    assert (
+        distil.make(shipped("record-mlp"), Distillation(sources=(distil.MODEL,)), record_policies.COMMAND).sha256()
+        == shipped("record-tree").sha256()
+    )
     assert shipped("record-tree").provenance["source_sha256"] == shipped("record-mlp").sha256()
 
 
 @pytest.mark.long
 def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
-    assert main(["nic", "fit", "--out", str(tmp_path)]) == 0
+    assert main(["nic", "rebuild", "--out", str(tmp_path)]) == 0
     made = sorted(tmp_path.glob("*.npz"))
     assert {path.stem for path in made} == {"record-mlp", "record-tree", "rlcc-mlp8"}
     for path in made:
         assert path.read_bytes() == (nic_policy.SHIPPED / path.name).read_bytes()
 
 
-def test_a_fit_that_could_not_be_kept_is_not_begun(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(fit, "policies", lambda: pytest.fail("it was begun"))
+def test_policies_that_could_not_be_kept_are_not_begun(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(record_policies, "policies", lambda: pytest.fail("it was begun"))
     (tmp_path / "file").write_text("")
-    assert main(["nic", "fit", "--out", str(tmp_path / "file")]) == 2
+    assert main(["nic", "rebuild", "--out", str(tmp_path / "file")]) == 2
     said = capsys.readouterr().err
     assert "cannot make" in said and len(said.splitlines()) == 1
 
 
 def test_a_fit_repeats_and_follows_its_seed():
-    recipe = fit.Recipe(steps=20)
-    once, again, other = (fit.network(one, Scaling()).weights for one in (recipe, recipe, fit.Recipe(seed=2, steps=20)))
+    recipe = record_policies.Recipe(steps=20)
+    once, again, other = (
+        record_policies.network(one, Scaling()).weights for one in (recipe, recipe, record_policies.Recipe(seed=2, steps=20))
+    )
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
 
 
 def test_the_smooth_response_goes_through_what_is_on_record():
-    curve = response.fitted()
+    curve = response.fit_response()
     for point in response.records():
         assert float(curve.actions(np.array(point.before), np.array(point.now))) == pytest.approx(point.action, abs=0.006)
 

@@ -169,7 +169,7 @@ nic.stop()
 def test_a_window_holds_what_is_under_way(in_nics, tmp_path):
     """A window that has shrunk empties packet by packet, so a sample may be over it; a flow that waits is never much below."""
     swift = algorithms.load("swift", tmp_path)
-    values = list(algorithms.settle(swift, "", {}, GBIT).values.values())
+    values = list(algorithms.resolve_parameters(swift, "", {}, GBIT).values.values())
     flight = in_nics(WINDOW.replace("VALUES", repr(values)), hosts=3, rate_bps=GBIT)["flight"][100:]
     limited = [(under_way, window) for under_way, window, parked in flight if window and parked]
     assert len(limited) > 100

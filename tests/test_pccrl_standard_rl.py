@@ -14,7 +14,7 @@ from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import ClaimState
 from dc_gym.reproduce.options import ReproduceOptions
 
-GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "rates": 1.0, "spread": 0.01}
+GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "sum_of_rates": 1.0, "inflation_std": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
 
 
@@ -31,7 +31,7 @@ def trained(out, algorithm, seed, last, steps=5000):
     rows = [",".join(COLUMNS)]
     for iteration in (0, 2):
         for flows in figure.FLOWS:
-            told = GOOD | (last.get(flows, {}) if iteration else {"rates": 0.0})
+            told = GOOD | (last.get(flows, {}) if iteration else {"sum_of_rates": 0.0})
             rows.append(",".join(map(str, [iteration, 0, "train", flows, *(told[key] for key in GOOD)])))
     (asked.out / "evaluation.csv").write_text("\n".join(rows) + "\n")
     return asked
@@ -78,7 +78,7 @@ def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
     assert "fluid model, not labs" in path.read_text() and (tmp_path / "page" / "figure.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("what", [{"rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
+@pytest.mark.parametrize("what", [{"sum_of_rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
 def test_each_part_of_the_criterion_counts(what, tmp_path, usual):
     trained(tmp_path, "RLCC", 1, {8: what})
     found = figure.run(options(tmp_path, seeds=1, algorithms=()), Quiet())
@@ -114,7 +114,7 @@ def test_what_a_training_is_told(tmp_path):
 def test_what_eq_3_is_told_and_leaves(tmp_path, monkeypatch, capsys):
     asked = figure._training(tmp_path, "RLCC", 1, steps=700)
     words = asked.argv()
-    assert words[:3] == ["rlcc", "train", "--on=fluid"] and {"--seed=1", "--updates=3", "--batch=250"} < set(words)
+    assert words[:3] == ["rlcc", "train", "--ground=fluid"] and {"--seed=1", "--updates=3", "--batch-size=250"} < set(words)
     assert main(words) == 0 and asked.trained() >= 700
     curve = asked.curve()
     assert len(curve.x) == 3 and curve.x[-1] == asked.trained() and (curve.values["reward"] < 0).all()

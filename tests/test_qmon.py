@@ -21,7 +21,7 @@ import pytest
 from dc_gym.base import record_file
 from dc_gym.grounds.inputs import PORT
 from dc_gym.monitors.state_matrix import HEADER, StateMatrix
-from dc_gym.monitors.trace import Trace, read_trace
+from dc_gym.monitors.trace import QueueTrace, read_trace
 
 QMON = Path(__file__).resolve().parent.parent / "dc_gym/bin/qmon"
 MS = 1_000_000
@@ -194,14 +194,14 @@ def wire() -> Iterator[Wire]:
         yield made
 
 
-def sweep_once(wire: Wire, folder: Path) -> Trace:
+def sweep_once(wire: Wire, folder: Path) -> QueueTrace:
     """Runs one sweep now."""
     done = qmon("--ports", wire.ports(folder), "--interval", MS, "--t0", soon(100), "--count", 1, "--trace", folder / "trace")
     assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
     return read_trace(folder / "trace")
 
 
-def row(trace: Trace, name: str) -> dict[str, int]:
+def row(trace: QueueTrace, name: str) -> dict[str, int]:
     return dict(zip(trace.columns, map(int, trace.cells[-1, trace.rows.index(name)]), strict=True))
 
 

@@ -131,6 +131,11 @@ def test_a_module_that_moved_is_named(tmp_path):
         load(tmp_path, "import dc_gym.controllers\n")
 
 
+def test_a_class_that_was_renamed_is_named(tmp_path):
+    with pytest.raises(SpecError, match=r"mine\.py:1: .*cannot import name 'Setting'.*; it is WorkloadContext now"):
+        load(tmp_path, "from dc_gym.traffic.kinds import Setting\n")
+
+
 @pytest.mark.parametrize(
     ("plugins", "words"),
     [

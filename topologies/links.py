@@ -145,7 +145,7 @@ class Wiring:
                 why = f"marking {resolve_marking(link.marking, self.ecn)!r} needs it"
                 raise TopologyError(f"{key_of(name)} is missing: {why}; give it, or name a topology.preset")
         sizes = {name: in_bytes(value, rate_bps, self.rtt_ns) for name, value in keys.items() if name != "pmax_ppm" and value}
-        made: object = kind.make(marking.At(rate_bps, limit_bytes, pmax_ppm=keys.get("pmax_ppm"), **sizes))
+        made: object = kind.make(marking.MarkingContext(rate_bps, limit_bytes, pmax_ppm=keys.get("pmax_ppm"), **sizes))
         if not isinstance(made, Marking):
             what = f"topology.marking {resolve_marking(link.marking, self.ecn)!r}: its function gives {usercode.shown(made)}"
             raise TopologyError(f"{what} instead of a Marking; return one")

@@ -25,7 +25,7 @@ IROKO_PROBABILITY_PPM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class MarkingContext:
     """The port that marks, and the keys of the spec in bytes and ppm. None means not given."""
 
     rate_bps: int
@@ -37,26 +37,32 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MarkingKind:
     """A registered way to mark, with the keys that it needs and those that it may take."""
 
-    make: Callable[[At], Marking]
+    make: Callable[[MarkingContext], Marking]
     needs: tuple[str, ...]
     takes: tuple[str, ...]
     help: str = ""
 
 
-KINDS: dict[str, Kind] = {}
+KINDS: dict[str, MarkingKind] = {}
 
 
 def register(
-    name: str, make: Callable[[At], Marking], needs: tuple[str, ...] = (), takes: tuple[str, ...] = (), *, help: str = ""
+    name: str,
+    make: Callable[[MarkingContext], Marking],
+    needs: tuple[str, ...] = (),
+    takes: tuple[str, ...] = (),
+    *,
+    help: str = "",
 ) -> None:
-    """Registers a way to mark as a value of topology.marking. The keys are those of `At`; `help` says which packets it marks."""
+    """Registers a way to mark as a value of topology.marking. The keys are those of MarkingContext; `help` says which
+    packets it marks."""
     if name in KINDS or name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
     usercode.check_call(TopologyError, f"topology.marking {name!r}", make, "at")
-    KINDS[name] = Kind(make, needs, takes, help)
+    KINDS[name] = MarkingKind(make, needs, takes, help)
 
 
 def names() -> tuple[str, ...]:
@@ -88,16 +94,16 @@ def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
     )
 
 
-def _step(at: At) -> Marking:
+def _step(at: MarkingContext) -> Marking:
     return Marking("step", k_bytes=at.k_bytes or 0)
 
 
-def _slope(low: int | None, high: int | None, at: At, pmax_ppm: int | None = None) -> Marking:
+def _slope(low: int | None, high: int | None, at: MarkingContext, pmax_ppm: int | None = None) -> Marking:
     ppm = at.pmax_ppm or pmax_ppm or 0
     return Marking("red-instant", min_bytes=low or 0, max_bytes=high or 0, probability_ppm=ppm)
 
 
-def _secn2(at: At) -> Marking:
+def _secn2(at: MarkingContext) -> Marking:
     return _slope(100 * KB * at.rate_bps // (25 * GBIT), 400 * KB * at.rate_bps // (25 * GBIT), at, 200_000)
 
 

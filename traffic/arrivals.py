@@ -15,7 +15,7 @@ from fractions import Fraction
 from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic import sizes
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, Setting, bounded, chained, key_of, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, WorkloadContext, bounded, chained, key_of, register, require
 from dc_gym.traffic.sizes import Sampler, Sizes
 
 LOAD_COUNTS = ("payload", "wire")
@@ -24,9 +24,9 @@ PS_PER_NS = 1000
 SIZE_KEYS = ("size_bytes", "distribution", "distribution_file", "truncate_bytes", "size_scale")
 
 
-def size_distribution(setting: Setting) -> Sizes:
+def size_distribution(context: WorkloadContext) -> Sizes:
     """Returns the distribution by its name, its file, or a fixed size. It is scaled, then truncated."""
-    params = setting.params
+    params = context.params
     given = [name for name in SIZE_KEYS[:3] if getattr(params, name)]
     if len(given) != 1:
         have = " and ".join(map(key_of, given)) or "nothing"
@@ -39,50 +39,50 @@ def size_distribution(setting: Setting) -> Sizes:
         found = found.scaled(Fraction(str(params.size_scale)))
     if params.truncate_bytes is not None:
         found = found.truncated(params.truncate_bytes)
-    setting.notes["mean_size_bytes"] = float(found.mean_bytes())
-    setting.notes["mean_wire_bytes"] = float(found.mean_wire_bytes())
-    setting.notes["sampling"] = found.sampling
+    context.notes["mean_size_bytes"] = float(found.mean_bytes())
+    context.notes["mean_wire_bytes"] = float(found.mean_wire_bytes())
+    context.notes["sampling"] = found.sampling
     return found
 
 
-def poisson(setting: Setting) -> list[FlowRequest]:
+def poisson(context: WorkloadContext) -> list[FlowRequest]:
     """Open loop: each host's flows start as a Poisson process, to uniformly drawn other hosts, at a `load`.
 
     Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
-    found, load = size_distribution(setting), setting.need("load")
-    on_wire = (setting.params.load_counts or "payload") == "wire"
+    found, load = size_distribution(context), context.need("load")
+    on_wire = (context.params.load_counts or "payload") == "wire"
     mean = found.mean_wire_bytes() if on_wire else found.mean_bytes()
-    rates = _bisection_rates(setting) if setting.params.load_of == "bisection" else _host_rates(setting)
+    rates = _bisection_rates(context) if context.params.load_of == "bisection" else _host_rates(context)
     sampler, flows = Sampler(found), list[FlowRequest]()
-    expected = sum(rates.values()) * Fraction(str(load)) * setting.horizon_ns / (mean * 8 * NS_PER_S)
+    expected = sum(rates.values()) * Fraction(str(load)) * context.horizon_ns / (mean * 8 * NS_PER_S)
     require(expected <= MOST_FLOWS, "load", load, f"makes about {int(expected)} flows, a run takes {MOST_FLOWS}; run shorter")
-    for src in setting.hosts:
+    for src in context.hosts:
         offered_bps = Fraction(str(load)) * rates[src]
-        line = setting.rate_bps(src)
+        line = context.rate_bps(src)
         require(offered_bps <= line, "load", load, f"asks {float(offered_bps / line):.3g} times what the link of {src} carries")
         gap_ps = int(mean * 8 * NS_PER_S * PS_PER_NS / offered_bps)
-        flows += _arrivals(setting, src, max(1, gap_ps), sampler)
-    setting.notes["offered_payload_bps"] = sum(flow.size_bytes for flow in flows) * 8 * NS_PER_S / max(1, setting.horizon_ns)
+        flows += _arrivals(context, src, max(1, gap_ps), sampler)
+    context.notes["offered_payload_bps"] = sum(flow.size_bytes for flow in flows) * 8 * NS_PER_S / max(1, context.horizon_ns)
     return sorted(bounded(flows), key=lambda flow: flow.start_ns)
 
 
-def closed_loop(setting: Setting) -> list[FlowRequest]:
+def closed_loop(context: WorkloadContext) -> list[FlowRequest]:
     """Each host keeps `outstanding` flows under way; where one ends, the next starts, to a random other host.
 
     It starts `interval` later. Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
-    sampler, gates = Sampler(size_distribution(setting)), Gates()
-    outstanding, flows = setting.params.outstanding or 1, list[FlowRequest]()
-    for src in setting.hosts:
+    sampler, gates = Sampler(size_distribution(context)), Gates()
+    outstanding, flows = context.params.outstanding or 1, list[FlowRequest]()
+    for src in context.hosts:
         for slot in range(outstanding):
-            flows += chained(setting, gates, None, _next_of(setting, src, slot, sampler))
+            flows += chained(context, gates, None, _next_of(context, src, slot, sampler))
     return bounded(flows)
 
 
-def _next_of(setting: Setting, src: str, slot: int, sampler: Sampler) -> Callable[[int], tuple[FlowRequest, int]]:
-    stream, others = setting.stream(src, slot), [host for host in setting.hosts if host != src]
-    pattern, gap_ns = setting.params.intervals or "exact", setting.params.interval_ns or 0
+def _next_of(context: WorkloadContext, src: str, slot: int, sampler: Sampler) -> Callable[[int], tuple[FlowRequest, int]]:
+    stream, others = context.stream(src, slot), [host for host in context.hosts if host != src]
+    pattern, gap_ns = context.params.intervals or "exact", context.params.interval_ns or 0
 
     def make(rep: int) -> tuple[FlowRequest, int]:
         dst, size = stream.choose(others), sampler.draw(stream)
@@ -91,9 +91,9 @@ def _next_of(setting: Setting, src: str, slot: int, sampler: Sampler) -> Callabl
     return make
 
 
-def _arrivals(setting: Setting, src: str, mean_gap_ps: int, sampler: Sampler) -> list[FlowRequest]:
-    stream, others = setting.stream(src), [host for host in setting.hosts if host != src]
-    found, horizon_ps = [], setting.horizon_ns * PS_PER_NS
+def _arrivals(context: WorkloadContext, src: str, mean_gap_ps: int, sampler: Sampler) -> list[FlowRequest]:
+    stream, others = context.stream(src), [host for host in context.hosts if host != src]
+    found, horizon_ps = [], context.horizon_ns * PS_PER_NS
     at_ps = stream.around(mean_gap_ps, "exponential")
     while at_ps < horizon_ps:
         dst, size = stream.choose(others), sampler.draw(stream)
@@ -102,17 +102,17 @@ def _arrivals(setting: Setting, src: str, mean_gap_ps: int, sampler: Sampler) ->
     return bounded(found)
 
 
-def _host_rates(setting: Setting) -> dict[str, Fraction]:
-    return {host: Fraction(setting.rate_bps(host)) for host in setting.hosts}
+def _host_rates(context: WorkloadContext) -> dict[str, Fraction]:
+    return {host: Fraction(context.rate_bps(host)) for host in context.hosts}
 
 
-def _bisection_rates(setting: Setting) -> dict[str, Fraction]:
+def _bisection_rates(context: WorkloadContext) -> dict[str, Fraction]:
     """Returns the rate in bit/s that each host must offer to fill its share of the links above its edge switches.
 
     Part of each host's traffic stays below these links. A host in several planes has an edge switch in each plane, and its flows
     are spread evenly over the planes.
     """
-    graph, hosts = setting.graph, setting.hosts
+    graph, hosts = context.graph, context.hosts
     members: dict[str, list[str]] = {}
     for host in hosts:
         for edge in dict.fromkeys(graph.neighbours(host)):

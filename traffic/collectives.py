@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, register, require
 
 SCHEDULES: Mapping[str, str] = {
     "auto": "what Open MPI 4.1 chooses for so many processes and bytes (`ompi_coll_tuned_alltoall_intra_dec_fixed`)",
@@ -72,28 +72,28 @@ def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
     return found
 
 
-def alltoall(setting: Setting) -> list[FlowRequest]:
+def alltoall(context: WorkloadContext) -> list[FlowRequest]:
     """The collective MPI_Alltoall, one process per host, by Open MPI's schedules.
 
     `rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier.
     """
-    size, largest = setting.need("size_bytes"), setting.params.largest_bytes
-    count = len(setting.hosts) if setting.params.senders is None else setting.params.senders
-    require(2 <= count <= len(setting.hosts), "senders", count, f"is not in 2..{len(setting.hosts)}; one process a host")
+    size, largest = context.need("size_bytes"), context.params.largest_bytes
+    count = len(context.hosts) if context.params.senders is None else context.params.senders
+    require(2 <= count <= len(context.hosts), "senders", count, f"is not in 2..{len(context.hosts)}; one process a host")
     require(largest is None or largest >= size, "largest_bytes", largest, f"is below workload.size {size}; give more")
-    asked, chosen = setting.params.schedule or "auto", dict[int, str]()
+    asked, chosen = context.params.schedule or "auto", dict[int, str]()
     gates, gate, flows = Gates(), NO_GATE, list[FlowRequest]()
-    for iteration, size_bytes in enumerate(size for size in sizes(size, largest) for _ in range(setting.params.rounds or 1)):
+    for iteration, size_bytes in enumerate(size for size in sizes(size, largest) for _ in range(context.params.rounds or 1)):
         chosen[size_bytes] = decide(count, size_bytes) if asked == "auto" else asked
         over = gates.new()
-        rest_ns = setting.params.interval_ns or 0 if iteration else 0
+        rest_ns = context.params.interval_ns or 0 if iteration else 0
         base = FlowRequest(
-            setting.hosts[0], setting.hosts[1], DEFAULT_PORT, rest_ns, size_bytes=size_bytes, rep=iteration, gate=gate
+            context.hosts[0], context.hosts[1], DEFAULT_PORT, rest_ns, size_bytes=size_bytes, rep=iteration, gate=gate
         )
-        flows += _iteration(setting.hosts, steps(chosen[size_bytes], count), base, gates, over)
-        require(len(flows) <= MOST_FLOWS, "rounds", setting.params.rounds, f"makes more than {MOST_FLOWS} flows; give fewer")
+        flows += _iteration(context.hosts, steps(chosen[size_bytes], count), base, gates, over)
+        require(len(flows) <= MOST_FLOWS, "rounds", context.params.rounds, f"makes more than {MOST_FLOWS} flows; give fewer")
         gate = over
-    setting.notes["schedules"] = {str(size_bytes): schedule for size_bytes, schedule in chosen.items()}
+    context.notes["schedules"] = {str(size_bytes): schedule for size_bytes, schedule in chosen.items()}
     return flows
 
 

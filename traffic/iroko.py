@@ -20,7 +20,7 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import PATTERNS
 from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
-from dc_gym.traffic.kinds import NS_PER_S, Gates, Setting, bounded, chained, register
+from dc_gym.traffic.kinds import NS_PER_S, Gates, WorkloadContext, bounded, chained, register
 from dc_gym.traffic.matrix import COLUMNS, parse_matrix, read_text
 
 V = TypeVar("V")
@@ -50,7 +50,7 @@ BROKEN = ("fix", "keep")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """One row of either dialect."""
 
     src: str
@@ -73,33 +73,33 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
 
 
-def iroko(setting: Setting) -> list[FlowRequest]:
+def iroko(context: WorkloadContext) -> list[FlowRequest]:
     """One of the flow matrices of Iroko's repository by its name, as it was written."""
-    name = setting.need("pattern")
+    name = context.need("pattern")
     if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
         text = _disjoint_pairs(int(found[1]))
     elif name in names():
         text = (FOLDER / f"{name}.csv").read_text(encoding="ascii")
     else:
         raise WorkloadError(unknown("workload.pattern", name, names()))
-    return flows_of(setting, text, f"{name}.csv")
+    return flows_of(context, text, f"{name}.csv")
 
 
-def matrix(setting: Setting) -> list[FlowRequest]:
+def matrix(context: WorkloadContext) -> list[FlowRequest]:
     """The flows of a CSV file, in any of three dialects."""
-    if setting.params.file is None:
+    if context.params.file is None:
         raise WorkloadError("workload.file is missing: kind 'matrix' needs it; give the path of a CSV file")
-    return flows_of(setting, read_text(setting.params.file), str(setting.params.file))
+    return flows_of(context, read_text(context.params.file), str(context.params.file))
 
 
-def flows_of(setting: Setting, text: str, name: str) -> list[FlowRequest]:
+def flows_of(context: WorkloadContext, text: str, name: str) -> list[FlowRequest]:
     """Returns the flows of a matrix. Its first line identifies the dialect."""
     header = _header(text)
     if header == THESIS:
-        return _expand(setting, _rows(setting, text, name, THESIS, _thesis_row))
+        return _expand(context, _rows(context, text, name, THESIS, _thesis_row))
     if header == REPOSITORY:
-        return _expand(setting, _rows(setting, text, name, REPOSITORY, _repository_row))
-    return parse_matrix(text, name, set(setting.hosts), [header for header, _ in DIALECTS.values()])
+        return _expand(context, _rows(context, text, name, REPOSITORY, _repository_row))
+    return parse_matrix(text, name, set(context.hosts), [header for header, _ in DIALECTS.values()])
 
 
 def _header(text: str) -> tuple[str, ...]:
@@ -110,21 +110,21 @@ def _header(text: str) -> tuple[str, ...]:
     return tuple(plain) if tuple(plain) == THESIS else tuple(first.split(","))
 
 
-def _expand(setting: Setting, rows: list[Row]) -> list[FlowRequest]:
+def _expand(context: WorkloadContext, rows: list[MatrixRow]) -> list[FlowRequest]:
     """Returns one flow for each repetition.
 
     A UDP row without a rate sends at the rate of its host's link, as Iroko's generator does.
     """
     gates, flows = Gates(), list[FlowRequest]()
     for row in rows:
-        flows += chained(setting, gates, row.reps, _repetitions(setting, row))
+        flows += chained(context, gates, row.reps, _repetitions(context, row))
     return bounded(flows)
 
 
-def _repetitions(setting: Setting, row: Row) -> Callable[[int], tuple[FlowRequest, int]]:
-    stream = setting.stream("row seed", row.seed)
-    transport = row.transport if setting.params.transport == "tcp" else setting.params.transport
-    rate_bps = setting.params.rate_bps or (setting.rate_bps(row.src) if transport == "udp" else 0)
+def _repetitions(context: WorkloadContext, row: MatrixRow) -> Callable[[int], tuple[FlowRequest, int]]:
+    stream = context.stream("row seed", row.seed)
+    transport = row.transport if context.params.transport == "tcp" else context.params.transport
+    rate_bps = context.params.rate_bps or (context.rate_bps(row.src) if transport == "udp" else 0)
 
     def make(rep: int) -> tuple[FlowRequest, int]:
         size = stream.around(row.size_bytes, row.size_pattern)
@@ -141,9 +141,11 @@ def _repetitions(setting: Setting, row: Row) -> Callable[[int], tuple[FlowReques
     return make
 
 
-def _rows(setting: Setting, text: str, name: str, columns: tuple[str, ...], parse: Callable[[_Cells], Row]) -> list[Row]:
+def _rows(
+    context: WorkloadContext, text: str, name: str, columns: tuple[str, ...], parse: Callable[[_Cells], MatrixRow]
+) -> list[MatrixRow]:
     """Returns the rows after the header. Empty lines do not count."""
-    hosts, found = _HostNames(setting), []
+    hosts, found = _HostNames(context), []
     reader = csv.reader(text.splitlines(), strict=True)
     try:
         for row in reader:
@@ -164,14 +166,14 @@ class _HostNames:
     10.A.x.y is host 254 x + y on the A-th switch that has hosts. In Iroko's fat-tree A is an edge switch, in its dumbbell a side.
     """
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self._names = {name.lower(): name for name in setting.hosts}
-        self._addresses = {host.address: host.name for host in setting.graph.hosts}
+    def __init__(self, context: WorkloadContext) -> None:
+        self.context = context
+        self._names = {name.lower(): name for name in context.hosts}
+        self._addresses = {host.address: host.name for host in context.graph.hosts}
         switches: dict[str, list[str]] = {}
-        for host in setting.hosts:
-            switches.setdefault(setting.edge_of(host), []).append(host)
-        order = [switch.name for switch in setting.graph.switches if switch.name in switches]
+        for host in context.hosts:
+            switches.setdefault(context.edge_of(host), []).append(host)
+        order = [switch.name for switch in context.graph.switches if switch.name in switches]
         self._places = [switches[name] for name in order]
 
     def find(self, text: str) -> str | None:
@@ -204,17 +206,17 @@ class _Cells:
 
     def is_left_out(self) -> bool:
         """Returns True if a row of Iroko's stride8 names a host that does not exist and is kept: no flow runs for it."""
-        setting = self._hosts.setting
-        if setting.params.kind != "iroko" or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
+        context = self._hosts.context
+        if context.params.kind != "iroko" or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
             return False
-        kept = setting.params.broken == "keep"
+        kept = context.params.broken == "keep"
         handled = "left out" if kept else f"read as {RIGHT_HOST}"
-        setting.notes.setdefault("broken_rows", []).append(f"{self._where}: {BROKEN_HOST} does not exist: {handled}")
+        context.notes.setdefault("broken_rows", []).append(f"{self._where}: {BROKEN_HOST} does not exist: {handled}")
         return kept
 
     def host(self, column: str) -> str:
         text = self._cells[column]
-        if text == BROKEN_HOST and self._hosts.setting.params.kind == "iroko" and not self._hosts.find(text):
+        if text == BROKEN_HOST and self._hosts.context.params.kind == "iroko" and not self._hosts.find(text):
             text = RIGHT_HOST
         return self._parse(
             column, lambda _: self._hosts.find(text), "a host of the topology; write h1, or 10.SWITCH.0.HOST as in Iroko"
@@ -257,11 +259,11 @@ class _Cells:
         return value
 
 
-def _thesis_row(cells: _Cells) -> Row:
+def _thesis_row(cells: _Cells) -> MatrixRow:
     src, dst = cells.host("source"), cells.host("destination")
     if src == dst:
         cells.refuse("destination", "another host than the source")
-    return Row(
+    return MatrixRow(
         *(src, dst, cells.port(), cells.seconds("start")),
         length_ns=cells.seconds("length"),
         size_bytes=cells.size("size"),
@@ -270,14 +272,14 @@ def _thesis_row(cells: _Cells) -> Row:
     )
 
 
-def _repository_row(cells: _Cells) -> Row:
+def _repository_row(cells: _Cells) -> MatrixRow:
     src, dst = cells.host("src"), cells.host("dst")
     if src == dst:
         cells.refuse("dst", "another host than src")
     start_ns, stop_ns = cells.seconds("start_time"), cells.seconds("stop_time")
     if stop_ns and stop_ns <= start_ns:
         cells.refuse("stop_time", "after start_time")
-    return Row(
+    return MatrixRow(
         *(src, dst, cells.port(), start_ns, stop_ns),
         size_bytes=cells.size("flow_size"),
         size_pattern=cells.pattern("flow_size_pattern"),

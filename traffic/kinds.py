@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of every kind of workload: its keys, what it sees of the experiment, the registry, gates and repetitions.
 
-A kind is one function from a Setting to its flows and one `register` call at the end of its file. workloads.py imports the files.
-Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
+A kind is one function from a WorkloadContext to its flows and one `register` call at the end of its file. workloads.py imports
+the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def key_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Setting:
+class WorkloadContext:
     """The part of the experiment that a kind sees."""
 
     graph: Graph
@@ -152,18 +152,18 @@ class Setting:
         return {host: list(self.graph.ports_of(host)) for host in self.hosts}
 
 
-Pattern = Callable[[Setting], list[FlowRequest]]
+Pattern = Callable[[WorkloadContext], list[FlowRequest]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """A registered kind of workload, the keys that not all kinds read, and those of all kinds that it handles itself."""
 
     pattern: Pattern
     uses: tuple[str, ...]
 
 
-KINDS: dict[str, Kind] = {}
+KINDS: dict[str, WorkloadKind] = {}
 
 
 def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
@@ -174,12 +174,12 @@ def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
     """
     if name in KINDS:
         raise WorkloadError(f"workload.kind {name!r} is registered already; choose another name")
-    usercode.check_call(WorkloadError, f"workload.kind {name!r}", pattern, "setting")
+    usercode.check_call(WorkloadError, f"workload.kind {name!r}", pattern, "context")
     usercode.check_tuple(WorkloadError, f"workload.kind {name!r}: uses", uses)
     known = [each.name for each in fields(WorkloadParams)]
     if strange := [key for key in uses if key not in known]:
         raise WorkloadError(f"workload.kind {name!r}: " + unknown("key", strange[0], known))
-    KINDS[name] = Kind(pattern, uses)
+    KINDS[name] = WorkloadKind(pattern, uses)
 
 
 @dataclass(slots=True)
@@ -211,7 +211,7 @@ def bounded(flows: Iterable[FlowRequest]) -> list[FlowRequest]:
 
 
 def chained(
-    setting: Setting, gates: Gates, reps: int | None, make: Callable[[int], tuple[FlowRequest, int]]
+    context: WorkloadContext, gates: Gates, reps: int | None, make: Callable[[int], tuple[FlowRequest, int]]
 ) -> list[FlowRequest]:
     """Repeats a flow: each repetition starts a gap after the one before has ended.
 
@@ -223,19 +223,19 @@ def chained(
     while (reps is None or rep < reps) and len(chain) <= MOST_FLOWS:
         flow, gap_ns = make(rep)
         now_ns += gap_ns if rep else flow.start_ns
-        if rep and reps is None and now_ns >= min(setting.horizon_ns, flow.stop_ns or setting.horizon_ns):
+        if rep and reps is None and now_ns >= min(context.horizon_ns, flow.stop_ns or context.horizon_ns):
             break
         if rep:
             gate = gates.new()
             chain[-1] = replace(chain[-1], opens=(*chain[-1].opens, gate))
             flow = replace(flow, start_ns=gap_ns, gate=gate, spare=reps is None)
         chain.append(replace(flow, rep=rep))
-        least = [time for time in (flow.length_ns, _least_ns(setting, flow)) if time]
+        least = [time for time in (flow.length_ns, _least_ns(context, flow)) if time]
         if not least:
             break  # the flow never ends
         now_ns, rep = now_ns + min(least), rep + 1
     return chain
 
 
-def _least_ns(setting: Setting, flow: FlowRequest) -> int:
-    return setting.least_ns(flow.src, flow.dst, flow.size_bytes) if flow.size_bytes else 0
+def _least_ns(context: WorkloadContext, flow: FlowRequest) -> int:
+    return context.least_ns(flow.src, flow.dst, flow.size_bytes) if flow.size_bytes else 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, Setting, bounded, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
 from dc_gym.traffic.matrix import read_matrix
 
 HOTSPOT_FILE = Path(__file__).parent / "matrices" / "hotspot.csv"
@@ -25,115 +25,115 @@ def flow(src: str, dst: str) -> FlowRequest:
     return FlowRequest(src, dst, DEFAULT_PORT)
 
 
-def pairs(setting: Setting) -> list[FlowRequest]:
+def pairs(context: WorkloadContext) -> list[FlowRequest]:
     """Host i sends to host i + n/2: on a dumbbell each host on the left to its partner on the right."""
-    half = len(setting.hosts) // 2
-    if len(setting.hosts) % 2:
-        have = f"{len(setting.hosts)} hosts are an odd number"
+    half = len(context.hosts) // 2
+    if len(context.hosts) % 2:
+        have = f"{len(context.hosts)} hosts are an odd number"
         raise WorkloadError(f"workload.kind 'pairs': {have}; take many_to_one or another topology")
-    return [flow(src, dst) for src, dst in zip(setting.hosts[:half], setting.hosts[half:], strict=True)]
+    return [flow(src, dst) for src, dst in zip(context.hosts[:half], context.hosts[half:], strict=True)]
 
 
-def none(setting: Setting) -> list[FlowRequest]:
+def none(context: WorkloadContext) -> list[FlowRequest]:
     """No flow: for runs of real programs (workload.exec) alone."""
     return []
 
 
-def many_to_one(setting: Setting) -> list[FlowRequest]:
+def many_to_one(context: WorkloadContext) -> list[FlowRequest]:
     """The first `senders` hosts send to the last one; they take turns to start `flows` in all, by default one each."""
-    *others, last = setting.hosts
-    senders = len(others) if setting.params.senders is None else setting.params.senders
+    *others, last = context.hosts
+    senders = len(others) if context.params.senders is None else context.params.senders
     require(1 <= senders <= len(others), "senders", senders, f"is not in 1..{len(others)}; the last host receives")
-    flows = setting.params.flows or senders
+    flows = context.params.flows or senders
     return bounded(flow(others[number % senders], last) for number in range(flows))
 
 
 ENDS = ("many_to_one", "pairs")
 
 
-def endpoints(setting: Setting, count: int) -> list[tuple[str, str]]:
+def endpoints(context: WorkloadContext, count: int) -> list[tuple[str, str]]:
     """Source and destination of `count` flows, by workload.ends; with more flows than hosts they take turns."""
-    if setting.params.ends == "pairs":
-        known = [(each.src, each.dst) for each in pairs(setting)]
+    if context.params.ends == "pairs":
+        known = [(each.src, each.dst) for each in pairs(context)]
     else:
-        known = [(src, setting.hosts[-1]) for src in setting.hosts[:-1]]
+        known = [(src, context.hosts[-1]) for src in context.hosts[:-1]]
     return [known[number % len(known)] for number in range(count)]
 
 
-def all_to_all(setting: Setting) -> list[FlowRequest]:
+def all_to_all(context: WorkloadContext) -> list[FlowRequest]:
     """Every host sends to every other one, `flows` times.
 
     With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without those that a host would send to itself.
     """
-    hosts, times = setting.hosts, setting.params.flows or 1
+    hosts, times = context.hosts, context.params.flows or 1
     wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
     return bounded(wanted)
 
 
-def stride(setting: Setting) -> list[FlowRequest]:
+def stride(context: WorkloadContext) -> list[FlowRequest]:
     """Host x sends to host (x + `stride`) mod n (Hedera)."""
-    hosts, step = setting.hosts, setting.need("stride")
+    hosts, step = context.hosts, context.need("stride")
     require(step % len(hosts) != 0, "stride", step, f"sends each of {len(hosts)} hosts to itself; give another")
     return [flow(src, hosts[(number + step) % len(hosts)]) for number, src in enumerate(hosts)]
 
 
-def random_destinations(setting: Setting) -> list[FlowRequest]:
+def random_destinations(context: WorkloadContext) -> list[FlowRequest]:
     """Each host sends to `flows` different others, drawn uniformly; several may share a receiver (Hedera)."""
-    hosts, times = setting.hosts, setting.params.flows or 1
+    hosts, times = context.hosts, context.params.flows or 1
     require(times < len(hosts), "flows", times, f"is not below the {len(hosts)} hosts; give fewer destinations a host")
-    stream = setting.stream()
+    stream = context.stream()
     return [flow(src, dst) for src in hosts for dst in stream.shuffled([host for host in hosts if host != src])[:times]]
 
 
-def random_bijective(setting: Setting) -> list[FlowRequest]:
+def random_bijective(context: WorkloadContext) -> list[FlowRequest]:
     """A random permutation in which no host sends to itself: every host receives from exactly one (Hedera)."""
-    hosts, stream = setting.hosts, setting.stream()
+    hosts, stream = context.hosts, context.stream()
     order = stream.shuffled(hosts)
     while any(src == dst for src, dst in zip(hosts, order, strict=True)):
         order = stream.shuffled(hosts)  # a third of all permutations will do
     return [flow(src, dst) for src, dst in zip(hosts, order, strict=True)]
 
 
-def staggered(setting: Setting) -> list[FlowRequest]:
+def staggered(context: WorkloadContext) -> list[FlowRequest]:
     """Each host sends to one on its edge switch, in its pod, or elsewhere, by probability (Hedera).
 
     On its own edge switch with probability `p_edge`, in its own pod but not on its edge switch with `p_pod`, elsewhere with
     the rest. Several may share a receiver.
     """
-    p_edge, p_pod = setting.need("p_edge"), setting.need("p_pod")
+    p_edge, p_pod = context.need("p_edge"), context.need("p_pod")
     require(p_edge + p_pod <= 1 + 1e-9, "p_pod", p_pod, f"and workload.p_edge {p_edge} are above 1 together; lower one")
-    pods, stream = pods_of(setting), setting.stream()
-    return [flow(src, _staggered_to(setting, pods, src, p_edge, p_pod, stream)) for src in setting.hosts]
+    pods, stream = pods_of(context), context.stream()
+    return [flow(src, _staggered_to(context, pods, src, p_edge, p_pod, stream)) for src in context.hosts]
 
 
-def hotspot(setting: Setting) -> list[FlowRequest]:
+def hotspot(context: WorkloadContext) -> list[FlowRequest]:
     """Iroko's fixed table for 16 hosts: one flow per host, at most three to one receiver."""
-    if len(setting.hosts) != HOTSPOT_HOSTS:
-        have = f"the topology has {len(setting.hosts)} hosts, not {HOTSPOT_HOSTS}"
+    if len(context.hosts) != HOTSPOT_HOSTS:
+        have = f"the topology has {len(context.hosts)} hosts, not {HOTSPOT_HOSTS}"
         raise WorkloadError(f"workload.kind 'hotspot': {have}; take the preset fattree-k4")
-    return read_matrix(HOTSPOT_FILE, set(setting.hosts))
+    return read_matrix(HOTSPOT_FILE, set(context.hosts))
 
 
-def pods_of(setting: Setting) -> dict[str, int]:
+def pods_of(context: WorkloadContext) -> dict[str, int]:
     """The pod of every host: edge switches that share a switch of the layer above, not counting the core, are one pod.
 
     In a network of two layers an edge switch is a pod of its own.
     """
-    graph = setting.graph
+    graph = context.graph
     layers = {switch.name: switch.layer for switch in graph.switches}
-    edges = list(dict.fromkeys(setting.edge_of(host) for host in setting.hosts))
+    edges = list(dict.fromkeys(context.edge_of(host) for host in context.hosts))
     middle = {edge: {name for name in graph.neighbours(edge) if layers.get(name) == "agg"} for edge in edges}
     has_core = "core" in layers.values()
     pod: dict[str, int] = {}
     for edge in edges:
         same = [pod[other] for other in pod if has_core and middle[edge] & middle[other]]
         pod[edge] = same[0] if same else len(pod)
-    return {host: pod[setting.edge_of(host)] for host in setting.hosts}
+    return {host: pod[context.edge_of(host)] for host in context.hosts}
 
 
-def _staggered_to(setting: Setting, pods: dict[str, int], src: str, p_edge: float, p_pod: float, stream: Stream) -> str:
-    others = [host for host in setting.hosts if host != src]
-    edge = [host for host in others if setting.edge_of(host) == setting.edge_of(src)]
+def _staggered_to(context: WorkloadContext, pods: dict[str, int], src: str, p_edge: float, p_pod: float, stream: Stream) -> str:
+    others = [host for host in context.hosts if host != src]
+    edge = [host for host in others if context.edge_of(host) == context.edge_of(src)]
     pod = [host for host in others if pods[host] == pods[src] and host not in edge]
     rest = [host for host in others if pods[host] != pods[src]]
     wanted = 0 if stream.chance(p_edge) else 1 if p_edge < 1 and stream.chance(min(1.0, p_pod / (1 - p_edge))) else 2

@@ -6,29 +6,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, bounded, register, require
 from dc_gym.traffic.patterns import endpoints
 
 REQUEST_BYTES = 1600  # a query in DCTCP's cluster (SIGCOMM 2010, section 2.2)
 
 
-def incast(setting: Setting) -> list[FlowRequest]:
+def incast(context: WorkloadContext) -> list[FlowRequest]:
     """`senders` flows of `size` to the last host, all at once, in rounds.
 
     More senders than hosts take turns. The next round starts `interval` after the last flow of a round has ended.
     """
-    size, senders = setting.need("size_bytes"), setting.need("senders")
-    ends = endpoints(setting, senders)
-    gap_ns, stream, gates = setting.params.interval_ns or 0, setting.stream("gaps"), Gates()
-    pattern = setting.params.intervals or "exact"
+    size, senders = context.need("size_bytes"), context.need("senders")
+    ends = endpoints(context, senders)
+    gap_ns, stream, gates = context.params.interval_ns or 0, context.stream("gaps"), Gates()
+    pattern = context.params.intervals or "exact"
     bytes_in = size * senders
-    least_ns = max(setting.least_ns(*ends[0], size), bytes_in * 8 * 10**9 // setting.rate_bps(setting.hosts[-1]))
+    least_ns = max(context.least_ns(*ends[0], size), bytes_in * 8 * 10**9 // context.rate_bps(context.hosts[-1]))
     flows: list[FlowRequest] = []
-    now_ns, gate, rounds = 0, NO_GATE, setting.params.rounds
+    now_ns, gate, rounds = 0, NO_GATE, context.params.rounds
     for number in range(MOST_FLOWS if rounds is None else rounds):
         pause_ns = stream.around(gap_ns, pattern) if number else 0
         now_ns += pause_ns
-        if number and rounds is None and now_ns >= setting.horizon_ns:
+        if number and rounds is None and now_ns >= context.horizon_ns:
             break
         opens, spare = gates.new(), rounds is None and number > 0
         one = FlowRequest(
@@ -40,25 +40,25 @@ def incast(setting: Setting) -> list[FlowRequest]:
     return flows
 
 
-def partition_aggregate(setting: Setting) -> list[FlowRequest]:
+def partition_aggregate(context: WorkloadContext) -> list[FlowRequest]:
     """Queries: a random host asks `senders` random others, who answer at once (DCTCP, section 2).
 
     Queries start as a Poisson process (or by `intervals`) with mean `interval` and do not wait for each other. The host sends
     `request` to each of the others (default: all); each answers with `size` / `senders` when it has the request. Groups
     `query` and `response`.
     """
-    size, interval_ns = setting.need("size_bytes"), setting.need("interval_ns")
-    hosts, stream, gates = setting.hosts, setting.stream(), Gates()
-    senders = setting.params.senders or len(hosts) - 1
+    size, interval_ns = context.need("size_bytes"), context.need("interval_ns")
+    hosts, stream, gates = context.hosts, context.stream(), Gates()
+    senders = context.params.senders or len(hosts) - 1
     require(senders < len(hosts), "senders", senders, f"is not below the {len(hosts)} hosts; one of them aggregates")
     require(size >= senders, "size_bytes", size, f"leaves nothing for each of {senders} workers; give more")
-    request = setting.params.request_bytes or REQUEST_BYTES
-    pattern = setting.params.intervals or "exponential"
-    expected = 2 * senders * setting.horizon_ns // max(1, interval_ns)
+    request = context.params.request_bytes or REQUEST_BYTES
+    pattern = context.params.intervals or "exponential"
+    expected = 2 * senders * context.horizon_ns // max(1, interval_ns)
     require(expected <= MOST_FLOWS, "interval_ns", interval_ns, f"makes about {expected} flows, a run takes {MOST_FLOWS}")
     flows: list[FlowRequest] = []
     now_ns, query = 0, 0
-    while now_ns < setting.horizon_ns:
+    while now_ns < context.horizon_ns:
         aggregator = stream.choose(hosts)
         for worker in stream.shuffled([host for host in hosts if host != aggregator])[:senders]:
             gate = gates.new()

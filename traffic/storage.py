@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, chained, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, bounded, chained, register, require
 
 KIB, MIB = 2**10, 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class StorageMix:
     """A mix of reads and writes: `reads` of ten operations are reads; blocks have `least_bytes` to `most_bytes`."""
 
     reads: int
@@ -32,40 +32,40 @@ class Mix:
 
 
 MIXES = {
-    "oltp": Mix(5, 512, 64 * KIB),
-    "olap": Mix(5, 256 * KIB, 4 * MIB),
-    "vdi": Mix(2, KIB, 64 * KIB),
-    "exchange": Mix(6, 32 * KIB, 512 * KIB),
-    "video": Mix(2, 64 * KIB, 64 * KIB),
-    "backup": Mix(4, 16 * KIB, 64 * KIB),
+    "oltp": StorageMix(5, 512, 64 * KIB),
+    "olap": StorageMix(5, 256 * KIB, 4 * MIB),
+    "vdi": StorageMix(2, KIB, 64 * KIB),
+    "exchange": StorageMix(6, 32 * KIB, 512 * KIB),
+    "video": StorageMix(2, 64 * KIB, 64 * KIB),
+    "backup": StorageMix(4, 16 * KIB, 64 * KIB),
 }
 
 
-def storage(setting: Setting) -> list[FlowRequest]:
+def storage(context: WorkloadContext) -> list[FlowRequest]:
     """Reads and writes of storage (ACC's table 1): each compute host keeps `outstanding` of them under way.
 
     Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` other storage hosts. Groups
     `read`, `write` and `replica`.
     """
-    name = setting.need("mix")
+    name = context.need("mix")
     if name not in MIXES:
         raise WorkloadError(unknown("workload.mix", name, MIXES))
-    hosts, replicas = setting.hosts, setting.params.replicas or 0
-    stores = max(1, len(hosts) // 4) if setting.params.storage is None else setting.params.storage
+    hosts, replicas = context.hosts, context.params.replicas or 0
+    stores = max(1, len(hosts) // 4) if context.params.storage is None else context.params.storage
     require(1 <= stores < len(hosts), "storage", stores, f"is not in 1..{len(hosts) - 1}; the other hosts compute")
     require(replicas < stores, "replicas", replicas, f"is not below the {stores} storage hosts; a copy is on another one")
     gates, flows = Gates(), list[FlowRequest]()
     for client in hosts[:-stores]:
-        for slot in range(setting.params.outstanding or 1):
-            slot_flows = chained(setting, gates, None, _operations(setting, client, slot, hosts[-stores:], MIXES[name]))
-            flows += slot_flows + _copies(setting, gates, slot, slot_flows, hosts[-stores:], replicas)
+        for slot in range(context.params.outstanding or 1):
+            slot_flows = chained(context, gates, None, _operations(context, client, slot, hosts[-stores:], MIXES[name]))
+            flows += slot_flows + _copies(context, gates, slot, slot_flows, hosts[-stores:], replicas)
     return bounded(flows)
 
 
 def _operations(
-    setting: Setting, client: str, slot: int, stores: list[str], mix: Mix
+    context: WorkloadContext, client: str, slot: int, stores: list[str], mix: StorageMix
 ) -> Callable[[int], tuple[FlowRequest, int]]:
-    stream, sizes = setting.stream(client, slot), mix.sizes()
+    stream, sizes = context.stream(client, slot), mix.sizes()
 
     def make(rep: int) -> tuple[FlowRequest, int]:
         store, size, reads = stream.choose(stores), stream.choose(sizes), stream.below(10) < mix.reads
@@ -76,7 +76,7 @@ def _operations(
 
 
 def _copies(
-    setting: Setting, gates: Gates, slot: int, flows: list[FlowRequest], stores: list[str], replicas: int
+    context: WorkloadContext, gates: Gates, slot: int, flows: list[FlowRequest], stores: list[str], replicas: int
 ) -> list[FlowRequest]:
     """From the storage host that was written to, when it has the block. The operation does not wait for its copies."""
     copies = []
@@ -85,7 +85,7 @@ def _copies(
             continue
         gate = gates.new()
         flows[number] = replace(flow, opens=(*flow.opens, gate))
-        stream = setting.stream("copies", flow.src, slot, number)
+        stream = context.stream("copies", flow.src, slot, number)
         others = stream.shuffled([store for store in stores if store != flow.dst])
         for other in others[:replicas]:
             copy = FlowRequest(

@@ -9,24 +9,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, Setting, bounded, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, WorkloadContext, bounded, register, require
 
 MOST_ITERATIONS = 100_000
 
 
-def parameter_server(setting: Setting) -> list[FlowRequest]:
+def parameter_server(context: WorkloadContext) -> list[FlowRequest]:
     """Iterations of a training: `senders` workers push `size` to the last host and pull it back.
 
     When the last host has all pushes, each worker pulls `size`, computes for `compute`, and pushes again. Groups `push` and
     `pull`.
     """
-    size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
-    *others, server = setting.hosts
-    workers, gates = _workers(setting, others), Gates()
-    least_ns = 2 * size * len(workers) * 8 * NS_PER_S // setting.rate_bps(server) + compute_ns + 1
+    size, compute_ns = context.need("size_bytes"), context.params.compute_ns or 0
+    *others, server = context.hosts
+    workers, gates = _workers(context, others), Gates()
+    least_ns = 2 * size * len(workers) * 8 * NS_PER_S // context.rate_bps(server) + compute_ns + 1
     waits = dict.fromkeys(workers, NO_GATE)
     flows: list[FlowRequest] = []
-    for iteration in range(_iterations(setting, least_ns)):
+    for iteration in range(_iterations(context, least_ns)):
         barrier, spare = gates.new(), iteration > 0
         for worker in workers:
             push = FlowRequest(
@@ -40,22 +40,22 @@ def parameter_server(setting: Setting) -> list[FlowRequest]:
     return bounded(flows)
 
 
-def ring_allreduce(setting: Setting) -> list[FlowRequest]:
+def ring_allreduce(context: WorkloadContext) -> list[FlowRequest]:
     """Iterations of a training: `senders` workers in a ring pass on chunks of `size` / n, 2 (n - 1) times.
 
     A worker sends to its neighbour once it has received a chunk and sent its own of the step before (reduce-scatter and
     all-gather); then it computes for `compute`. Group `ring`.
     """
-    size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
-    workers, gates = _workers(setting, setting.hosts), Gates()
+    size, compute_ns = context.need("size_bytes"), context.params.compute_ns or 0
+    workers, gates = _workers(context, context.hosts), Gates()
     count = len(workers)
     require(count >= 2, "senders", count, "is too few for a ring; give 2 workers or more")
     chunk, steps = -(-size // count), 2 * (count - 1)
-    slowest = min(setting.rate_bps(worker) for worker in workers)
+    slowest = min(context.rate_bps(worker) for worker in workers)
     least_ns = steps * chunk * 8 * NS_PER_S // slowest + compute_ns + 1
     waits = [NO_GATE] * count
     flows: list[FlowRequest] = []
-    for iteration in range(_iterations(setting, least_ns)):
+    for iteration in range(_iterations(context, least_ns)):
         for step in range(steps):
             following = [gates.new() for _ in workers]
             pause_ns = compute_ns if iteration and not step else 0
@@ -70,15 +70,15 @@ def ring_allreduce(setting: Setting) -> list[FlowRequest]:
     return bounded(flows)
 
 
-def _workers(setting: Setting, candidates: list[str]) -> list[str]:
-    senders = len(candidates) if setting.params.senders is None else setting.params.senders
+def _workers(context: WorkloadContext, candidates: list[str]) -> list[str]:
+    senders = len(candidates) if context.params.senders is None else context.params.senders
     require(1 <= senders <= len(candidates), "senders", senders, f"is not in 1..{len(candidates)}; that many hosts can work")
     return candidates[:senders]
 
 
-def _iterations(setting: Setting, least_ns: int) -> int:
-    """As many as fit into the run on idle links."""
-    return min(MOST_ITERATIONS, setting.params.rounds or setting.horizon_ns // least_ns + 1)
+def _iterations(context: WorkloadContext, least_ns: int) -> int:
+    """Returns how many fit into the run on idle links."""
+    return min(MOST_ITERATIONS, context.params.rounds or context.horizon_ns // least_ns + 1)
 
 
 register("parameter_server", parameter_server, ("size_bytes", "senders", "rounds", "compute_ns"))

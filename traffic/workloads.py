@@ -16,7 +16,7 @@ from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import KINDS, Setting, WorkloadParams, register
+from dc_gym.traffic.kinds import KINDS, WorkloadContext, WorkloadParams, register
 
 __all__ = ["KINDS", "WorkloadParams", "generate", "generate_with_notes", "register"]
 
@@ -33,22 +33,22 @@ def generate_with_notes(
     graph: Graph, params: WorkloadParams, duration_ns: int, seed: int, *, may_be_idle: bool = False
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
-    setting = Setting(graph, params, duration_ns, seed)
+    context = WorkloadContext(graph, params, duration_ns, seed)
     kind = KINDS[params.kind]
     fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
-    flows = [_timed(flow, setting, fill_size, row) for row, flow in enumerate(_flows(kind.pattern(setting), setting))]
+    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(kind.pattern(context), context))]
     if params.kind == "none" or may_be_idle:
-        return flows, setting.notes
+        return flows, context.notes
     if not flows:
         raise WorkloadError(f"workload.kind {params.kind!r}: it gives no flow in this network and time; run longer or load more")
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
-    return flows, setting.notes
+    return flows, context.notes
 
 
-def _flows(found: object, setting: Setting) -> Iterator[FlowRequest]:
+def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
     """Yields what a pattern returned. Raises WorkloadError unless it is flows between hosts of the network."""
-    what, hosts = f"workload.kind {setting.params.kind!r}", set(setting.hosts)
+    what, hosts = f"workload.kind {context.params.kind!r}", set(context.hosts)
     if not isinstance(found, Iterable):
         raise WorkloadError(f"{what}: its function gives {usercode.shown(found)} instead of a list of FlowRequests; return one")
     for row, flow in enumerate(found):
@@ -56,27 +56,27 @@ def _flows(found: object, setting: Setting) -> Iterator[FlowRequest]:
             raise WorkloadError(f"{what}: flow {row} is {usercode.shown(flow)}; make it a FlowRequest")
         if flow.src not in hosts or flow.dst not in hosts:
             strange = flow.dst if flow.src in hosts else flow.src
-            one, last = setting.hosts[0], setting.hosts[-1]
+            one, last = context.hosts[0], context.hosts[-1]
             raise WorkloadError(
-                f"{what}: flow {row}: {strange!r} is not one of the hosts {one} .. {last}; take them from setting.hosts"
+                f"{what}: flow {row}: {strange!r} is not one of the hosts {one} .. {last}; take them from context.hosts"
             )
         yield flow
 
 
-def _timed(flow: FlowRequest, setting: Setting, fill_size_bytes: int, row: int) -> FlowRequest:
+def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, row: int) -> FlowRequest:
     """Returns a pattern's flow completed with the spec's keys.
 
     workload.start and jitter move a flow. workload.size, rate, stop and transport apply where the pattern gives nothing. A flow
     without any end stops with the run.
     """
-    params = setting.params
+    params = context.params
     size_bytes = flow.size_bytes or fill_size_bytes
-    later_ns = _jitter_ns(params.jitter_ns, setting.seed, row) + (params.start_ns if flow.gate == NO_GATE else 0)
+    later_ns = _jitter_ns(params.jitter_ns, context.seed, row) + (params.start_ns if flow.gate == NO_GATE else 0)
     stop_ns = params.stop_ns or 0
     if flow.stop_ns:
         stop_ns = flow.stop_ns + (later_ns if flow.gate == NO_GATE else params.start_ns)
     if not stop_ns and not size_bytes and not flow.length_ns:
-        stop_ns = setting.duration_ns
+        stop_ns = context.duration_ns
     values: dict[str, Any] = {
         "start_ns": flow.start_ns + later_ns,
         "stop_ns": stop_ns,

@@ -40,8 +40,8 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_NEWLINK,
     RTM_NEWNEIGH,
     TCMSG,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     add_namespaces,
     attr_text,
     attr_u32,
@@ -141,7 +141,9 @@ class Network:
     def _wire(self, left: str, right: str, index: int) -> tuple[End, End]:
         names = (f"p{index}", f"q{index}")
         fds = [os.open(_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
-        halves = [cables.End(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)]
+        halves = [
+            cables.CableEnd(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
+        ]
         with NetlinkSocket() as sock:
             sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
         for fd in fds:
@@ -159,7 +161,7 @@ class Network:
             info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
             body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
             sock = self._sockets[node]
-            sock.batch([Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
+            sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
             with entered(_path(node)):
                 bridge = socket.if_nametoindex("br0")
             slaves = [end for wire in self.wires for end in wire if end.node == node]
@@ -228,7 +230,7 @@ class Network:
         """Sets the receiver's device down."""
         end = self.wires[-1][1]
         body = IFINFOMSG.pack(0, 0, end.ifindex, 0, cables.IFF_UP)
-        self._sockets[end.node].batch([Request(RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
+        self._sockets[end.node].batch([NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
 
     @contextmanager
     def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
@@ -281,34 +283,34 @@ def _five_bytes(text: str) -> bytes:
     return value.to_bytes(5, "big")
 
 
-def _enslave(end: End, bridge: int) -> Request:
+def _enslave(end: End, bridge: int) -> NetlinkRequest:
     body = IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + attr_u32(IFLA_MASTER, bridge)
-    return Request(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
+    return NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
 
 
-def _forward(end: End, mac: str) -> Request:
+def _forward(end: End, mac: str) -> NetlinkRequest:
     """Tells the bridge where the receiver is, without learning; otherwise it would flood."""
     body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
     body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
-    return Request(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
+    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
 
 
-def _address(end: End, number: int) -> Request:
+def _address(end: End, number: int) -> NetlinkRequest:
     value = socket.inet_aton(_ip(number))
     body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
-    return Request(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {_ip(number)}")
+    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {_ip(number)}")
 
 
-def _neighbour(end: End, number: int, other: End) -> Request:
+def _neighbour(end: End, number: int, other: End) -> NetlinkRequest:
     mac = bytes.fromhex(_mac(other.node, other.ifname).replace(":", ""))
     body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
     body += attribute(NDA_DST, socket.inet_aton(_ip(number))) + attribute(NDA_LLADDR, mac)
-    return Request(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {_ip(number)}")
+    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {_ip(number)}")
 
 
-def _delete_queue(end: End) -> Request:
+def _delete_queue(end: End) -> NetlinkRequest:
     body = TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
-    return Request(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
+    return NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
 
 
 def _queue(port: dict[str, Any]) -> Queue:

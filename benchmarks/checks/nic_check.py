@@ -17,8 +17,8 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.algorithms import Setting
-from dc_gym.ctrl.nic.golden import REFERENCES, Decided
+from dc_gym.ctrl.nic.algorithms import ResolvedParameters
+from dc_gym.ctrl.nic.golden import REFERENCES, RunnerDecision
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
         folder.chmod(0o755)
         header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
         algorithm = build.compile_header(header, folder)
-        setting = algorithms.settle(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
+        setting = algorithms.resolve_parameters(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
         if args.policy and not algorithm.table:
             raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
         policy = nic_policy.path_of(args.policy) if args.policy else None
@@ -45,12 +45,12 @@ def main(args: argparse.Namespace) -> int:
 class AlgorithmCheck:
     """One algorithm, compiled in a folder."""
 
-    def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
+    def __init__(self, algorithm: Algorithm, setting: ResolvedParameters, folder: Path, policy: Path | None = None) -> None:
         self._algorithm, self._setting, self._folder = algorithm, setting, folder
         self._table = golden.table_of(algorithm, folder, policy)
         self._policy = nic_policy.load(algorithm.name, policy) if algorithm.table else None
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
-        self._made: dict[str, Sequence[Decided]] = {}
+        self._made: dict[str, Sequence[RunnerDecision]] = {}
 
     def checks(self, here: bool = False, no_kernel: bool = False) -> Iterator[Check]:
         """Yields all checks, the cheapest first."""
@@ -61,7 +61,7 @@ class AlgorithmCheck:
         if self._policy and self._made:
             yield self._held_to_policy(self._policy)
         if not no_kernel:
-            yield from self._in_kernel(kernels.here if here else kernels.lab)
+            yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
     def _size(self) -> Check:
         count = 4 * self._algorithm.state_words
@@ -84,7 +84,9 @@ class AlgorithmCheck:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
-            kind: golden.held(name, steps, self._made[kind], values) for kind, steps in self._traces.items() if kind in self._made
+            kind: golden.compare_with_reference(name, steps, self._made[kind], values)
+            for kind, steps in self._traces.items()
+            if kind in self._made
         }
         broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
@@ -120,7 +122,7 @@ class AlgorithmCheck:
     def _equal(self, kernel: kernels.Kernel, test: Path) -> Check:
         """Checks that BPF decides the same as userspace, bit for bit."""
         words = kernels.arguments(test, self._setting.values, self._table)
-        answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
+        answers = kernel([kernels.CctestCall(words, golden.text(steps)) for steps in self._traces.values()])
         wrong = []
         for (kind, steps), answer in zip(self._traces.items(), answers, strict=True):
             rows = [golden.parsed(line) for line in answer.lines()]

@@ -19,7 +19,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
@@ -38,7 +38,7 @@ class TraceCase:
     values: Mapping[str, int]
     kind: str
     steps: Sequence[Step]
-    made: Sequence[Decided]
+    made: Sequence[RunnerDecision]
     """The decisions in userspace."""
     table: Path | None = None
     """The table of its policy."""
@@ -58,12 +58,12 @@ def checks(seeds: int = 3) -> Iterable[Check]:
             mine = [case for case in cases if case.algorithm == each]
             yield from policy_checks(mine) if each.table else [_references(mine)]
         yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
-        yield _kernel("a lab's BPF", kernels.lab, cases)
-        why = kernels.why_not_here()
+        yield _kernel("a lab's BPF", kernels.run_in_lab, cases)
+        why = kernels.reason_not_here()
         yield (
             Check("this machine's BPF", "equal", why, False, skipped=True)
             if why
-            else _kernel("this machine's BPF", kernels.here, cases)
+            else _kernel("this machine's BPF", kernels.run_here, cases)
         )
 
 
@@ -74,7 +74,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
         values = golden.values_of(algorithm, preset)
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
         if table:
-            traces[TABLE_SIX] = cells.lives(nic_policy.load(algorithm.name))
+            traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
             yield TraceCase(algorithm, preset, values, kind, steps, made, table)
@@ -82,7 +82,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
 
 def _references(cases: Sequence[TraceCase]) -> Check:
     """Returns the check with one algorithm's largest distances, or the first decision that is out of bounds."""
-    found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
+    found = [golden.compare_with_reference(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
     name = cases[0].algorithm.name
     bound = golden.BOUNDS[name]
@@ -102,7 +102,7 @@ def policy_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
     count, most = sum(each[0] for each in found), max(each[1] for each in found)
     yield Check(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
     (lives,) = (case for case in cases if case.kind == TABLE_SIX)
-    rows = cells.lived(file, lives.made)
+    rows = cells.table_of_trace(file, lives.made)
     off = max(abs(cell.integer - cell.exact) for cell in rows)
     paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
     asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"
@@ -137,7 +137,7 @@ def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase]) -> Iterator[st
     """Yields the first difference of each case between a kernel's decisions and those in userspace."""
     objects = [kernels.test_object(case.algorithm) for case in cases]
     commands = [
-        kernels.Command(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
+        kernels.CctestCall(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
         for path, case in zip(objects, cases, strict=True)
     ]
     for case, answer in zip(cases, kernel(commands), strict=True):

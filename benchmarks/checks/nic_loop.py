@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from dc_gym.base.checks import Check
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.ctrl.nic.reference import Event, Flow
+from dc_gym.ctrl.nic.reference import NicEvent, NicFlow
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.rlcc import bottleneck
-from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
+from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, BottleneckRun
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.records.results import Result
 from dc_gym.records.tables import NIC_EVENTS
@@ -60,7 +60,7 @@ def checks() -> Iterable[Check]:
 def _cell(folder: Path, name: str, flows: int) -> Cell:
     marks = name == "dcqcn"
     trace = "all" if marks and flows == FLOWS[name][0] else "changes"
-    case = Case(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
+    case = BottleneckRun(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
     return case.cell(folder, f"{name}-{flows}")
 
 
@@ -85,12 +85,12 @@ def _replayed(cell: Cell, result: Result) -> Check:
     """Replays all events of flow 0 with the algorithm in userspace."""
     spec = load(cell.spec, cell.settings)
     algorithm = algorithms.load("dcqcn", cell.out)
-    setting = algorithms.settle(algorithm, "", {}, LINE_BPS)
+    setting = algorithms.resolve_parameters(algorithm, "", {}, LINE_BPS)
     rows = result.records("decisions")
     rows = rows[rows["flow"] == 0]
     experiment = Experiment.of(spec)
     base_ns = nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, spec)[0]
-    flow = Flow(base_ns, LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
+    flow = NicFlow(base_ns, LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
     t0 = int(result.manifest["t0_ns"])
     steps = [(_event(row, t0), flow) for row in rows]
     made = golden.decisions(golden.runner_argv(algorithm, setting.values), steps)
@@ -106,11 +106,11 @@ def _replayed(cell: Cell, result: Result) -> Check:
     )
 
 
-def _event(row: np.void, t0_ns: int) -> Event:
+def _event(row: np.void, t0_ns: int) -> NicEvent:
     """Returns the event as the NIC reported it: single, and of a full packet."""
     kind, now = int(row["event"]), (t0_ns + int(row["t_ns"])) % 2**32
     packets = int(NIC_EVENTS[kind] == "tx")
-    return Event(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
+    return NicEvent(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
 
 
 # --- Swift and RL-CC: round trips
@@ -134,7 +134,7 @@ def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, valu
 
 def _swift_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
-    values = dict(algorithms.settle(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
+    values = dict(algorithms.resolve_parameters(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
     cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
     target = float(swift_target_ns(cwnd, base_ns, 2, values).mean())
     measured = float(rows["rtt_ns"].mean())
@@ -150,12 +150,13 @@ def _rlcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[
     file, used = nic_policy.load(name), float(result.summary["utilization"])
     measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
-        rest = fluid.rest(file.policy, file.scaling)
+        rest = fluid.resting_error(file.policy, file.scaling)
         asked, what = float(file.scaling.inflation(count, rest)), f"eq. 2, offset {rest:.3f}"
     else:
         asked, what = fluid.settle(file.policy, fluid.Bottleneck(count), file.scaling).inflation, "at rest in a fluid"
     lagging = fluid.settle(file.policy, fluid.Bottleneck(count, LAGGING), file.scaling)
-    words = f"{measured:.3f} ({measured / asked - 1:+.1%}); a fluid with a lag: {lagging.inflation:.3f}, link {lagging.rates:.3f}"
+    words = f"{measured:.3f} ({measured / asked - 1:+.1%})"
+    words += f"; a fluid with a lag: {lagging.inflation:.3f}, link {lagging.sum_of_rates:.3f}"
     good = abs(measured / asked - 1) <= INFLATION
     yield Check(f"{name}, {count} flows: RTT inflation", f"{asked:.3f} ({what}) +- {INFLATION:.0%}", words, good)
     drops, goodput = int(result.summary["drops"]), float(result.summary["goodput_bps"]) / LINE_BPS

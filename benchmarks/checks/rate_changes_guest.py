@@ -31,8 +31,8 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_REPLACE,
     RTM_NEWQDISC,
     TCMSG,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     attr_text,
     attr_u32,
     attr_u64,
@@ -68,7 +68,7 @@ def _ratespec(rate_bps: int) -> bytes:
     return RATESPEC.pack(0, LINKLAYER_ETHERNET if rate_bps else 0, 0, 0, 0, min(rate_bps // 8, UINT32_MAX))
 
 
-def _set_bucket(ifindex: int, job: dict[str, Any], rate_bps: int, peak_bps: int, make: bool) -> Request:
+def _set_bucket(ifindex: int, job: dict[str, Any], rate_bps: int, peak_bps: int, make: bool) -> NetlinkRequest:
     parms = _ratespec(rate_bps) + _ratespec(peak_bps) + struct.pack("=III", 1 << 30, 0, 0)  # limit, buffer, mtu
     options = [attribute(TCA_TBF_PARMS, parms), attr_u64(TCA_TBF_RATE64, rate_bps // 8)]
     options.append(attr_u32(TCA_TBF_BURST, job["burst_bytes"]))
@@ -77,7 +77,9 @@ def _set_bucket(ifindex: int, job: dict[str, Any], rate_bps: int, peak_bps: int,
     if job["keep"]:
         options.append(attribute(LAB_TCA_TBF_KEEP, b""))
     body = TCMSG.pack(0, ifindex, tc.HANDLE, tc.TC_H_ROOT, 0) + attr_text(tc.TCA_KIND, "tbf") + nested(tc.TCA_OPTIONS, *options)
-    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE if make else 0, body, f"tbf of {rate_bps} bit/s, peak {peak_bps}")
+    return NetlinkRequest(
+        RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE if make else 0, body, f"tbf of {rate_bps} bit/s, peak {peak_bps}"
+    )
 
 
 def _packet_socket(ifname: str, protocol: int, option: int) -> socket.socket:
@@ -101,7 +103,7 @@ def _stamps(receiver: socket.socket) -> list[int]:
 
 
 def _run(netlink: NetlinkSocket, job: dict[str, Any]) -> list[int]:
-    netlink.batch([cables.create(cables.End("a"), cables.End("b"), job["line_bps"], 0)])
+    netlink.batch([cables.create(cables.CableEnd("a"), cables.CableEnd("b"), job["line_bps"], 0)])
     ends = {name: device.ifindex for name, device in cables.devices(netlink).items()}
     netlink.batch([cables.set_up(ifindex, name) for name, ifindex in ends.items()])
     cables.settle(netlink, ends.values())
@@ -122,7 +124,7 @@ def _run(netlink: NetlinkSocket, job: dict[str, Any]) -> list[int]:
                 netlink.batch([_set_bucket(ends["a"], job, values[0], values[1], make=False)])
         _sleep_until(start_ns + job["end_ns"])
         stamps = _stamps(receiver)
-    netlink.batch([Request(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, ends["a"], 0, 0), "delete the cable")])
+    netlink.batch([NetlinkRequest(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, ends["a"], 0, 0), "delete the cable")])
     return [stamp - stamps[0] for stamp in stamps]
 
 

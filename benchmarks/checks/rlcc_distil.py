@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.methods.rlcc import bottleneck, distil
-from dc_gym.methods.rlcc.bottleneck import LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, Case
+from dc_gym.methods.rlcc.bottleneck import LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
 from dc_gym.methods.rlcc.distil import Distillation
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
@@ -68,7 +68,7 @@ def measure(folder: Path, title: str, file: NicPolicy) -> dict[int, SettledFlows
     path = folder / f"{title}.npz"
     file.write(path)
     cases = {
-        flows: Case(f"rlcc-{file.kind}", flows, SETTLED_MS[flows], MEASURED_MS, path, buffer_bytes=SHORT_BUFFER_BYTES)
+        flows: BottleneckRun(f"rlcc-{file.kind}", flows, SETTLED_MS[flows], MEASURED_MS, path, buffer_bytes=SHORT_BUFFER_BYTES)
         for flows in FLOWS
     }
     cells = {flows: case.cell(folder, f"{title}-{flows}") for flows, case in cases.items()}

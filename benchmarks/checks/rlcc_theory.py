@@ -22,7 +22,7 @@ from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import number
 from dc_gym.figures import kit
 from dc_gym.methods.rlcc import bottleneck
-from dc_gym.methods.rlcc.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Case
+from dc_gym.methods.rlcc.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, BottleneckRun
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
@@ -75,7 +75,7 @@ def checks(policy: str | None = None) -> Iterable[Check]:
 
 def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, InflationPoint]:
     shape: dict[str, Any] = {"policy": policy, "senders": SENDERS, "buffer_bytes": SHORT_BUFFER_BYTES}
-    cases = {flows: Case(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, **shape) for flows in (*FLOWS, MANY)}
+    cases = {flows: BottleneckRun(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, **shape) for flows in (*FLOWS, MANY)}
     cells = {flows: case.cell(folder, f"{algorithm}-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(reversed(cells.values())))  # the long runs first
     return {flows: _point(algorithm, flows, cell, found[cell.name]) for flows, cell in cells.items()}

@@ -14,8 +14,8 @@ from pathlib import Path
 from dc_gym.base.checks import Check
 from dc_gym.base.progress import choose
 from dc_gym.methods.rlcc import train
-from dc_gym.methods.rlcc.bottleneck import Case, inflation
-from dc_gym.methods.rlcc.on_lab import USUAL, Settings
+from dc_gym.methods.rlcc.bottleneck import BottleneckRun, inflation
+from dc_gym.methods.rlcc.on_lab import USUAL, LabTrainingSettings
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result, number
@@ -30,9 +30,9 @@ INFLATION, LEAST_USED, LEAST_JAIN = 0.1, 0.9, 0.95
 
 def checks(seeds: int = SEEDS) -> Iterable[Check]:
     with runs.scratch("rlcc-train") as folder:
-        for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
+        for settings in [*(LabTrainingSettings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
             out = folder / f"{settings.net}-{settings.seed}"
-            with choose(quiet=False) as progress, train.opened(out, resume=False):
+            with choose(quiet=False) as progress, train.open_folder(out, resume=False):
                 train.train_on_labs(settings, out, progress)
             yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 
@@ -40,7 +40,7 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Check]:
     """Yields the checks on a policy. `folder`: for its runs."""
     algorithm = f"rlcc-{NicPolicy.read(policy).kind}"
-    cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
+    cases = {flows: BottleneckRun(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))
     for flows, cell in cells.items():

@@ -23,7 +23,7 @@ from dc_gym.benchmarks.perf import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
-from dc_gym.ctrl.nic.kernels import Program
+from dc_gym.ctrl.nic.kernels import LoadedProgram
 
 TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60
@@ -48,7 +48,7 @@ class AlgorithmCost:
 
 
 def checks() -> Iterable[Check]:
-    why = kernels.why_not_here()
+    why = kernels.reason_not_here()
     if why:
         yield Check("native time", "in this machine's kernel", why, False, skipped=True)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -64,10 +64,10 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
     """
     known = [algorithms.load(name, folder) for name in names or algorithms.names()]
     calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
-    loaded = kernels.load(kernels.here if native else kernels.lab, calls)
+    loaded = kernels.load(kernels.run_here if native else kernels.run_in_lab, calls)
     for algorithm, programs in zip(known, loaded, strict=True):
         table = golden.table_of(algorithm, folder)
-        steps = golden.trace("fabric", algorithm, 1, lives=1, steps=EVENTS)
+        steps = golden.trace("fabric", algorithm, 1, flows=1, steps=EVENTS)
         times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
         test, null = _both(programs)
         yield AlgorithmCost(
@@ -75,14 +75,14 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
         )
 
 
-def _both(programs: Sequence[Program]) -> tuple[Program, Program]:
+def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgram]:
     named = {each.name: each for each in programs}
     return named["nic_test"], named["nic_null"]
 
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT)
-    (answer,) = kernels.here([kernels.Command(words, golden.text(steps))])
+    (answer,) = kernels.run_here([kernels.CctestCall(words, golden.text(steps))])
     times = list(map(float, answer.lines()))
     names = {number: name for name, number in TYPES.items()}
     by_type: dict[str, list[float]] = {}

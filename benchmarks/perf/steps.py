@@ -243,12 +243,12 @@ def rllib_checks() -> Iterator[Check]:
     if find_spec("ray") is None or find_spec("torch") is None:
         yield Check(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
         return
-    from dc_gym.rl import environment, quiet, sampling
-    from dc_gym.rl.settings import Settings
+    from dc_gym.rl import environment, ray_session, sampling
+    from dc_gym.rl.settings import TrainingSettings
 
-    quiet.require()
-    task = environment.register(as_spec(SPECS[ID], [STEP]), Settings())
-    free = sampling.like(task)
+    ray_session.require()
+    task = environment.register(as_spec(SPECS[ID], [STEP]), TrainingSettings())
+    free = sampling.instant_task(task)
     ways = {"labs": (task, True), "single": (free, False), "together": (free, True)}
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(RLLIB_ROUNDS):

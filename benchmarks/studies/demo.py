@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym import sweep
 from dc_gym.base.errors import ResultError, UsageError
-from dc_gym.base.files import PARTIAL, words
+from dc_gym.base.files import PARTIAL, machine_errors
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
@@ -84,7 +84,7 @@ time = { duration = "5s", warmup = "1s" }
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the demo. `args.out`: folder of the results and the figure; `args.jobs`: number of labs at a time."""
     out: Path = args.out
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     require_places(out)
     cells = [cell for case in CASES for cell in case_cells(case, out)]

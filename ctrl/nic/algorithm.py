@@ -43,7 +43,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class ParameterPreset:
     """One row of CC_PRESETS: the values that it sets. All other parameters keep their defaults."""
 
     name: str
@@ -67,14 +67,14 @@ class Algorithm:
     table: bool
     """True if it reads a table from a policy file."""
     parameters: tuple[Parameter, ...]
-    presets: tuple[Preset, ...]
+    presets: tuple[ParameterPreset, ...]
     header: Path
     runner: Path
     """Path of ccrun-NAME, the algorithm in userspace."""
     object: Path
     """Path of nic-NAME.bpf.o, the NIC with this algorithm."""
 
-    def preset(self, name: str) -> Preset:
+    def preset(self, name: str) -> ParameterPreset:
         for each in self.presets:
             if each.name == name:
                 return each
@@ -114,12 +114,12 @@ def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
     )
 
 
-def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> Preset:
+def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> ParameterPreset:
     asked = {key.removeprefix(NIC_PREFIX): value for key, value in sets.items() if key.startswith(NIC_PREFIX)}
     if unknown := sorted(set(asked) - set(NIC_SETTINGS)):
         raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(NIC_SETTINGS)}")
-    return Preset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
+    return ParameterPreset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
 
 
-def _listed(name: str, known: Sequence[Parameter] | Sequence[Preset]) -> str:
+def _listed(name: str, known: Sequence[Parameter] | Sequence[ParameterPreset]) -> str:
     return hint(name, [each.name for each in known]) if known else "leave it out"

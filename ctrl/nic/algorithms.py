@@ -23,7 +23,7 @@ SCALED_FOR_BPS = 100 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ResolvedParameters:
     """An algorithm's parameters in a run, and how they were determined."""
 
     preset: str
@@ -74,7 +74,7 @@ def load(name: str, folder: Path) -> Algorithm:
     return describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o")
 
 
-def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> Setting:
+def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> ResolvedParameters:
     """Returns the parameters of a run.
 
     They start as the defaults. The values of the preset ("" is the first preset) replace them, and the result is scaled to the
@@ -96,7 +96,7 @@ def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps
     for name, value in given.items():
         values[name] = algorithm.parameter(name).check(value)
     nic = {name: value * SCALED_FOR_BPS // line_bps for name, value in chosen.nic.items()} if chosen else {}
-    return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
+    return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
 
 
 def _is_nic(name: str) -> bool:

@@ -95,10 +95,10 @@ def _compile(compiler: str, header: Path, flags: list[str]) -> None:
     if "No space left on device" in done.stderr:
         raise MachineError(f"compiling {header.name}: no room left; free some, or set TMPDIR to a folder with room")
     if done.returncode:
-        raise UsageError(f"{header}: {complaint(done.stderr)}")
+        raise UsageError(f"{header}: {first_error(done.stderr)}")
 
 
-def complaint(said: str) -> str:
+def first_error(said: str) -> str:
     """Returns the part of a compiler's output that its user has to read first."""
     lines = [line for line in said.splitlines() if "error: " in line] or said.splitlines()[-1:] or ["the compiler failed"]
     return WARNING.sub("", lines[0].strip())

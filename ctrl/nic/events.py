@@ -12,8 +12,8 @@ TIMEOUT, PROBING = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """struct cc_event."""
+class NicEvent:
+    """An event as an algorithm gets it: struct cc_event."""
 
     type: int
     flags: int
@@ -34,8 +34,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """struct cc_flow."""
+class NicFlow:
+    """The facts about a flow that an algorithm gets: struct cc_flow."""
 
     base_rtt_ns: int
     line_mbps: int
@@ -45,6 +45,8 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """The decision of a reference in floats."""
+
     rate: float
     """Share of the line rate."""
     window_bytes: float

@@ -16,30 +16,30 @@ from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.algorithms import settle
-from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, Event, Flow
-from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
+from dc_gym.ctrl.nic.algorithms import resolve_parameters
+from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow
+from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
-    "fixed": Fixed,
+    "fixed": FixedRate,
     "dcqcn": Dcqcn,
     "swift": Swift,
     "timely": Timely,
     "timely-patched": TimelyPatched,
 }
-PATIENCE_S = 120  # for a trace that takes seconds at most
+TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
-LIVES, STEPS = 10, 150
+FLOWS_PER_TRACE, STEPS = 10, 150
 NEW_FLOW = 1
 TYPES = {"cnp": CNP, "tx": TX, "ack": ACK, "nack": NACK, "rtt": RTT}
-TURN = 2**32
-LONGEST = TURN - 10**6
+CLOCK_TURN_NS = 2**32
+LONGEST_SILENCE_NS = CLOCK_TURN_NS - 10**6
 """The longest silence in ns.
 
 If less than a timer's period is missing to a full turn, the clock cannot tell it from no silence.
 """
-EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, TURN - 2, TURN - 1)
+EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, CLOCK_TURN_NS - 2, CLOCK_TURN_NS - 1)
 Q20 = 2**20
 
 
@@ -63,7 +63,7 @@ BOUNDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class RunnerDecision:
     """One output line of a runner: the rate, window and probe in force after an event."""
 
     rate: int
@@ -85,23 +85,24 @@ class Distance:
     """The first decision out of bounds, or "" if there is none."""
 
 
-Step = tuple[Event, Flow]
+Step = tuple[NicEvent, NicFlow]
 
 
-def trace(kind: str, algorithm: Algorithm, seed: int, lives: int = LIVES, steps: int = STEPS) -> list[Step]:
+def trace(kind: str, algorithm: Algorithm, seed: int, flows: int = FLOWS_PER_TRACE, steps: int = STEPS) -> list[Step]:
     """Returns events for this algorithm. Equal arguments give equal traces."""
     draw = random.Random(f"{kind} {algorithm.name} {seed}")
     types = [TYPES[name] for name in algorithm.events] or [TX]
-    return [step for _ in range(lives) for step in _life(draw, kind, types, steps)]
+    return [step for _ in range(flows) for step in _life(draw, kind, types, steps)]
 
 
 def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> Iterator[Step]:
     hostile = kind == "hostile"
     flow = _hostile_flow(draw) if hostile else _flow(draw)
-    now_ns = draw.choice([0, TURN - draw.randrange(1, 4 * flow.base_rtt_ns + 2), draw.randrange(TURN)]) % TURN
+    before_turn_ns = CLOCK_TURN_NS - draw.randrange(1, 4 * flow.base_rtt_ns + 2)
+    now_ns = draw.choice([0, before_turn_ns, draw.randrange(CLOCK_TURN_NS)]) % CLOCK_TURN_NS
     queue = 0.0
     for number in range(steps):
-        now_ns = (now_ns + _gap(draw, kind, flow)) % TURN
+        now_ns = (now_ns + _gap(draw, kind, flow)) % CLOCK_TURN_NS
         queue = max(0.0, min(30.0, queue + draw.uniform(-1.0, 1.0)))
         event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
         if event.type == TX and RTT in types:
@@ -115,67 +116,69 @@ def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> I
         yield event, flow
 
 
-def _flow(draw: random.Random) -> Flow:
+def _flow(draw: random.Random) -> NicFlow:
     line_mbps = draw.choice([100, 1000, 10_000, 100_000])
     packets = draw.choice([2, 10, 50, 100])
     packet_bytes = draw.choice([1090, 1514, 4170])
     base_rtt_ns = max(1000, packets * packet_bytes * 8000 // line_mbps // 1000 * 1000)
-    return Flow(base_rtt_ns, line_mbps, packet_bytes, draw.choice([2, 4, 6]))
+    return NicFlow(base_rtt_ns, line_mbps, packet_bytes, draw.choice([2, 4, 6]))
 
 
-def _hostile_flow(draw: random.Random) -> Flow:
-    return Flow(
-        draw.choice([0, 1, 999, 20_000, 2**30, TURN - 1]),
+def _hostile_flow(draw: random.Random) -> NicFlow:
+    return NicFlow(
+        draw.choice([0, 1, 999, 20_000, 2**30, CLOCK_TURN_NS - 1]),
         draw.choice([1, 10, 100_000, 400_000, 2**23]),
         draw.choice([64, 1514, 9000, 65535]),
-        draw.choice([0, 1, 255, TURN - 1]),
+        draw.choice([0, 1, 255, CLOCK_TURN_NS - 1]),
     )
 
 
-def _gap(draw: random.Random, kind: str, flow: Flow) -> int:
+def _gap(draw: random.Random, kind: str, flow: NicFlow) -> int:
     """Returns the time from one event to the next: zero, packet times, round trips or silences."""
     if kind == "silent" and draw.random() < 0.1:
-        return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST), LONGEST])
+        return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST_SILENCE_NS), LONGEST_SILENCE_NS])
     if kind == "hostile" and draw.random() < 0.2:
-        return min(LONGEST, draw.choice(EXTREMES))
+        return min(LONGEST_SILENCE_NS, draw.choice(EXTREMES))
     packet_ns = flow.packet_bytes * 8000 // flow.line_mbps
     return draw.choice([0, packet_ns, draw.randrange(1, 20 * packet_ns + 2), draw.randrange(1, 2 * flow.base_rtt_ns + 2)])
 
 
-def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float, flags: int) -> Event:
+def _event(draw: random.Random, kind: int, now_ns: int, flow: NicFlow, queue: float, flags: int) -> NicEvent:
     packets = draw.choice([1, 1, 1, 16, 64]) if kind in (TX, ACK) else 0
     rtt_ns = int(flow.base_rtt_ns * (1 + queue)) + draw.randrange(1000) if kind == RTT else 0
     inside_ns = draw.randrange(2000) if kind == RTT else 0
-    sent_ns = (now_ns - rtt_ns - inside_ns) % TURN
-    received_ns = draw.randrange(TURN)  # of another clock
+    sent_ns = (now_ns - rtt_ns - inside_ns) % CLOCK_TURN_NS
+    received_ns = draw.randrange(CLOCK_TURN_NS)  # of another clock
     flags |= TIMEOUT if kind == NACK and draw.random() < 0.5 else 0
     size = packets * flow.packet_bytes
-    return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % TURN)
+    return NicEvent(
+        kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % CLOCK_TURN_NS
+    )
 
 
-def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
+def _probing(draw: random.Random, event: NicEvent, flow: NicFlow) -> NicEvent:
     """Returns the event of a packet that leaves while a probe is under way, in most cases for a short time."""
     if draw.random() < 0.4:
         return event
     round_trips = draw.choice([draw.random(), draw.uniform(1.0, 10.0), draw.uniform(1.0, 200.0)])
-    sent_ns = (event.now_ns - int(flow.base_rtt_ns * round_trips)) % TURN
+    sent_ns = (event.now_ns - int(flow.base_rtt_ns * round_trips)) % CLOCK_TURN_NS
     return replace(event, flags=event.flags | PROBING, sent_ns=sent_ns)
 
 
-def _summed(draw: random.Random, event: Event) -> Event:
+def _summed(draw: random.Random, event: NicEvent) -> NicEvent:
     """Returns several events that the NIC combines into one."""
     times = draw.choice([1, 1, 2, 5, 40])
-    first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % TURN
+    first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % CLOCK_TURN_NS
     fixed = (event.sent_ns, event.received_ns, event.answered_ns)
-    return Event(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
+    return NicEvent(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
 
 
-def _spoilt(draw: random.Random, event: Event) -> Event:
+def _spoilt(draw: random.Random, event: NicEvent) -> NicEvent:
     """Sets up to two fields to an extreme value."""
     fields = list(astuple(event))
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
-        fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, TURN - 1])
-    return Event(*fields)
+        fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, CLOCK_TURN_NS - 1])
+    return NicEvent(*fields)
 
 
 def text(steps: Sequence[Step]) -> str:
@@ -183,20 +186,20 @@ def text(steps: Sequence[Step]) -> str:
     return "".join(",".join(map(str, (*astuple(event), *astuple(flow)))) + "\n" for event, flow in steps)
 
 
-def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[Decided]:
+def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[RunnerDecision]:
     """Returns the decisions of a runner (ccrun, or cctest in a kernel) on a trace."""
     try:
-        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise TestbedError(f"no decisions on a golden trace within {PATIENCE_S} s: is there a loop without an end?") from None
+        raise TestbedError(f"no decisions on a golden trace within {TIMEOUT_S} s: is there a loop without an end?") from None
     if done.returncode:
         raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
     return [parsed(line) for line in done.stdout.splitlines()]
 
 
-def parsed(line: str) -> Decided:
+def parsed(line: str) -> RunnerDecision:
     rate, window_bytes, probe, *state = map(int, line.split(","))
-    return Decided(rate, window_bytes, bool(probe), tuple(state))
+    return RunnerDecision(rate, window_bytes, bool(probe), tuple(state))
 
 
 def runner_argv(algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None) -> list[str]:
@@ -221,7 +224,7 @@ def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> 
 
 
 def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapping[str, int]:
-    return settle(algorithm, preset, {}, line_bps).values
+    return resolve_parameters(algorithm, preset, {}, line_bps).values
 
 
 def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> list[Decision]:
@@ -235,12 +238,14 @@ def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> l
     return said
 
 
-def held(name: str, steps: Sequence[Step], made: Sequence[Decided], values: Mapping[str, int]) -> Distance:
+def compare_with_reference(
+    name: str, steps: Sequence[Step], made: Sequence[RunnerDecision], values: Mapping[str, int]
+) -> Distance:
     """Compares a trace's decisions with the algorithm's reference, within its bound."""
     return distance(BOUNDS[name], steps, made, references(name, values, steps))
 
 
-def distance(bound: Bound, steps: Sequence[Step], made: Sequence[Decided], said: Sequence[Decision]) -> Distance:
+def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:
     """Returns the largest differences, and the first decision that is out of bounds."""
     rates, windows, broken = 0.0, 0.0, ""
     for number, (mine, theirs) in enumerate(zip(made, said, strict=True), 1):

@@ -20,11 +20,11 @@ from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 
 CCTEST = PROGRAMS / "cctest"
-PATIENCE_S = 300
+TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CctestCall:
     """One call of cctest."""
 
     arguments: tuple[str, ...]
@@ -33,7 +33,9 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CctestOutput:
+    """The exit status and the output of one call of cctest."""
+
     status: int
     out: str
     error: str
@@ -45,11 +47,11 @@ class Answer:
         return self.out.splitlines()
 
 
-Kernel = Callable[[Sequence[Command]], list[Answer]]
+Kernel = Callable[[Sequence[CctestCall]], list[CctestOutput]]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LoadedProgram:
     """A BPF program after a kernel has loaded it."""
 
     name: str
@@ -61,15 +63,15 @@ class Program:
     """Number of instructions that the verifier processed. Its budget is a million."""
 
 
-def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[Program]]:
+def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[LoadedProgram]]:
     """Returns the programs of BPF objects, each loaded and released again. A call is the result of `arguments`."""
-    answers = kernel([Command((*call, "--load")) for call in calls])
+    answers = kernel([CctestCall((*call, "--load")) for call in calls])
     return [[_program(line) for line in answer.lines()] for answer in answers]
 
 
-def _program(line: str) -> Program:
+def _program(line: str) -> LoadedProgram:
     row = json.loads(line)
-    return Program(row["program"], row["instructions"], row["machine_bytes"], row["verified"])
+    return LoadedProgram(row["program"], row["instructions"], row["machine_bytes"], row["verified"])
 
 
 def test_object(algorithm: Algorithm) -> Path:
@@ -87,25 +89,25 @@ def arguments(
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
 
 
-def here(commands: Sequence[Command]) -> list[Answer]:
+def run_here(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in this machine's kernel."""
     answers = []
     for each in commands:
         argv = [str(CCTEST), *each.arguments]
-        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=PATIENCE_S)
-        answers.append(Answer(done.returncode, done.stdout, done.stderr))
+        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=TIMEOUT_S)
+        answers.append(CctestOutput(done.returncode, done.stdout, done.stderr))
     return answers
 
 
-def why_not_here() -> str:
+def reason_not_here() -> str:
     """Returns why this machine's kernel cannot run them, or "" if it can."""
     if os.geteuid() != 0:
         return "not root"
-    (answer,) = here([Command((*arguments(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
+    (answer,) = run_here([CctestCall((*arguments(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
     return (answer.error.strip().splitlines() or ["cctest fails"])[0] if answer.status else ""
 
 
-def lab(commands: Sequence[Command]) -> list[Answer]:
+def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in a lab, one after the other."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"
@@ -132,6 +134,6 @@ def _boot(run_dir: Path) -> None:
         raise LabError("\n  lab: ".join([f"cctest's script ended with status {status} in the lab", *log[-20:]]))
 
 
-def _answer(run_dir: Path, number: int) -> Answer:
+def _answer(run_dir: Path, number: int) -> CctestOutput:
     status, out, error = ((run_dir / f"{number}.{name}").read_text() for name in ("status", "out", "err"))
-    return Answer(int(status), out, error)
+    return CctestOutput(int(status), out, error)

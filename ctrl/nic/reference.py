@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping
 from typing import Protocol
 
-from dc_gym.ctrl.nic.events import ACK, LONGEST_NS, NACK, RTT, TIMEOUT, Decision, Event, Flow, since
+from dc_gym.ctrl.nic.events import ACK, LONGEST_NS, NACK, RTT, TIMEOUT, Decision, NicEvent, NicFlow, since
 
-__all__ = ["Event", "Fixed", "Flow", "Parameters", "Reference", "Swift", "Timely", "TimelyPatched", "clamped"]
+__all__ = ["FixedRate", "NicEvent", "NicFlow", "Parameters", "Reference", "Swift", "Timely", "TimelyPatched", "clamped"]
 
 LINE, LEAST = 1.0, 2.0**-14
 ONE = 2.0**16
@@ -25,7 +25,7 @@ PACKET = 2.0**20
 class Reference(Protocol):
     """The congestion control of one flow."""
 
-    def on_event(self, event: Event, flow: Flow) -> Decision: ...
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision: ...
 
 
 Parameters = Mapping[str, int]
@@ -35,13 +35,13 @@ def clamped(rate: float) -> float:
     return max(LEAST, min(LINE, rate))
 
 
-class Fixed:
+class FixedRate:
     """A constant rate."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._rate = parameters["rate"] / 2**20
 
-    def on_event(self, event: Event, flow: Flow) -> Decision:
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
         return Decision(clamped(self._rate), 0.0, False)
 
 
@@ -56,7 +56,7 @@ class Timely:
         self._in_a_row = 0
         self._cut_ns: int | None = None
 
-    def on_event(self, event: Event, flow: Flow) -> Decision:
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
         if self._cut_ns is None:
             self._cut_ns = event.now_ns - LONGEST_NS
         if event.type == RTT:
@@ -66,12 +66,12 @@ class Timely:
         self._rate = max(self._p["rate_min"] / 2**20, min(LINE, self._rate))
         return Decision(clamped(self._rate), 0.0, True)
 
-    def _time(self, name: str, flow: Flow) -> float:
+    def _time(self, name: str, flow: NicFlow) -> float:
         """Returns a parameter, in ns, for this flow's base round trip."""
         reference = self._p["reference_rtt"]
         return self._p[name] * flow.base_rtt_ns / reference if reference else float(self._p[name])
 
-    def _measured(self, rtt_ns: int, flow: Flow) -> None:
+    def _measured(self, rtt_ns: int, flow: NicFlow) -> None:
         newest = rtt_ns - self._rtt_ns if self._rtt_ns is not None else 0
         a = self._p["alpha"] / ONE
         self._diff_ns = (1 - a) * self._diff_ns + a * newest
@@ -87,7 +87,7 @@ class Timely:
         else:
             self._rate *= 1 - self._beta * (1 - high / rtt_ns)
 
-    def _between(self, gradient: float, rtt_ns: int, flow: Flow) -> None:
+    def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         if gradient > 0:
             self._in_a_row = 0
             self._rate *= max(0.0, 1 - self._beta * gradient)
@@ -115,7 +115,7 @@ class Timely:
 class TimelyPatched(Timely):
     """Zhu et al., CoNEXT 2016."""
 
-    def _between(self, gradient: float, rtt_ns: int, flow: Flow) -> None:
+    def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         """R = d (1 - w) + R (1 - b w err)"""
         reference = self._time("rtt_ref", flow)
         weight = max(0.0, min(1.0, 2 * gradient + 0.5))
@@ -134,7 +134,7 @@ class Swift:
         self._cut_ns = 0
         self._timeouts = 0
 
-    def on_event(self, event: Event, flow: Flow) -> Decision:
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
         if not self._cwnd:
             self._begin(event, flow)
         if event.type == RTT:
@@ -146,7 +146,7 @@ class Swift:
         self._cwnd = max(self._p["cwnd_min"] / PACKET, min(self._p["cwnd_max"] / PACKET, self._cwnd))
         return self._decision(flow)
 
-    def target_ns(self, flow: Flow) -> float:
+    def target_ns(self, flow: NicFlow) -> float:
         """base + hops h + the flow-scaling term, in whole ns"""
         p = self._p
         a = p["fs_range"] / (1 / math.sqrt(p["fs_min"] / PACKET) - 1 / math.sqrt(p["fs_max"] / PACKET))
@@ -155,14 +155,14 @@ class Swift:
         target = min(float(LONGEST_NS), p["base_target"] + min(255, flow.hops) * p["hop"] + scaling)
         return math.floor(target * flow.base_rtt_ns / p["reference_rtt"] if p["reference_rtt"] else target)
 
-    def _begin(self, event: Event, flow: Flow) -> None:
+    def _begin(self, event: NicEvent, flow: NicFlow) -> None:
         self._cut_ns = event.now_ns - LONGEST_NS
         bdp = flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)
         self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, bdp)
         self._cwnd = max(self._p["cwnd_min"] / PACKET, min(self._p["cwnd_max"] / PACKET, self._cwnd))
         self._delay_ns = min(LONGEST_NS, flow.base_rtt_ns)
 
-    def _measured(self, event: Event, flow: Flow) -> None:
+    def _measured(self, event: NicEvent, flow: NicFlow) -> None:
         self._delay_ns = event.rtt_ns
         target = self.target_ns(flow)
         self._below = self._delay_ns < target
@@ -176,7 +176,7 @@ class Swift:
         if self._below:
             self._cwnd += self._p["ai"] / PACKET * packets / (self._cwnd if self._cwnd >= 1 else 1)
 
-    def _lost(self, event: Event) -> None:
+    def _lost(self, event: NicEvent) -> None:
         if event.flags & TIMEOUT:
             self._timeouts += 1
             if self._timeouts >= self._p["retx_reset"]:
@@ -194,7 +194,7 @@ class Swift:
     def _mdf(self) -> float:
         return self._p["max_mdf"] / ONE
 
-    def _decision(self, flow: Flow) -> Decision:
+    def _decision(self, flow: NicFlow) -> Decision:
         window = min(2.0**32 - 1, max(1.0, self._cwnd) * flow.packet_bytes)
         share = self._cwnd * flow.packet_bytes / max(1e-9, flow.line_mbps * self._delay_ns / 8000)
         gain = 1.0 if self._cwnd < 1 else self._p["pace_gain"] / 2**8

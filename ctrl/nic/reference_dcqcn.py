@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
-from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, Event, Flow, since
+from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, NicEvent, NicFlow, since
 from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 
-MOST_CNPS = 16
+MAX_CNPS = 16
 """The most CNPs of one event that have an effect."""
 
 
@@ -27,7 +27,7 @@ class Dcqcn:
         """Time in ns until each timer expires, by timer."""
         self._now_ns = 0
 
-    def on_event(self, event: Event, flow: Flow) -> Decision:
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
         if self._started:
             self._wait(since(self._now_ns, event.now_ns))
             if event.type == TX:
@@ -112,7 +112,7 @@ class Dcqcn:
             self._marked_cut = True
             self._marked_alpha = self._marked_alpha or not first
             return
-        for _ in range(min(count, MOST_CNPS)):
+        for _ in range(min(count, MAX_CNPS)):
             self._cut()
             self.alpha = hardware_alpha(self.alpha, self._p["g"], True)
         self._due["alpha"] = self._p["alpha_timer"]

@@ -21,7 +21,7 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names.split()]
 
 
-class Port(Structure):
+class NicPort(Structure):
     """struct nic_port"""
 
     _fields_ = [
@@ -80,7 +80,7 @@ class Receiver(Structure):
     ]
 
 
-class Rows:
+class MapRows:
     """Gives access to a map's live rows while the context is open."""
 
     def __init__(self, map_id: int, row: type[Structure]) -> None:

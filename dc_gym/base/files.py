@@ -21,7 +21,7 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError
 from dc_gym.base.folder_lock import LOCK
 
-__all__ = ["PARTIAL", "SCRATCH", "discard", "put", "remove", "scratch", "whole", "words"]
+__all__ = ["PARTIAL", "SCRATCH", "discard", "machine_errors", "put", "remove", "scratch", "whole"]
 
 PARTIAL = ".partial"
 """Ending of the name of a file or folder while it is written."""
@@ -43,7 +43,7 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
     assert prefix in SCRATCH, "`dcgym clean` finds them by name"
     path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
     with janitor.watching(path) as watch:
-        with words("make", path, SCRATCH_REMEDY):
+        with machine_errors("make", path, SCRATCH_REMEDY):
             path.mkdir(parents=True)
             path.chmod(0o755)
             held = folder_lock.take(path)
@@ -60,7 +60,7 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
 
 def put(path: Path, content: bytes) -> Path:
     """Writes a single file that a user asked for, whole or not at all. Creates its folder if necessary."""
-    with words("write", path, "another path"):
+    with machine_errors("write", path, "another path"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as work:
             work.write_bytes(content)
@@ -102,7 +102,7 @@ def discard(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
+def machine_errors(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
     """Turns an OSError inside the context into one line that names what was tried."""
     try:
         yield
@@ -113,7 +113,7 @@ def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None
 
 def remove(path: Path) -> None:
     """Removes a file, a link, or a folder with all its contents."""
-    with words("remove", path):
+    with machine_errors("remove", path):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

@@ -2,18 +2,37 @@
 """The former names of what users write, so that an error about an old name gives the new one.
 
 Names are listed by the place where they are written: "spec" for keys of specs, "dcgym rlcc train" for the options and commands of
-a command, "dcgym train --algo" for the values of an option. CHANGELOG.md has a row for each.
+a command, "dcgym train --algo" for the values of an option, "[run]" for that table of a training's configuration. CHANGELOG.md
+has a row for each.
 """
 
 from __future__ import annotations
 
-__all__ = ["MODULES", "RENAMED", "hint"]
+__all__ = ["CLASSES", "MODULES", "RENAMED", "hint"]
 
 MODULES = "Python modules"
+CLASSES = "plug-ins"
+"""The place of what plug-ins import from modules, such as dc_gym.traffic.kinds.Setting."""
 RENAMED: dict[str, dict[str, str]] = {
     "spec": {},
+    "dcgym nic": {"fit": "rebuild"},
+    "dcgym rlcc train": {
+        "--on": "--ground",
+        "--episode": "--updates-per-episode",
+        "--free-running": "--asynchronous",
+    },
+    "dcgym rlcc distil": {"--by": "--fitter", "--band": "--near-weight"},
+    "dcgym rlcc distil --from": {"lasting": "persistent"},
+    "FlowsConfig": {"most_error": "max_error", "spare": "spare_agents"},
+    "scaling of a NIC's policy file": {"reach": "max_error"},
+    "[run]": {"keep": "keep_checkpoints"},
     "dcgym train SPEC": {"fluid": "dcgym train --agents flows", "lab": "dcgym rlcc train"},
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
+    CLASSES: {
+        "dc_gym.envs.policies.Setting": "PolicyContext",
+        "dc_gym.topologies.marking.At": "MarkingContext",
+        "dc_gym.traffic.kinds.Setting": "WorkloadContext",
+    },
     MODULES: {
         "dc_gym.controllers": "dc_gym.ctrl.controllers",
         "dc_gym.envs.policy_file": "dc_gym.nets.agent_policy",

@@ -196,9 +196,17 @@ def _what(error: BaseException) -> str:
     text = (str(error).splitlines() or [""])[0]
     if isinstance(error, SyntaxError):
         return error.msg
-    if isinstance(error, ModuleNotFoundError) and (hint := renamed.hint(renamed.MODULES, error.name or "")):
+    if isinstance(error, ImportError) and (hint := _new_name(error)):
         text += f"; {hint}"
     return text if isinstance(error, TestbedError) else type(error).__name__ + (f": {text}" if text else "")
+
+
+def _new_name(error: ImportError) -> str:
+    """Returns a hint if the import failed because of a former name of a module or class; else an empty text."""
+    if isinstance(error, ModuleNotFoundError):
+        return renamed.hint(renamed.MODULES, error.name or "")
+    name = re.match(r"cannot import name '(\w+)'", str(error))
+    return renamed.hint(renamed.CLASSES, f"{error.name}.{name[1]}") if name else ""
 
 
 def _add_place(error: TestbedError) -> None:

@@ -71,7 +71,7 @@ def _show(args: argparse.Namespace) -> int:
         else:
             shown = algorithms.load(args.name, folder)
     line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
-    setting = algorithms.settle(shown, args.preset, {}, line_bps)
+    setting = algorithms.resolve_parameters(shown, args.preset, {}, line_bps)
     if args.json:
         facts = {**asdict(shown), "header": str(shown.header), "setting": setting.to_dict()}
         print(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))

@@ -40,12 +40,12 @@ def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_train(commands: Any) -> None:
     summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
-    example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --on fluid --out results/fluid   # in seconds"
+    example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --ground fluid --out results/fluid   # in seconds"
     parser = _add(commands, "train", summary, example)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, and more of labs")
     add(
-        "--on",
+        "--ground",
         choices=("lab", "fluid"),
         default="lab",
         help="NICs in labs, or a fluid model (default: %(default)s)",
@@ -60,14 +60,15 @@ def _add_train(commands: Any) -> None:
     add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
     add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
     add("--learning-rate", type=float, metavar="X", help="of Adam, falling to 0 (default: 0.01, lstm 0.003)")
-    add("--episode", type=int, metavar="N", help="updates from one new lab, and checkpoint, to the next (default: 100)")
+    each = "updates from one new lab, and checkpoint, to the next (default: 100)"
+    add("--updates-per-episode", type=int, metavar="N", help=each)
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
     add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
     add("--curriculum", action="store_true", help="two flows first, then four, then all")
     free = "no lab waits for another or for the learner; not the same policy twice, and says so"
-    add("--free-running", action="store_true", help=free)
+    add("--asynchronous", action="store_true", help=free)
     add("--resume", action="store_true", help="go on from the checkpoint in DIR")
-    add("--batch", type=int, metavar="N", help="of fluid: decisions per update (default: 4096)")
+    add("--batch-size", type=int, metavar="N", help="of fluid: decisions per update (default: 4096)")
     mix = "of fluid: so many with 2 flows, with 4 and with 8 (default: 80, 60 and 40)"
     add("--bottlenecks", type=int, metavar="N", help=mix)
     add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
@@ -77,20 +78,20 @@ def _add_train(commands: Any) -> None:
 def _add_distil(commands: Any) -> None:
     summary = "a network as a few small trees that a NIC can run, and how far they are from it"
     example = "dcgym rlcc distil net.npz --trees 10 --out tree.npz"
-    example += "\n  dcgym rlcc distil net.npz --from results/run --from model --by catboost --out tree.npz"
+    example += "\n  dcgym rlcc distil net.npz --from results/run --from model --fitter catboost --out tree.npz"
     parser = _add(commands, "distil", summary, example)
     parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     _add_force(parser, "a file that was not made of the same network")
     parser.add_argument("--trees", type=int, default=20, metavar="N", help="so many (default: %(default)s; RL-CC: at most 10)")
     maker = "our own fit, or CatBoost with the artifact's parameters, extra `distil` (default: %(default)s)"
-    parser.add_argument("--by", choices=("own", "catboost"), default="own", help=maker)
-    source = "rows to fit: model, flood and lasting (the default), grid, or the result of a run with RL-CC; may be repeated"
+    parser.add_argument("--fitter", choices=("own", "catboost"), default="own", help=maker)
+    source = "rows to fit: model, flood and persistent (the default), grid, or the result of a run with RL-CC; may be repeated"
     parser.add_argument("--from", dest="sources", action="append", metavar="SOURCE", help=source)
     count = "drawn of model (default: 40000) or grid (1000000), or at most of a run (all)"
     parser.add_argument("--rows", type=int, metavar="N", help=count)
     band = "rows within a target of the target count so many times (default: 30 in model, 1 elsewhere)"
-    parser.add_argument("--band", type=float, metavar="X", help=band)
+    parser.add_argument("--near-weight", type=float, metavar="X", help=band)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
 
 

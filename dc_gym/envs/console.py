@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.envs.frame import Floats, FlowInfo, Frame
-from dc_gym.envs.pace import Pace
+from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.scene import Scene
 from dc_gym.monitors.state_matrix import FLOW, Buffer, StateMatrix
 from dc_gym.spec import AgentSpec
@@ -22,7 +22,7 @@ class Console:
 
     def __init__(self, scene: Scene, info: FlowInfo, agent: AgentSpec, clock: str = "virtual") -> None:
         self.info = info
-        self.pace: Pace | None = None
+        self.pace: AgentTiming | None = None
         """How the agent keeps up in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
@@ -68,7 +68,7 @@ class Console:
         if step == 0:
             self._last, self._wanted = None, self._lines.copy()
             self._force.clear()
-            self.pace = Pace() if self._real else None
+            self.pace = AgentTiming() if self._real else None
         cells, t_ns = self._sweep(matrix)
         if self.pace is not None:
             step = max(step, t_ns // self._scene.step_ns) if step else 0

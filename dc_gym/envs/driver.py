@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.choice import UsersPolicy, policy_of
 from dc_gym.envs.console import Console
-from dc_gym.envs.env import Episode
+from dc_gym.envs.env import EpisodeTracker
 from dc_gym.envs.file_policy import FilePolicy, differences
-from dc_gym.envs.policies import Setting
+from dc_gym.envs.policies import PolicyContext
+from dc_gym.envs.policy_selection import UsersPolicy, policy_of
 from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
@@ -23,7 +23,7 @@ from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.spec import EXTERNAL
 
 
-class Driver:
+class PolicyDriver:
     """Runs a policy in one run."""
 
     def __init__(self, experiment: Experiment) -> None:
@@ -32,9 +32,9 @@ class Driver:
         if policy is None or policy == EXTERNAL:
             raise AgentError(f'controller.policy = "{EXTERNAL}": that is for environments; name a policy')
         scene = scene_of(experiment)
-        self._episode = Episode(spec, scene)
+        self._episode = EpisodeTracker(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
-        self._policy = policy_of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
+        self._policy = policy_of(policy, PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed))
         self.unlike = ""
         """The keys of [agent] that differ from those of the policy's training; empty if none differ."""
         if isinstance(self._policy, FilePolicy):

@@ -23,11 +23,11 @@ from gymnasium.utils import seeding
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import DONE, Frame
-from dc_gym.envs.later import Later
+from dc_gym.envs.lazy_info import LazyInfo
 from dc_gym.envs.metrics import BLANK, metrics
 from dc_gym.envs.observation import Observer, Vector
-from dc_gym.envs.pace import Pace
-from dc_gym.envs.reward import Mix
+from dc_gym.envs.pace import AgentTiming
+from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session, check_seed
 from dc_gym.envs.totals import EpisodeTotals
@@ -77,7 +77,7 @@ class Seeds:
         return given
 
 
-class Episode:
+class EpisodeTracker:
     """Turns the frames of one episode into observations, rewards and infos. The single, vector and multi-agent environments share
     it."""
 
@@ -86,7 +86,7 @@ class Episode:
         self.scene, self.steps = scene, spec.steps
         self.observer = Observer(self.scene, agent.observe, agent.history)
         self.action = Action(self.scene, agent.action)
-        self.mix = Mix.of(agent.reward)
+        self.mix = WeightedReward.of(agent.reward)
         self.totals = EpisodeTotals(self.scene)
         self.frame: Frame | None = None
 
@@ -103,11 +103,11 @@ class Episode:
         truncated = frame.step >= self.steps  # the end of the duration stops the remaining flows
         terminated = not truncated and _all_ended(frame)
         over = terminated or truncated
-        info = {**fill(), "episode_totals": self.totals.result()} if over else Later(BLANK, fill)
+        info = {**fill(), "episode_totals": self.totals.result()} if over else LazyInfo(BLANK, fill)
         return self.observer.observe(frame), reward, terminated, truncated, info
 
 
-def clocked(turn: T, pace: Pace | None) -> T:
+def add_timing(turn: T, pace: AgentTiming | None) -> T:
     """Adds the agent's timing to info, the last element of `turn`, on a real clock. Returns `turn`."""
     if pace is not None:
         info = turn[-1]
@@ -152,7 +152,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
             raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
         self.render_mode = None
         self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
-        self.episode = Episode(self.session.experiment.spec, self.session.scene)
+        self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
 
@@ -163,14 +163,14 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
         frame = self.session.begin(drawn, fresh=fresh)
-        return clocked(self.episode.begin(frame, drawn), self.session.pace)
+        return add_timing(self.episode.begin(frame, drawn), self.session.pace)
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         frame = self.episode.frame
         if frame is None or frame.step >= self.session.steps:
             raise AgentError("step: there is no episode under way; reset first")
         turn = self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
-        return clocked(turn, self.session.pace)
+        return add_timing(turn, self.session.pace)
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
         """Returns the values of each item of agent.observe, such as switch:backlog."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dc_gym.envs.choice import policy_of
-from dc_gym.envs.env import Episode
-from dc_gym.envs.policies import Setting
+from dc_gym.envs.env import EpisodeTracker
+from dc_gym.envs.policies import PolicyContext
+from dc_gym.envs.policy_selection import policy_of
 from dc_gym.envs.session import Session
 from dc_gym.spec import Spec
 
@@ -19,8 +19,8 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
     found = []
     with Session(spec) as session:
         for seed in seeds:
-            episode = Episode(session.experiment.spec, session.scene)
-            acting = policy_of(policy, Setting(session.scene, episode.observer, episode.action, seed))
+            episode = EpisodeTracker(session.experiment.spec, session.scene)
+            acting = policy_of(policy, PolicyContext(session.scene, episode.observer, episode.action, seed))
             frame = session.begin(seed)
             observation, _ = episode.begin(frame, seed)
             over = False

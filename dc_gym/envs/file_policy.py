@@ -16,7 +16,7 @@ from dc_gym.base.units import format_rate, parse_rate_bps
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import Setting
+from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.scene import Scene
 from dc_gym.nets.agent_policy import HOSTS, AgentPolicy
 
@@ -30,17 +30,17 @@ class FilePolicy:
     """A policy with the weights of a file. A policy for single hosts is evaluated once for each host, with that host's
     observation."""
 
-    def __init__(self, path: Path, setting: Setting) -> None:
+    def __init__(self, path: Path, context: PolicyContext) -> None:
         self._net = AgentPolicy.read(path)
         self.settings = self._net.settings
         self._observer: HostObserver | None = None
         try:
             if self._net.agents == HOSTS:
-                observer, see = setting.observer, self._net.settings.get("see", "path")
-                self._observer = HostObserver(setting.scene, observer.asked, observer.history, see)
+                observer, see = context.observer, self._net.settings.get("see", "path")
+                self._observer = HostObserver(context.scene, observer.asked, observer.history, see)
         except AgentError as error:
             raise AgentError(f"{path}: the policy is for each host, and {error}") from None
-        if why := _misfit(self._net, setting, self._observer):
+        if why := _misfit(self._net, context, self._observer):
             raise AgentError(f"{path}: {why}")
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
@@ -59,21 +59,21 @@ def _said(value: Any) -> str:
     return "its default" if value is None else str(value)
 
 
-def _misfit(net: AgentPolicy, setting: Setting, own: HostObserver | None) -> str:
+def _misfit(net: AgentPolicy, context: PolicyContext, own: HostObserver | None) -> str:
     """Returns why the policy does not fit this network; empty if it fits."""
-    seen, acting = (own.names, net.hosts) if own else (setting.observer.names, setting.scene.hosts)  # one for each fits any hosts
+    seen, acting = (own.names, net.hosts) if own else (context.observer.names, context.scene.hosts)  # one for each fits any hosts
     for what, has, gives in (("acts on", net.hosts, acting), ("observes", net.observation, seen)):
         if len(has) != len(gives):
             return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
         for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
             if mine != theirs:
                 return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
-    trained, head = net.settings.get("action"), setting.action.head.name
+    trained, head = net.settings.get("action"), context.action.head.name
     if trained is not None and trained != head:
         return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
-    if why := _other_floor(net, setting.scene):
+    if why := _other_floor(net, context.scene):
         return why + HINT
-    low, high = setting.action.space.low, setting.action.space.high  # bounds are equal for all hosts
+    low, high = context.action.space.low, context.action.space.high  # bounds are equal for all hosts
     if not (np.allclose(net.low, low[: len(net.low)]) and np.allclose(net.high, high[: len(net.high)])):
         ends = f"{net.low.min():g}..{net.high.max():g}", f"{low.min():g}..{high.max():g}"
         return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"

@@ -21,7 +21,7 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
-from dc_gym.envs.env import Episode, Seeds, as_spec
+from dc_gym.envs.env import EpisodeTracker, Seeds, as_spec
 from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame
 from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
@@ -91,7 +91,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StepResults:
     """The results of one step, by agent."""
 
     observations: dict[str, Vector]
@@ -120,7 +120,7 @@ class Hosts:
         if reward not in REWARDS:
             raise AgentError("reward: " + unknown("value", reward, REWARDS))
         self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
-        self.episode = Episode(self.session.experiment.spec, self.session.scene)
+        self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
         agent, scene = self.session.experiment.spec.agent, self.session.scene
         self.observer = HostObserver(scene, agent.observe, agent.history, see)
         self.names = scene.hosts
@@ -139,7 +139,7 @@ class Hosts:
         bound = self.episode.action.head.bound
         return spaces.Box(-bound, bound, (1,), dtype=np.float32)
 
-    def begin(self, seed: int | None = None, *, fresh: bool = False) -> Turn:
+    def begin(self, seed: int | None = None, *, fresh: bool = False) -> StepResults:
         """Begins an episode and returns its first observations; rewards are 0. Without a seed the episode has the next seed of
         the series."""
         self.seed = self._seeds.take(seed)
@@ -148,7 +148,7 @@ class Hosts:
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
 
-    def step(self, actions: Mapping[str, npt.ArrayLike]) -> Turn:
+    def step(self, actions: Mapping[str, npt.ArrayLike]) -> StepResults:
         """Enforces the agents' actions, one of each, for an interval."""
         if not self.under_way:
             raise AgentError("step: there is no episode under way; reset first")
@@ -167,7 +167,7 @@ class Hosts:
         self.session.close()
         self.episode.frame = None
 
-    def _turn(self, frame: Frame, reward: float, terminated: bool, truncated: bool, network: dict[str, Any]) -> Turn:
+    def _turn(self, frame: Frame, reward: float, terminated: bool, truncated: bool, network: dict[str, Any]) -> StepResults:
         told = self._step_info or not frame.step or terminated or truncated
         rewards, infos = dict.fromkeys(self.names, reward), {name: dict[str, Any]() for name in self.names}
         for name, view in zip(self.names, self._views, strict=True):
@@ -180,4 +180,4 @@ class Hosts:
             if self._own and frame.step:
                 rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.in_force_bps)))
         seen = self.observer.observe(frame)
-        return Turn(dict(zip(self.names, seen, strict=True)), rewards, terminated, truncated, infos)
+        return StepResults(dict(zip(self.names, seen, strict=True)), rewards, terminated, truncated, infos)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 
-class Pace:
+class AgentTiming:
     """The agent's timing in one episode."""
 
     def __init__(self) -> None:

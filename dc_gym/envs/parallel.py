@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import FRESH
-from dc_gym.envs.multi_agent import Hosts, Turn
+from dc_gym.envs.multi_agent import Hosts, StepResults
 from dc_gym.envs.observation import Vector
 from dc_gym.spec import Spec
 
@@ -81,7 +81,7 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         if not self.agents and not actions and self.hosts.episode.frame is not None:
             return {}, {}, {}, {}, {}  # the episode is over, and no agent is left
-        turn: Turn = self.hosts.step(actions)
+        turn: StepResults = self.hosts.step(actions)
         terminated, truncated = (dict.fromkeys(self.agents, over) for over in (turn.terminated, turn.truncated))
         if turn.terminated or turn.truncated:
             self.agents = []

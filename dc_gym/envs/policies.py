@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies with a name: no limit (TCP alone), random actions, and oracles.
 
-A policy is constructed from a Setting and maps observations to actions. A policy that needs more than the observation (an oracle)
-reads it from the frame.
+A policy is constructed from a PolicyContext and maps observations to actions. A policy that needs more than the observation (an
+oracle) reads it from the frame.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PolicyContext:
     """The arguments from which a policy is constructed."""
 
     scene: Scene
@@ -48,7 +48,7 @@ class Setting:
     """The seed of policies that draw random numbers."""
 
 
-Make = Callable[[Setting], Policy]
+Make = Callable[[PolicyContext], Policy]
 _registry: dict[str, Make] = {}
 
 
@@ -56,7 +56,7 @@ def register(name: str, make: Make) -> None:
     """Registers a policy. Each name can be registered once."""
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    usercode.check_call(AgentError, f"policy {name!r}", make, "setting")
+    usercode.check_call(AgentError, f"policy {name!r}", make, "context")
     _registry[name] = make
 
 
@@ -65,9 +65,9 @@ def names() -> tuple[str, ...]:
     return tuple(_registry)
 
 
-def made(name: str, setting: Setting) -> Policy:
+def made(name: str, context: PolicyContext) -> Policy:
     """Returns a registered policy."""
-    policy = _registry[name](setting)
+    policy = _registry[name](context)
     check_act(name, policy)
     return policy
 
@@ -83,8 +83,8 @@ def check_act(text: str, policy: Policy) -> None:
 class MaxPolicy:
     """A policy that never limits: TCP, or whatever runs in the hosts, acts alone."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._action = setting.action.from_rates(setting.scene.line_bps)
+    def __init__(self, context: PolicyContext) -> None:
+        self._action = context.action.from_rates(context.scene.line_bps)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._action
@@ -93,8 +93,8 @@ class MaxPolicy:
 class RandomPolicy:
     """A policy that draws actions uniformly from the action space."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._rng, self._space = np.random.default_rng(setting.seed), setting.action.space
+    def __init__(self, context: PolicyContext) -> None:
+        self._rng, self._space = np.random.default_rng(context.seed), context.action.space
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._rng.uniform(self._space.low, self._space.high).astype(np.float32)
@@ -107,8 +107,8 @@ class FairShare:
     before it starts, and while the flows that its gate waits for are still running.
     """
 
-    def __init__(self, setting: Setting, ahead: bool = False) -> None:
-        self._scene, self._action, self._ahead = setting.scene, setting.action, ahead
+    def __init__(self, context: PolicyContext, ahead: bool = False) -> None:
+        self._scene, self._action, self._ahead = context.scene, context.action, ahead
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         info, flows = frame.info, frame.under_way
@@ -144,4 +144,4 @@ class FairShare:
 register("max", MaxPolicy)
 register("random", RandomPolicy)
 register("fair-share", FairShare)
-register("fair-share-ahead", lambda setting: FairShare(setting, ahead=True))
+register("fair-share-ahead", lambda context: FairShare(context, ahead=True))

@@ -95,14 +95,14 @@ _TERM = re.compile(rf"\s*([+-]?)\s*(?:([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?|\.[0-9]
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class WeightedReward:
     """A weighted sum of rewards."""
 
     text: str
     terms: tuple[tuple[float, Reward], ...]
 
     @classmethod
-    def of(cls, text: str) -> Mix:
+    def of(cls, text: str) -> WeightedReward:
         """Parses a text of the form: [+|-] [number *] name, repeated."""
         terms: list[tuple[float, Reward]] = []
         at = 0

@@ -30,8 +30,8 @@ from dc_gym.base.progress import Quiet
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import reads_flows
-from dc_gym.envs.pace import Pace
-from dc_gym.envs.reward import Mix
+from dc_gym.envs.pace import AgentTiming
+from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
@@ -65,7 +65,7 @@ def publish_ns(spec: Spec) -> int:
     Otherwise it is the longest number of whole steps up to 10 ms (at least one step) that divides the episode, so that the
     episode's end is sampled."""
     step_ns = spec.agent.interval_ns
-    if reads_flows(spec.agent.observe) or Mix.of(spec.agent.reward).reads_flows:
+    if reads_flows(spec.agent.observe) or WeightedReward.of(spec.agent.reward).reads_flows:
         return step_ns
     return step_ns * max(steps for steps in range(1, max(1, SELDOM_NS // step_ns) + 1) if spec.steps % steps == 0)
 
@@ -76,7 +76,7 @@ def check_seed(seed: int) -> None:
         raise AgentError(f"reset: seed {seed} is out of range; give 0 .. {LARGEST_SEED}")
 
 
-class Stepped(Protocol):
+class SteppedNetwork(Protocol):
     """A network that an agent steps: a Lab, or a LiveNetwork in real time."""
 
     @property
@@ -110,7 +110,7 @@ class Session:
         """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack = ExitStack()
-        self._lab: Stepped | None = None
+        self._lab: SteppedNetwork | None = None
         self._folder: Path
         self._console: Console
         self._episodes = 0
@@ -140,8 +140,8 @@ class Session:
         return self._lab
 
     @property
-    def pace(self) -> Pace | None:
-        """How the agent keeps up in this episode; None if the clock waits for it."""
+    def pace(self) -> AgentTiming | None:
+        """The agent's timing in this episode; None if the clock waits for it."""
         return self._console.pace
 
     def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:
@@ -220,19 +220,19 @@ class Session:
         self._lab = start(experiment)
         self.boots += 1
 
-    def _in_lab(self, experiment: Experiment) -> Stepped:
+    def _in_lab(self, experiment: Experiment) -> SteppedNetwork:
         self._memory_bytes = self._memory(experiment, ROOM)
         spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
         return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder)))
 
-    def _on_host(self, experiment: Experiment) -> Stepped:
+    def _on_host(self, experiment: Experiment) -> SteppedNetwork:
         from dc_gym.grounds.host.ground import HostGround
 
         ground = HostGround(experiment.spec)
         ground.prepare(Quiet())
         return self._stack.enter_context(ground.live(self._folder))
 
-    def _next(self, lab: Stepped, experiment: Experiment, seed: int) -> None:
+    def _next(self, lab: SteppedNetwork, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.records"
         Episode.remove(private, self._episodes - 2)  # this one ended before the current one began
         inputs.write_flows(private / name, experiment.schedule)

@@ -19,9 +19,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dc_gym.base.errors import AgentError, LabError
-from dc_gym.envs.env import Episode, Seeds, as_spec, check_options, clocked
+from dc_gym.envs.env import EpisodeTracker, Seeds, add_timing, as_spec, check_options
 from dc_gym.envs.frame import Frame
-from dc_gym.envs.later import Later
+from dc_gym.envs.lazy_info import LazyInfo
 from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session, check_seed
@@ -63,7 +63,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             raise AgentError(f'num_envs: {num_envs} networks would share the machine in real time; ground "host" takes 1')
         first = Session(read, parent)
         self.sessions = (first, *(Session(read, parent, like=first) for _ in range(num_envs - 1)))
-        self.episodes = tuple(Episode(session.experiment.spec, session.scene) for session in self.sessions)
+        self.episodes = tuple(EpisodeTracker(session.experiment.spec, session.scene) for session in self.sessions)
         self.single_observation_space = self.episodes[0].observer.space
         self.single_action_space = self.episodes[0].action.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -117,9 +117,9 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     def _step_infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Returns the batched info of a step. For most steps nothing is computed before the info is read."""
         if not self._step_info:
-            return self._batched([{} if isinstance(info, Later) else info for info in infos])
-        if all(isinstance(info, Later) for info in infos):
-            return Later(BATCH_BLANK, lambda: self._batched(infos))
+            return self._batched([{} if isinstance(info, LazyInfo) else info for info in infos])
+        if all(isinstance(info, LazyInfo) for info in infos):
+            return LazyInfo(BATCH_BLANK, lambda: self._batched(infos))
         return self._batched(infos)
 
     def _batched(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -170,11 +170,11 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
         if index in begun:
             turn = self.episodes[index].begin(frame, begun[index])
-            self._observations[index], info = clocked(turn, self.sessions[index].pace)
+            self._observations[index], info = add_timing(turn, self.sessions[index].pace)
             return info, 0.0, False, False
         observation: Vector
         step = self.episodes[index].advance(frame)
-        observation, reward, terminated, truncated, info = clocked(step, self.sessions[index].pace)
+        observation, reward, terminated, truncated, info = add_timing(step, self.sessions[index].pace)
         self._observations[index] = observation
         return info, reward, terminated, truncated
 

@@ -22,7 +22,7 @@ from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
-from dc_gym.spec import Spec, nic_choice
+from dc_gym.spec import Spec, nic_configuration
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
@@ -75,7 +75,7 @@ class NicPlan:
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """Writes the loader's files. Returns what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
-    chosen = nic_choice.choose(spec, line_bps(graph), folder)
+    chosen = nic_configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)

@@ -24,13 +24,13 @@ class Adam:
         self.square = [np.zeros_like(weight) for weight in weights]
         self.left = [1.0, 1.0]  # share of the initial zeros in each moment
 
-    def step(self, weights: Sequence[Floats], slopes: Sequence[Floats], rate: float) -> tuple[Floats, ...]:
-        """Returns the weights after one step against the slopes."""
+    def step(self, weights: Sequence[Floats], gradient: Sequence[Floats], learning_rate: float) -> tuple[Floats, ...]:
+        """Returns the weights after one step against the gradient."""
         self.left = [left * decay for left, decay in zip(self.left, DECAYS, strict=True)]
         moved = []
-        for i, (weight, slope) in enumerate(zip(weights, slopes, strict=True)):
+        for i, (weight, slope) in enumerate(zip(weights, gradient, strict=True)):
             self.mean[i] = DECAYS[0] * self.mean[i] + (1.0 - DECAYS[0]) * slope
             self.square[i] = DECAYS[1] * self.square[i] + (1.0 - DECAYS[1]) * slope * slope
             size = np.sqrt(self.square[i] / (1.0 - self.left[1])) + EPSILON
-            moved.append(weight - rate * self.mean[i] / (1.0 - self.left[0]) / size)
+            moved.append(weight - learning_rate * self.mean[i] / (1.0 - self.left[0]) / size)
         return tuple(moved)

@@ -15,9 +15,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating[Any]]
 INPUTS = ("a_old", "e_old", "a_new", "e_new")
 """A policy's inputs, oldest first: the previous decision's action and error, then this one's. a_new is the latest action."""
-MOST = 1.2
+MAX_ACTION = 1.2
 """Largest factor of a decision; the smallest is its inverse."""
-LEAST_RATE = 2.0**-14
+MIN_RATE = 2.0**-14
 Q16, Q10 = 1 << 16, 1 << 10
 
 
@@ -34,7 +34,7 @@ class Scaling:
     """Inflation up to this value does not count."""
     gain: float = 12.0
     """Gain of the error. The artifact's network sees a target of 0.768 = 12 x 0.064."""
-    reach: float = 100.0
+    max_error: float = 100.0
     """The error is clipped at plus and minus this many scaled targets. The artifact was distilled up to 100."""
 
     @property
@@ -45,7 +45,7 @@ class Scaling:
     @property
     def limit(self) -> float:
         """The value at which the error is clipped."""
-        return self.reach * self.unit
+        return self.max_error * self.unit
 
     def delta(self, inflation: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
         """Returns target - max(inflation - beta, 0) sqrt(rate), RL-CC's eq. 4. The reward is -delta^2 (eq. 1)."""
@@ -56,13 +56,13 @@ class Scaling:
         """Returns the error that the policy sees. Below 0 the path is under-utilized."""
         return np.asarray(np.clip(-self.gain * self.delta(inflation, rate), -self.limit, self.limit))
 
-    def reward(self, error: npt.ArrayLike, most_error: float = 10.0) -> Floats:
+    def reward(self, error: npt.ArrayLike, max_error: float = 10.0) -> Floats:
         """Returns -(delta / target)^2 (RL-CC's eq. 1, in targets) for errors as a policy sees them.
 
-        Delta counts up to `most_error` targets: that of a full queue is hundreds of targets, and its square would outweigh all
+        Delta counts up to `max_error` targets: that of a full queue is hundreds of targets, and its square would outweigh all
         others.
         """
-        return np.asarray(-(np.minimum(np.abs(np.asarray(error, np.float64) / self.unit), most_error) ** 2))
+        return np.asarray(-(np.minimum(np.abs(np.asarray(error, np.float64) / self.unit), max_error) ** 2))
 
     def inflation(self, flows: npt.ArrayLike, offset: float = 0.0) -> Floats:
         """Returns the inflation at which flows with equal shares settle, eq. 2: target sqrt(N) + beta.
@@ -74,19 +74,19 @@ class Scaling:
 
 def action(output: npt.ArrayLike) -> Floats:
     """Returns the factor for a network's output o in -1..1: 1 + 0.2 o, or 1 / (1 - 0.2 o) below 0."""
-    o, span = np.asarray(output, np.float64), MOST - 1.0
+    o, span = np.asarray(output, np.float64), MAX_ACTION - 1.0
     return np.asarray(np.where(o >= 0, 1.0 + span * o, 1.0 / (1.0 - span * np.minimum(o, 0.0))))
 
 
 def action_slope(output: Floats) -> Floats:
     """Returns the factor's derivative with respect to the sum whose tanh is the output."""
     acted = action(output)
-    return np.asarray((MOST - 1.0) * (1.0 - output * output) * np.where(output >= 0, 1.0, acted * acted))
+    return np.asarray((MAX_ACTION - 1.0) * (1.0 - output * output) * np.where(output >= 0, 1.0, acted * acted))
 
 
 def output(factor: npt.ArrayLike) -> Floats:
     """Returns the output for a factor; the inverse of `action`."""
-    a, span = np.asarray(factor, np.float64), MOST - 1.0
+    a, span = np.asarray(factor, np.float64), MAX_ACTION - 1.0
     return np.asarray(np.where(a >= 1, (a - 1.0) / span, (1.0 - 1.0 / a) / span))
 
 

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.decision import MOST, Q16, Floats, action
+from dc_gym.nets.decision import MAX_ACTION, Q16, Floats, action
 from dc_gym.nets.mlp import SHAPES, Mlp
 
 Integers = npt.NDArray[np.int64]
-MOST_LEVEL, SCALE_BITS, ROW_HEAD = 127, 20, 3
-ADDED = 1 << 23
+MAX_LEVEL, SCALE_BITS, ROW_HEAD = 127, 20, 3
+INPUT_OFFSET = 1 << 23
 """The constant added to a network's inputs (POLICY_INT8_INPUT): 128 in Q16. Errors are clipped below 128."""
-MOST_INPUT = 128.0
-ACTIONS = np.array([1, 0, 1, 0]) * Q16
+MAX_INPUT = 128.0
+ACTION_OFFSETS = np.array([1, 0, 1, 0]) * Q16
 """Offsets of the inputs: a context stores actions less 1."""
-MOST_ACTIVATION = 65536.0
+MAX_ACTIVATION = 65536.0
 """The largest Q16 activation that a word can hold."""
 REACH, POINTS, STEP_BITS = 1 << 18, 256, 11
 
@@ -37,21 +37,21 @@ class Mlp8(Mlp):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_reach([(weight, np.zeros(1)) for weight in self.weights[:2]], (MOST, MOST_INPUT) * 2)
+        check_activations([(weight, np.zeros(1)) for weight in self.weights[:2]], (MAX_ACTION, MAX_INPUT) * 2)
 
     def packed_bytes(self) -> int:
         """Returns the bytes needed on a NIC: one per weight, four per row's scale, two per point of the action table."""
         return sum(weight.size for weight in self.weights) + 4 * sum(len(weight) for weight in self.weights) + 2 * (POINTS + 1)
 
-    def words(self) -> list[int]:
+    def table_body(self) -> list[int]:
         """Returns the body of its table."""
         first, second, third = ((weight, np.zeros(len(weight))) for weight in self.weights)
-        rows = [*row_words(*first, ADDED - ACTIONS), *row_words(*second), *row_words(*third)]
-        return [*rows, *look_words(action_table)]
+        rows = [*row_words(*first, INPUT_OFFSET - ACTION_OFFSETS), *row_words(*second), *row_words(*third)]
+        return [*rows, *lookup_table(action_table)]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QuantizedLayer:
     """A layer as read from a table."""
 
     start: Integers
@@ -65,19 +65,19 @@ class Rows:
         return np.asarray((total * self.scale + (1 << SCALE_BITS - 1)) >> SCALE_BITS)
 
 
-class Body:
+class TableReader:
     """Reads a table's words after its head, from the front."""
 
     def __init__(self, words: Integers) -> None:
         self._left = words
 
-    def rows(self, outputs: int, inputs: int) -> Rows:
+    def rows(self, outputs: int, inputs: int) -> QuantizedLayer:
         rows = self._take(outputs * (ROW_HEAD + -(-inputs // 4))).reshape(outputs, -1)
         bytes_of = (rows[:, ROW_HEAD:, None] >> np.array([0, 8, 16, 24])).reshape(outputs, -1)[:, :inputs] & 255
         start = (rows[:, 0] & 0xFFFFFFFF) | rows[:, 1] << 32
-        return Rows(start, rows[:, 2], (bytes_of - 256 * (bytes_of > MOST_LEVEL)).astype(np.float64))
+        return QuantizedLayer(start, rows[:, 2], (bytes_of - 256 * (bytes_of > MAX_LEVEL)).astype(np.float64))
 
-    def look(self) -> Integers:
+    def look_up(self) -> Integers:
         return self._take(POINTS)
 
     def _take(self, count: int) -> Integers:
@@ -90,7 +90,7 @@ def row_words(weight: Floats, bias: Floats, added: npt.ArrayLike = 0) -> list[in
     words: list[int] = []
     steps = 2.0**SCALE_BITS
     for row, first in zip(weight, bias, strict=True):
-        scale = max(1, int(np.ceil(np.abs(row).max() / MOST_LEVEL * steps)))
+        scale = max(1, int(np.ceil(np.abs(row).max() / MAX_LEVEL * steps)))
         levels = np.rint(row * steps / scale).astype(np.int64)
         start = round(float(first) * Q16 * steps / scale) - int((levels * np.asarray(added, np.int64)).sum())
         padded = np.pad(levels, (0, -len(levels) % 4)).reshape(-1, 4) & 255
@@ -98,13 +98,13 @@ def row_words(weight: Floats, bias: Floats, added: npt.ArrayLike = 0) -> list[in
     return words
 
 
-def look_words(function: Callable[[Floats], Floats]) -> list[int]:
+def lookup_table(function: Callable[[Floats], Floats]) -> list[int]:
     """Tabulates a function over -4..4: its values, and the differences to the next value."""
     values = np.rint(function(np.linspace(-4.0, 4.0, POINTS + 1))).astype(np.int64)
     return [int(word) for word in np.diff(values) * 65536 + (values[:-1] & 0xFFFF)]
 
 
-def look(at: Integers, words: Integers) -> Integers:
+def look_up(at: Integers, words: Integers) -> Integers:
     """Returns the function's value at a sum in Q16, with linear interpolation."""
     place = np.clip(at + REACH, 0, 2 * REACH - 1)
     word = words[place >> STEP_BITS]
@@ -121,18 +121,18 @@ def action_table(sums: Floats) -> Floats:
     return np.asarray((action(np.tanh(sums)) - 1.0) * Q16)
 
 
-def check_reach(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
+def check_activations(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
     """Raises AgentError if an activation of these layers can exceed what a word holds, for inputs within these bounds."""
     most = np.asarray(inputs)
     for weight, bias in layers:
         most = np.abs(weight) @ most + np.abs(bias)
-        if most.max() >= MOST_ACTIVATION:
-            raise AgentError(f"a layer can reach {most.max():.3g}, a NIC's words {MOST_ACTIVATION:g}; train with smaller weights")
+        if most.max() >= MAX_ACTIVATION:
+            raise AgentError(f"a layer can reach {most.max():.3g}, a NIC's words {MAX_ACTIVATION:g}; train with smaller weights")
 
 
 def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
     """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as in rlcc-mlp8.h."""
-    table, x = Body(body), inputs_q16 + (ADDED - ACTIONS)
+    table, x = TableReader(body), inputs_q16 + (INPUT_OFFSET - ACTION_OFFSETS)
     for outputs, inputs in SHAPES[:-1]:
         x = relu(table.rows(outputs, inputs).sums(x))
-    return Q16 + look(table.rows(*SHAPES[-1]).sums(x)[:, 0], table.look())
+    return Q16 + look_up(table.rows(*SHAPES[-1]).sums(x)[:, 0], table.look_up())

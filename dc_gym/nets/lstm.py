@@ -17,9 +17,19 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.nets import int8
-from dc_gym.nets.decision import MOST, Q16, Floats, action, action_slope
-from dc_gym.nets.fluid import Remembering, older_seen
-from dc_gym.nets.int8 import ADDED, Body, Integers, Rows, action_table, look, look_words, relu, row_words
+from dc_gym.nets.decision import MAX_ACTION, Q16, Floats, action, action_slope
+from dc_gym.nets.fluid import Recurrent, memory_after_older
+from dc_gym.nets.int8 import (
+    INPUT_OFFSET,
+    Integers,
+    QuantizedLayer,
+    TableReader,
+    action_table,
+    look_up,
+    lookup_table,
+    relu,
+    row_words,
+)
 
 CELLS = 16
 SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
@@ -27,14 +37,14 @@ SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
 outputs."""
 MEMORY = 2 * CELLS
 """How many numbers are stored per flow: outputs, then cells."""
-MOST_WEIGHT = 16.0
+MAX_WEIGHT = 16.0
 Q15 = 1 << 15
-SEEN = [3, 2]
+INPUT_INDICES = [3, 2]
 """Indices of its inputs in decision.INPUTS: e_new, a_new."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Activations:
     """The values of all layers over decisions [time, ..., flows], for the gradient."""
 
     inputs: Floats
@@ -63,13 +73,13 @@ class Lstm:
         found = tuple(weight.shape for weight in self.weights)
         if found != SHAPES:
             raise AgentError(f"weights of the shapes {found}; a network of 2-32-16-LSTM16-1 has {SHAPES}, outputs first")
-        if not all(np.isfinite(weight).all() and np.abs(weight).max() < MOST_WEIGHT for weight in self.weights):
-            raise AgentError(f"a weight is not finite, or not within {MOST_WEIGHT:g}; train with smaller ones")
-        int8.check_reach((self.weights[:2], self.weights[2:4]), (int8.MOST_INPUT, MOST))
+        if not all(np.isfinite(weight).all() and np.abs(weight).max() < MAX_WEIGHT for weight in self.weights):
+            raise AgentError(f"a weight is not finite, or not within {MAX_WEIGHT:g}; train with smaller ones")
+        int8.check_activations((self.weights[:2], self.weights[2:4]), (int8.MAX_INPUT, MAX_ACTION))
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow."""
+        """The count of numbers that the network stores for each flow."""
         return MEMORY
 
     def packed_bytes(self) -> int:
@@ -84,24 +94,24 @@ class Lstm:
         """
         return second_action(self, np.asarray(inputs, np.float64))
 
-    def words(self) -> list[int]:
+    def table_body(self) -> list[int]:
         """Returns the body of its table, with weights of 8 bits."""
         w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
         held = np.repeat([0, Q16], CELLS)  # what is added to the LSTM's own outputs
-        rows = [*row_words(w0, b0, ADDED - Q16 * np.array([0, 1])), *row_words(w1, b1)]
+        rows = [*row_words(w0, b0, INPUT_OFFSET - Q16 * np.array([0, 1])), *row_words(w1, b1)]
         rows += [*row_words(w2, b2, held), *row_words(w3, b3, Q16)]
-        return [*rows, *look_words(lambda x: np.tanh(x) * Q15), *look_words(action_table)]
+        return [*rows, *lookup_table(lambda x: np.tanh(x) * Q15), *lookup_table(action_table)]
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, 32] after them."""
         given = self.steps(np.asarray(inputs, np.float64)[None], memory)
         return action(given.output[0]), given.memory
 
-    def steps(self, inputs: Floats, memory: Floats) -> Steps:
+    def steps(self, inputs: Floats, memory: Floats) -> Activations:
         """Evaluates the decisions [time, flows, 4] one after the other, starting from this memory."""
         w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
         time, flows = inputs.shape[:2]
-        columns = np.ascontiguousarray(inputs[:, :, SEEN].reshape(-1, 2).T)
+        columns = np.ascontiguousarray(inputs[:, :, INPUT_INDICES].reshape(-1, 2).T)
         first = np.maximum(product(w0, columns) + b0[:, None], 0.0)
         second = np.maximum(product(w1, first) + b1[:, None], 0.0).reshape(CELLS, time, flows)
         output: Floats = memory[:, :CELLS].T
@@ -110,16 +120,16 @@ class Lstm:
         before, bent, outputs = (np.empty((time, CELLS, flows)) for _ in range(3))
         for now in range(time):
             joined[now, :CELLS], joined[now, CELLS:], before[now] = second[:, now], output, cells
-            gates[now] = squashed((product(w2, joined[now]) + b2[:, None]).reshape(4, CELLS, flows))
+            gates[now] = gate_values((product(w2, joined[now]) + b2[:, None]).reshape(4, CELLS, flows))
             taken, kept, fresh, shown = gates[now]
             cells = kept * cells + taken * fresh
             bent[now] = rounded_tanh(cells)
             output = outputs[now] = shown * bent[now]
         last = product(w3, outputs.transpose(1, 0, 2).reshape(CELLS, -1)) + b3
         squeezed = rounded_tanh(last).reshape(time, flows)
-        return Steps(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
+        return Activations(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
 
-    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+    def policy_gradient(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
         """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows].
 
         It goes back to the first decision.
@@ -151,13 +161,13 @@ class Lstm:
         return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
 
 
-def second_action(policy: Remembering, inputs: Floats) -> Floats:
+def second_action(policy: Recurrent, inputs: Floats) -> Floats:
     """Returns the actions of flows that were on target for long, and then see a_old and e_old first, a_new and e_new second."""
     rows = inputs.reshape(-1, 4)
-    return policy.step(rows, older_seen(policy, rows))[0].reshape(inputs.shape[:-1])
+    return policy.step(rows, memory_after_older(policy, rows))[0].reshape(inputs.shape[:-1])
 
 
-def start(random: np.random.Generator) -> Lstm:
+def random_network(random: np.random.Generator) -> Lstm:
     """Returns a network with uniform random weights. The forget gates have a bias of 1, so that cells remember at first."""
     drawn = []
     for shape in SHAPES:
@@ -188,7 +198,7 @@ def _rows(steps: Floats) -> Floats:
     return np.ascontiguousarray(steps.transpose(1, 0, 2).reshape(steps.shape[1], -1))
 
 
-def squashed(sums: Floats) -> Floats:
+def gate_values(sums: Floats) -> Floats:
     """Returns the gates [4, ...]: tanh for the third, sigmoid for the others."""
     half = rounded_tanh(sums * np.array([0.5, 0.5, 1.0, 0.5])[:, None, None])
     return np.stack([half[2] if gate == 2 else 0.5 + 0.5 * half[gate] for gate in range(4)])
@@ -202,20 +212,20 @@ def rounded_tanh(sums: npt.ArrayLike) -> Floats:
 def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
     """Returns actions Q16 from the body of a table, and the memory after them, bit for bit as rlcc-lstm.h computes them."""
     rows, bend, actions = _table(body.tobytes())
-    first = relu(rows[0].sums(inputs_q16[:, SEEN] + (ADDED - Q16 * np.array([0, 1]))))
+    first = relu(rows[0].sums(inputs_q16[:, INPUT_INDICES] + (INPUT_OFFSET - Q16 * np.array([0, 1]))))
     output, cells = memory_q16[:, :CELLS], memory_q16[:, CELLS:]
     joined = np.concatenate([relu(rows[1].sums(first)), output + Q16], axis=1)
     taken, kept, fresh, shown = np.split(rows[2].sums(joined), 4, axis=1)
-    taken, kept, shown = ((Q15 + look(gate >> 1, bend)) >> 1 for gate in (taken, kept, shown))
-    cells = (kept * cells + 2 * taken * look(fresh, bend) + (1 << 14)) >> 15
-    output = (shown * look(cells, bend) + (1 << 13)) >> 14
-    acted = Q16 + look(rows[3].sums(output + Q16)[:, 0], actions)
+    taken, kept, shown = ((Q15 + look_up(gate >> 1, bend)) >> 1 for gate in (taken, kept, shown))
+    cells = (kept * cells + 2 * taken * look_up(fresh, bend) + (1 << 14)) >> 15
+    output = (shown * look_up(cells, bend) + (1 << 13)) >> 14
+    acted = Q16 + look_up(rows[3].sums(output + Q16)[:, 0], actions)
     return acted, np.concatenate([output, cells], axis=1)
 
 
 @lru_cache(maxsize=8)
-def _table(body: bytes) -> tuple[list[Rows], Integers, Integers]:
+def _table(body: bytes) -> tuple[list[QuantizedLayer], Integers, Integers]:
     """Returns the layers of a table, and its look-up tables for tanh and for actions."""
-    left = Body(np.frombuffer(body, np.int64))
+    left = TableReader(np.frombuffer(body, np.int64))
     rows = [left.rows(*shape) for shape in SHAPES[0::2]]
-    return rows, left.look(), left.look()
+    return rows, left.look_up(), left.look_up()

@@ -19,7 +19,7 @@ from dc_gym.nets.decision import Q10, Q16, Floats, action, action_slope
 Integers = npt.NDArray[np.int64]
 SHAPES = ((12, 4), (12, 12), (1, 12))
 """[outputs, inputs] of each layer."""
-MOST_WEIGHT = 64.0
+MAX_WEIGHT = 64.0
 """Limit on weights. Beyond it the sums in integers would not be safe."""
 REACH, POINTS = 4.0, 257
 """The table of actions covers sums of -4..4; beyond them tanh is 1 within 0.0007."""
@@ -35,8 +35,8 @@ class Mlp:
         found = tuple(weight.shape for weight in self.weights)
         if found != SHAPES:
             raise AgentError(f"weights of the shapes {found}; a 4-12-12-1 network has {SHAPES}, outputs first")
-        if not all(np.isfinite(weight).all() and np.abs(weight).max() < MOST_WEIGHT for weight in self.weights):
-            raise AgentError(f"a weight is not finite, or not within {MOST_WEIGHT:g}; train with smaller ones")
+        if not all(np.isfinite(weight).all() and np.abs(weight).max() < MAX_WEIGHT for weight in self.weights):
+            raise AgentError(f"a weight is not finite, or not within {MAX_WEIGHT:g}; train with smaller ones")
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
         """Returns the action for each row."""
@@ -44,14 +44,14 @@ class Mlp:
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow: none."""
+        """The count of numbers that the network stores for each flow: none."""
         return 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns the actions and the unchanged memory, in the form of networks with memory."""
         return self(inputs), memory
 
-    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+    def policy_gradient(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
         """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
         columns = np.ascontiguousarray(inputs.reshape(-1, 4).T)
         given = layers(self.weights, columns)
@@ -68,14 +68,14 @@ class Mlp:
         """Returns the bytes needed on a NIC: two for each weight and for each point of the action table."""
         return 2 * (sum(weight.size for weight in self.weights) + POINTS)
 
-    def words(self) -> list[int]:
+    def table_body(self) -> list[int]:
         """Returns the body of its table: weights Q10, then actions Q16."""
         weights = [int(value) for layer in self.weights for value in np.rint(layer.reshape(-1) * Q10)]
         points = action(np.tanh(np.linspace(-REACH, REACH, POINTS)))
         return [*weights, *(int(value) for value in np.rint(points * Q16))]
 
 
-def start(random: np.random.Generator) -> Mlp:
+def random_network(random: np.random.Generator) -> Mlp:
     """Returns a network with random weights, uniform within sqrt(3 / inputs)."""
     drawn = [(2.0 * random.random(shape) - 1.0) * np.sqrt(3.0 / shape[1]) for shape in SHAPES]
     return Mlp(tuple(drawn))

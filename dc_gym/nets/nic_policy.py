@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError
 from dc_gym.base.outputs import Mine
 from dc_gym.nets import int8, lstm, mlp, trees
@@ -50,13 +51,25 @@ class NicPolicy(PolicyFile):
         numbers = asdict(self.scaling)
         wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
         if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
-            raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
-        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MOST_INPUT:
-            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MOST_INPUT:g} and beyond; lower its reach")
+            raise AgentError(f"its scaling {numbers} is out of range; target, gain and max_error are above 0, all below 256")
+        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MAX_INPUT:
+            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MAX_INPUT:g} and beyond; lower its max_error")
 
     @property
     def kind(self) -> str:
         return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
+
+    def describe(self) -> str:
+        """Describes the policy's form in one line."""
+        scaled = self.scaling
+        seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
+        if isinstance(self.policy, Trees):
+            count = len(self.policy.inputs)
+            size = f"{count * trees.DEPTH} compares a decision, {self.policy.packed_bytes()} bytes packed"
+            return f"{count} trees of depth {trees.DEPTH}, {size}; {seen}"
+        shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(self.kind, "4-12-12-1")
+        many = sum(weight.size for weight in self.policy.weights if weight.ndim == 2)
+        return f"a network of {shape}, {many} multiplications a decision, {self.policy.packed_bytes()} bytes packed; {seen}"
 
     def table(self) -> Words:
         """Returns the words that the NIC reads."""
@@ -68,7 +81,7 @@ class NicPolicy(PolicyFile):
             head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
         else:
             head[9] = sum(weight.size for weight in self.policy.weights)
-        words = [*head, *self.policy.words()]
+        words = [*head, *self.policy.table_body()]
         words[3] = len(words)
         table = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
         table[CRC_WORD] = checksum(table)
@@ -96,7 +109,11 @@ class NicPolicy(PolicyFile):
         else:
             inputs = np.asarray(arrays["inputs"], np.int64)
             made = Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
-        found = cls(made, Scaling(**payload.entries["scaling"]), provenance)
+        scaling = payload.entries["scaling"]
+        for name in scaling:
+            if hint := renamed.hint("scaling of a NIC's policy file", name):
+                raise AgentError(f"{name} in its scaling: {hint}; make it again with this version of dc-gym")
+        found = cls(made, Scaling(**scaling), provenance)
         if not np.array_equal(arrays["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return found
@@ -121,7 +138,7 @@ def path_of(text: str) -> Path:
     return shipped(text) if "." not in text and "/" not in text else Path(text)
 
 
-def is_like(made: NicPolicy) -> Mine:
+def made_alike(made: NicPolicy) -> Mine:
     """Returns a predicate that recognizes a file of a policy that was made from the same source in the same way."""
     names = ("made", "command", "source", "source_sha256")
     return NicPolicy.made_of({name: made.provenance.get(name) for name in names})
@@ -143,7 +160,7 @@ def write_table(table: Words, path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class TablePolicy:
     """A table as a policy: the NIC's actions, bit for bit. Float inputs are rounded to Q16."""
 
     words: Words
@@ -158,7 +175,7 @@ class Deployed:
 
     @property
     def memory(self) -> int:
-        """How many numbers the policy stores per flow."""
+        """The count of numbers that the policy stores for each flow."""
         return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:

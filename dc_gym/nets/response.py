@@ -26,7 +26,7 @@ CELLS = ((1.050, 0.925, 0.885), (1.101, 1.004, 0.911), (1.144, 1.052, 0.941))
 STEADY = ((-1.0, 1.049), (-0.5, 1.027), (0.0, 1.0044), (0.1, 0.9998), (1.0, 0.942), (2.0, 0.898), (5.0, 0.839))
 OFFSET = 0.095
 """The error at which the artifact's network rests. Eq. 2 then holds for a target that is larger by this fraction."""
-AT_REST = 10.0
+REST_WEIGHT = 10.0
 """Weight of the records within 0.1 of the target, which set the offset; the others have 1."""
 RIDGE = 1e-4
 ROUND = 0.5
@@ -53,10 +53,10 @@ def records() -> tuple[Record, ...]:
     """Returns all published responses."""
     nine = [(o, n, CELLS[o + 1][n + 1]) for o in (-1, 0, 1) for n in (-1, 0, 1)]
     steady = [(error, error, factor) for error, factor in STEADY]
-    return tuple(Record(o, n, a, AT_REST if abs(o) <= 0.1 and abs(n) <= 0.1 else 1.0) for o, n, a in [*nine, *steady])
+    return tuple(Record(o, n, a, REST_WEIGHT if abs(o) <= 0.1 and abs(n) <= 0.1 else 1.0) for o, n, a in [*nine, *steady])
 
 
-def bend(z: Floats) -> Floats:
+def soft_relu(z: Floats) -> Floats:
     """Returns a smoothed max(z, 0) that is 0 at 0."""
     return np.asarray((z + np.sqrt(z * z + ROUND * ROUND) - ROUND) / 2)
 
@@ -64,7 +64,16 @@ def bend(z: Floats) -> Floats:
 def terms(before: Floats, now: Floats) -> list[Floats]:
     """Returns the terms whose weighted sum is the curve: planes, and bends where a ReLU network may have some."""
     one = np.ones_like(now)
-    return [one, now, before, bend(now), bend(before), bend(now - before), bend(now + before), bend(now + before - 1)]
+    return [
+        one,
+        now,
+        before,
+        soft_relu(now),
+        soft_relu(before),
+        soft_relu(now - before),
+        soft_relu(now + before),
+        soft_relu(now + before - 1),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,7 @@ class Response:
         return action(np.tanh(self.sums(before, now)))
 
 
-def fitted() -> Response:
+def fit_response() -> Response:
     """Fits the curve by least squares in actions (linearized at each record), with a ridge because the records are few."""
     points = records()
     rows = np.stack(terms(np.array([p.before for p in points]), np.array([p.now for p in points])), axis=1)
@@ -94,12 +103,12 @@ def fitted() -> Response:
     goal = scale * np.array([p.sum for p in points])
     a = [[float(value) for value in row] for row in rows * scale[:, None]]
     size = len(a[0])
-    matrix = [[added(row[i] * row[j] for row in a) + (RIDGE if i == j else 0.0) for j in range(size)] for i in range(size)]
-    right = [added(row[i] * float(g) for row, g in zip(a, goal, strict=True)) for i in range(size)]
+    matrix = [[ordered_sum(row[i] * row[j] for row in a) + (RIDGE if i == j else 0.0) for j in range(size)] for i in range(size)]
+    right = [ordered_sum(row[i] * float(g) for row, g in zip(a, goal, strict=True)) for i in range(size)]
     return Response(tuple(solve(matrix, right)))
 
 
-def added(values: Iterable[float]) -> float:
+def ordered_sum(values: Iterable[float]) -> float:
     """Returns the sum, added from left to right. The built-in sum compensates for rounding from Python 3.12 on, not before."""
     return functools.reduce(operator.add, values, 0.0)
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.decision import MOST, Q16, Floats
+from dc_gym.nets.decision import MAX_ACTION, Q16, Floats
 
 Integers = npt.NDArray[np.int64]
-DEPTH, LEAVES, MOST_TREES = 4, 16, 64
+DEPTH, LEAVES, MAX_TREES = 4, 16, 64
 TREE_WORDS = 1 + DEPTH + LEAVES
 
 
@@ -37,8 +37,8 @@ class Trees:
     def __post_init__(self) -> None:
         count = len(self.inputs)
         shapes = (self.inputs.shape, self.borders.shape, self.leaves.shape)
-        if shapes != ((count, DEPTH), (count, DEPTH), (count, LEAVES)) or not 0 < count <= MOST_TREES:
-            raise AgentError(f"trees of the shapes {shapes}; 1 to {MOST_TREES} have (n, 4), (n, 4) and (n, 16)")
+        if shapes != ((count, DEPTH), (count, DEPTH), (count, LEAVES)) or not 0 < count <= MAX_TREES:
+            raise AgentError(f"trees of the shapes {shapes}; 1 to {MAX_TREES} have (n, 4), (n, 4) and (n, 16)")
         if ((self.inputs < 0) | (self.inputs > 3)).any():
             raise AgentError("a tree compares an input that is none of 0 to 3")
         for name, values, most in (("border", self.borders, 2.0**14), ("leaf", self.leaves, 16.0), ("bias", self.bias, 16.0)):
@@ -51,13 +51,13 @@ class Trees:
         total = np.full(x.shape[:-1], self.bias)
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
             total += leaves[leaf_of(x, which, borders)]
-        return np.asarray(np.clip(total, 1.0 / MOST, MOST))
+        return np.asarray(np.clip(total, 1.0 / MAX_ACTION, MAX_ACTION))
 
     def packed_bytes(self) -> int:
         """Returns the bytes needed on a NIC: one for the inputs of a tree, two for each border and leaf."""
         return len(self.inputs) * (1 + 2 * (DEPTH + LEAVES))
 
-    def words(self) -> list[int]:
+    def table_body(self) -> list[int]:
         """Returns the body of its table; borders and leaves are in Q16, of actions less 1 (as the context stores them)."""
         words: list[int] = []
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
@@ -86,46 +86,48 @@ def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -
     return np.asarray(np.clip(total, 54613, 78643))
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Settings of the fit; calling it fits trees."""
+def fit(
+    inputs: Floats,
+    actions: Floats,
+    weights: Floats,
+    grids: tuple[Floats, ...],
+    trees: int = 10,
+    *,
+    rounds: int = 20,
+    ridge: float = 1.0,
+) -> Trees:
+    """Fits trees to rows [rows, 4] with their actions and weights. Borders come from the grids, one per input.
 
-    trees: int = 10
-    rounds: int = 20
-    """Number of passes over all leaves after the last tree."""
-    ridge: float = 1.0
-    """Added to the weight of a leaf's rows, in units of the mean row weight. It keeps leaves small that few rows reach."""
+    `rounds`: passes over all leaves after the last tree. `ridge`: added to the weight of a leaf's rows, in units of the mean row
+    weight; it keeps leaves small that few rows reach.
+    """
+    bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
+    bias = float((weights * actions).sum() / weights.sum())
+    rest, ridge = actions - bias, ridge * float(weights.mean())
+    splits: list[list[tuple[int, int]]] = []
+    leaves: list[Floats] = []
+    places: list[Integers] = []
+    for _ in range(trees):
+        split, place = _grow(bins, rest, weights, grids, ridge)
+        leaf = _leaves(place, rest, weights, ridge)
+        rest = rest - leaf[place]
+        splits.append(split)
+        leaves.append(leaf)
+        places.append(place)
+        _refit(leaves, places, rest, weights, ridge, 2)
+    _refit(leaves, places, rest, weights, ridge, rounds)
+    chosen = np.array(splits)
+    borders = np.array([[grids[i][at] for i, at in split] for split in splits])
+    return Trees(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
 
-    def __call__(self, inputs: Floats, actions: Floats, weights: Floats, grids: tuple[Floats, ...]) -> Trees:
-        """Fits trees to rows [rows, 4] with their actions and weights. Borders come from the grids, one per input."""
-        bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
-        bias = float((weights * actions).sum() / weights.sum())
-        rest, ridge = actions - bias, self.ridge * float(weights.mean())
-        splits: list[list[tuple[int, int]]] = []
-        leaves: list[Floats] = []
-        places: list[Integers] = []
-        for _ in range(self.trees):
-            split, place = _grow(bins, rest, weights, grids, ridge)
-            leaf = _leaves(place, rest, weights, ridge)
-            rest = rest - leaf[place]
-            splits.append(split)
-            leaves.append(leaf)
-            places.append(place)
-            self._again(leaves, places, rest, weights, ridge, 2)
-        self._again(leaves, places, rest, weights, ridge, self.rounds)
-        chosen = np.array(splits)
-        borders = np.array([[grids[i][at] for i, at in split] for split in splits])
-        return Trees(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
 
-    def _again(
-        self, leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int
-    ) -> None:
-        """Refits each tree's leaves in turn to the residual of the other trees; keeps `rest` up to date."""
-        for _ in range(rounds):
-            for number, place in enumerate(places):
-                rest += leaves[number][place]
-                leaves[number] = _leaves(place, rest, weights, ridge)
-                rest -= leaves[number][place]
+def _refit(leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int) -> None:
+    """Refits each tree's leaves in turn to the residual of the other trees; keeps `rest` up to date."""
+    for _ in range(rounds):
+        for number, place in enumerate(places):
+            rest += leaves[number][place]
+            leaves[number] = _leaves(place, rest, weights, ridge)
+            rest -= leaves[number][place]
 
 
 def _grow(

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, UsageError
-from dc_gym.base.files import PARTIAL, discard, remove, words
+from dc_gym.base.files import PARTIAL, discard, machine_errors, remove
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.records.tables import REQUIRED
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
@@ -79,7 +79,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
     """
     partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
     _require_free(out, force)
-    with words("make", partial):
+    with machine_errors("make", partial):
         out.parent.mkdir(parents=True, exist_ok=True)
     with janitor.watching(partial, out, aside) as watch:
         try:
@@ -91,7 +91,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
             settle(out)
             _require_free(out, force)
             if os.path.lexists(out):
-                with words("rename", out):
+                with machine_errors("rename", out):
                     out.rename(aside)
             yield partial
         finally:
@@ -108,14 +108,14 @@ def finish(partial: Path) -> Path:
     for name in FILES:
         if not (partial / name).is_file():
             raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
-    with words("finish", out):
+    with machine_errors("finish", out):
         for folder, _, files in os.walk(partial, topdown=False):
             for name in files:
                 _sync(Path(folder, name))
             _sync(Path(folder))
         partial.rename(out)
         _sync(out.parent)
-    with words("remove", out.with_name(out.name + ASIDE)):
+    with machine_errors("remove", out.with_name(out.name + ASIDE)):
         remove(out.with_name(out.name + ASIDE))
         (out / LOCK).unlink(missing_ok=True)
     return out
@@ -135,7 +135,7 @@ def settle(out: Path) -> None:
     elif is_result(out) and _may_go(aside):
         remove(aside)
     elif not os.path.lexists(out) and _may_go(aside):
-        with words("rename", aside):
+        with machine_errors("rename", aside):
             aside.rename(out)
 
 
@@ -172,12 +172,12 @@ def partial_of(out: Path) -> Path:
 def _claim(partial: Path) -> int:
     """Creates the folder, or takes over what a killed run left of it."""
     while True:
-        with words("make", partial), contextlib.suppress(FileExistsError):
+        with machine_errors("make", partial), contextlib.suppress(FileExistsError):
             partial.mkdir()
         if not is_unfinished(partial):
             raise UsageError(f"{partial} exists and no run made it; give another --out")
         try:
-            with words("lock", partial):
+            with machine_errors("lock", partial):
                 held = folder_lock.take(partial)
         except MachineError:
             if partial.exists():
@@ -187,7 +187,7 @@ def _claim(partial: Path) -> int:
             continue  # its owner removed it just now
         if held is None:
             raise UsageError(f"{partial}: a run is under way here; wait for its end, or give another --out")
-        with words("empty", partial):
+        with machine_errors("empty", partial):
             for each in partial.iterdir():
                 if each.name != LOCK:
                     remove(each)
@@ -198,7 +198,7 @@ def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
     """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
     try:
         if os.path.lexists(aside) and not os.path.lexists(out):
-            with words("rename", aside):
+            with machine_errors("rename", aside):
                 aside.rename(out)
         discard(partial)
     finally:

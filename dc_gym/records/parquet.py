@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dc_gym.base.errors import ResultError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.records.tables import Names, Records, Table
 
 ROW_GROUP = 1 << 18
@@ -30,7 +30,7 @@ def schema(table: Table) -> pa.Schema:
 def write(path: Path, table: Table, records: Records, names: Names) -> None:
     """Writes one Parquet file, in row groups so that the memory use stays constant."""
     kind = schema(table)
-    with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
+    with machine_errors("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
         for begin in range(0, max(1, len(records)), ROW_GROUP):
             part = records[begin : begin + ROW_GROUP]
             writer.write_table(pa.Table.from_arrays([_column(table, part, field, names) for field in kind], schema=kind))
@@ -39,7 +39,7 @@ def write(path: Path, table: Table, records: Records, names: Names) -> None:
 def write_columns(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Writes columns that are no canonical records."""
     table = pa.Table.from_arrays([to_arrow(values) for values in columns.values()], names=list(columns))
-    with words("write", path), path.open("wb") as file:
+    with machine_errors("write", path), path.open("wb") as file:
         pq.write_table(table, file, compression="zstd")
 
 

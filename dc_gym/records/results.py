@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dc_gym.base.errors import ResultError, UsageError
-from dc_gym.base.files import PARTIAL, words
+from dc_gym.base.files import PARTIAL, machine_errors
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
@@ -207,7 +207,7 @@ def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
     This happens before the run, because the files may change during it. Returns their SHA-256, for the manifest.
     """
     for name, source in copies.items():
-        with words("write", partial / name):
+        with machine_errors("write", partial / name):
             shutil.copyfile(source, partial / name)
     return _sha256(partial, copies)
 
@@ -342,5 +342,5 @@ def _read_json(path: Path, kind: type) -> Any:
 
 def _write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    with words("write", path):
+    with machine_errors("write", path):
         path.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import Any
 
 from dc_gym import spec as specs
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import put, words
+from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
 from dc_gym.records.results import Result
@@ -174,7 +174,7 @@ def campaign(
 ) -> Campaign:
     """Returns a campaign, after writing the files that its specs read."""
     made = Campaign(setup, options, more)
-    with words("make", made.folder):
+    with machine_errors("make", made.folder):
         made.folder.mkdir(parents=True, exist_ok=True)
         for name, content in (files or {}).items():
             put(made.folder / name, content.encode())

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dc_gym import __version__
-from dc_gym.base.files import csv_bytes, put, words
+from dc_gym.base.files import csv_bytes, machine_errors, put
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import kit
 from dc_gym.pages import html
@@ -23,7 +23,7 @@ OVERVIEW = "all claims"
 
 def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
     """Writes all files and returns the page's path."""
-    with words("make", folder):
+    with machine_errors("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
     kit.save(findings.figure, folder / FIGURE)
     put(folder / TABLE, csv_bytes(*_table(findings.contenders, findings.columns)))

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym.base.errors import TestbedError, UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress, Quiet, short_time
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
@@ -91,7 +91,7 @@ def training(
 ) -> Training:
     """Returns a training of a set of runs, after writing the files that it reads."""
     place = folder / FOLDER
-    with words("make", place):
+    with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{name}.spec.json"
         file.write_text(spec.to_json() + "\n")

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 
 from dc_gym.rl.environment import AGENTS, Task
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 
 SHARED = "host"
 """The name of the policy that serves all hosts. A host's own policy has the host's name."""
@@ -17,12 +17,12 @@ PREFIX = "MultiAgent"
 """The prefix of RLlib's replay buffers for several agents."""
 
 
-def policies(told: Settings, hosts: Sequence[str]) -> tuple[str, ...]:
+def policies(told: TrainingSettings, hosts: Sequence[str]) -> tuple[str, ...]:
     """Returns the names of the policies."""
     return (SHARED,) if told.policies == "shared" else tuple(hosts)
 
 
-def configure(config: Any, told: Settings, task: Task) -> None:
+def configure(config: Any, told: TrainingSettings, task: Task) -> None:
     """Sets the policies of an AlgorithmConfig whose environment is known."""
     shared = told.policies == "shared"
 

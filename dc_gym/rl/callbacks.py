@@ -14,23 +14,23 @@ import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.rl import mistakes
+from dc_gym.rl import user_errors
 
 TOTALS = "episode_totals"
 """The key of the totals in an episode's last info: numbers by name."""
-RLLIBS = ("return", "steps")
+RLLIB_TOTALS = ("return", "steps")
 """The totals that RLlib counts itself."""
 
 
-class EpisodeTotals(RLlibCallback):
-    """Logs the totals of every episode of an iteration, each value by itself; `spread` computes mean, max and p99."""
+class EpisodeTotalsLogger(RLlibCallback):
+    """Logs the totals of every episode of an iteration, each value by itself; `mean_max_p99` computes mean, max and p99."""
 
     def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:
         for name, value in numbers(last_info(episode).get(TOTALS, {})):
             metrics_logger.log_value((TOTALS, name), value, reduce="item_series")
 
 
-class Beginnings(RLlibCallback):
+class EpisodeStarts(RLlibCallback):
     """Tells a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
 
     def on_episode_start(self, *, env_index: int, rl_module: Any, episode: Any = None, **kwargs: Any) -> None:
@@ -43,14 +43,14 @@ class Beginnings(RLlibCallback):
                     begin(place)
 
 
-class Mistakes(RLlibCallback):
+class UserErrors(RLlibCallback):
     """Ends a training if a runner meets an error in one of the user's files."""
 
     def on_environment_created(self, **kwargs: Any) -> None:
-        mistakes.report()
+        user_errors.report()
 
     def on_env_runners_recreated(self, **kwargs: Any) -> None:
-        mistakes.check()
+        user_errors.check()
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:
@@ -72,11 +72,11 @@ def return_of(episode: Any) -> float:
 def numbers(totals: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Yields the totals that are numbers, by name."""
     for name, value in totals.items():
-        if name not in RLLIBS and isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        if name not in RLLIB_TOTALS and isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
             yield name, float(value)
 
 
-def spread(values: Any) -> tuple[float, float, float]:
+def mean_max_p99(values: Any) -> tuple[float, float, float]:
     """Returns mean, max and 99th percentile over episodes, without nan (nothing measured)."""
     numbers_ = np.asarray(values, float)
     known = numbers_[~np.isnan(numbers_)]

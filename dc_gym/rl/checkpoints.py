@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, words
+from dc_gym.base.files import PARTIAL, machine_errors
 
 FOLDER = "checkpoints"
-ABOUT = "dcgym.json"
+INFO_FILE = "dcgym.json"
 _NAME = re.compile(r"iteration-(\d{6,})")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TrainingState:
     """The state of a training between two iterations, in memory. The next iteration may be interrupted anywhere and leave weights
     half updated."""
 
@@ -30,25 +30,25 @@ class Held:
     """RLlib's whole state. It is pickled because the learner goes on changing its arrays."""
 
     @classmethod
-    def of(cls, algorithm: Any, iteration: int, steps: int) -> Held:
+    def of(cls, algorithm: Any, iteration: int, steps: int) -> TrainingState:
         from ray import cloudpickle
 
         return cls(iteration, steps, cloudpickle.dumps(algorithm.get_state()))
 
 
-def save(algorithm: Any, held: Held, folder: Path, keep: int) -> Path:
-    """Writes the held state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
+def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Path:
+    """Writes the state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
     0 keeps all."""
-    final = folder / FOLDER / f"iteration-{held.iteration:06d}"
+    final = folder / FOLDER / f"iteration-{training.iteration:06d}"
     if final.exists():
         return final
     partial = final.with_name(final.name + PARTIAL)
-    with words("write", final):
+    with machine_errors("write", final):
         for left in final.parent.glob(f"*{PARTIAL}"):  # left by a training that was killed
             shutil.rmtree(left)
         partial.mkdir(parents=True)
-        algorithm.save_to_path(str(partial.resolve()), state=pickle.loads(held.state))
-        (partial / ABOUT).write_text(json.dumps({"iteration": held.iteration, "steps": held.steps}) + "\n")
+        algorithm.save_to_path(str(partial.resolve()), state=pickle.loads(training.state))
+        (partial / INFO_FILE).write_text(json.dumps({"iteration": training.iteration, "steps": training.steps}) + "\n")
         partial.rename(final)
         for old in find(folder)[:-keep] if keep else ():
             shutil.rmtree(old.rename(old.with_name(old.name + PARTIAL)))
@@ -71,12 +71,12 @@ def iteration_of(checkpoint: Path) -> int:
 def steps_of(checkpoint: Path) -> int:
     """Returns the number of steps sampled until then."""
     try:
-        return int(json.loads((checkpoint / ABOUT).read_text())["steps"])
+        return int(json.loads((checkpoint / INFO_FILE).read_text())["steps"])
     except (OSError, ValueError, KeyError):
         raise UsageError(f"{checkpoint}: is not a checkpoint of a training; give its folder, or one of its checkpoints") from None
 
 
-def name_of(checkpoint: Path) -> str:
+def describe(checkpoint: Path) -> str:
     """Returns the checkpoint's name in words."""
     return f"iteration {iteration_of(checkpoint)} ({steps_of(checkpoint):,} steps)"
 

@@ -23,11 +23,11 @@ from dc_gym.base.usercode import CODE, shown_as
 from dc_gym.nets.agent_policy import CENTRAL, HOSTS
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
-from dc_gym.rl.seeds import HeldOut, Streams
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.seeds import EvaluationSeeds, TrainingSeeds
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec, from_dict
 
-__all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
+__all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
 
 AGENTS = "agents"
 """The key of the env's config where hosts are agents: what they see, and their reward."""
@@ -60,13 +60,13 @@ class Task:
     """The agents: central or hosts. If hosts are agents, spaces and names are those of each host."""
     levels: int = 0
     """The number of discrete actions; 0: continuous actions."""
-    runner: Any = None
+    env_runner: Any = None
     """The class of an EnvRunner that has no environments; None: one of RLlib's."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Further entries of the env's config."""
     evaluation: Any = None
     """A class to use instead of evaluation.Evaluation; None: evaluation.Evaluation."""
-    boots: bool = True
+    uses_labs: bool = True
     """True if labs are stepped."""
 
     @property
@@ -86,7 +86,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class SpecBundle:
     """A spec to send to another process, which may be on a machine that has none of the spec's files."""
 
     plain: dict[str, Any]
@@ -96,7 +96,7 @@ class Parcel:
     """The files' original paths, by name; messages show these."""
 
     @classmethod
-    def of(cls, spec: Spec) -> Parcel:
+    def of(cls, spec: Spec) -> SpecBundle:
         paths = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
         files = {name: path.read_bytes() for name, path in paths.items()}
         return cls(spec.to_dict(copied=True), files, {name: str(path) for name, path in paths.items()})
@@ -113,42 +113,42 @@ class Parcel:
         return from_dict(self.plain, place)
 
 
-Register = Callable[[Spec, Settings], Task]
+Register = Callable[[Spec, TrainingSettings], Task]
 
 
 def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
     """Wraps an env, or a vector of envs, as the config asks for."""
     levels = config.get("levels", 0)
     if "num_envs" in config:
-        env = Streams(env, config.get(STREAM, ()))
+        env = TrainingSeeds(env, config.get(STREAM, ()))
         return VectorLevels(env, levels) if levels else env
     env = Levels(env, levels) if levels and AGENTS not in config else env
-    return HeldOut(env, config[SEEDS]) if SEEDS in config else env
+    return EvaluationSeeds(env, config[SEEDS]) if SEEDS in config else env
 
 
-def register_maker(name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
+def register_environment(name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
     """Registers an env with RLlib, in this process and in RLlib's other processes."""
     from ray.tune.registry import register_env
 
     register_env(name, lambda config: wrapped(make(config), config))
 
 
-def check_actions(choice: algorithms.Choice, space: spaces.Space[Any]) -> None:
+def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[Any]) -> None:
     """Raises a one-line UsageError if the algorithm cannot act in this space."""
     discrete = isinstance(space, spaces.Discrete)
-    if choice.actions == algorithms.DISCRETE and not discrete:
-        what = f"{choice.name} chooses one of a few actions, and this environment takes {space.shape} numbers"
+    if resolved.actions == algorithms.DISCRETE and not discrete:
+        what = f"{resolved.name} chooses one of a few actions, and this environment takes {space.shape} numbers"
         raise UsageError(f"{what}; give --levels 11 for as many equal allocations to all hosts, or take another algorithm")
-    if choice.actions in (algorithms.VECTOR, algorithms.BOUNDED) and discrete:
-        raise UsageError(f"{choice.name} acts in numbers, not in --levels; leave that out, or take DQN or PPO")
+    if resolved.actions in (algorithms.VECTOR, algorithms.BOUNDED) and discrete:
+        raise UsageError(f"{resolved.name} acts in numbers, not in --levels; leave that out, or take DQN or PPO")
     bounded = isinstance(space, spaces.Box) and space.is_bounded()
-    if choice.actions == algorithms.BOUNDED and not bounded:
-        raise UsageError(f"{choice.name} needs actions with bounds; give --set agent.action=linear")
+    if resolved.actions == algorithms.BOUNDED and not bounded:
+        raise UsageError(f"{resolved.name} needs actions with bounds; give --set agent.action=linear")
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
-    from dc_gym.envs.env import Episode
+    from dc_gym.envs.env import EpisodeTracker
     from dc_gym.envs.host_observation import HostObserver
     from dc_gym.envs.multi_agent import Hosts
     from dc_gym.envs.observation import Observer
@@ -160,21 +160,21 @@ def register(spec: Spec, told: Settings) -> Task:
         session, observer, actions = hosts.session, hosts.observer, hosts.action_space()
     else:
         session = Session(spec)
-        episode = Episode(session.experiment.spec, session.scene)
+        episode = EpisodeTracker(session.experiment.spec, session.scene)
         observer, actions = episode.observer, episode.action.space
     agent = session.experiment.spec.to_dict()["agent"] | ({"see": told.see} if told.agents == HOSTS else {})
-    parcel = Parcel.of(external(spec))
-    name = f"dcgym-{hashlib.sha256(repr(parcel).encode()).hexdigest()[:16]}"
-    register_maker(name, lambda config: _make(parcel, config))
+    bundle = SpecBundle.of(external(spec))
+    name = f"dcgym-{hashlib.sha256(repr(bundle).encode()).hexdigest()[:16]}"
+    register_environment(name, lambda config: _make(bundle, config))
     return Task(name, observer.space, actions, observer.names, session.scene.hosts, agent, told.agents, told.levels)
 
 
-def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
+def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
     from dc_gym.envs.env import DataCenterEnv
     from dc_gym.envs.vector import LabVectorEnv
 
     with contextlib.ExitStack() as stack:
-        spec, folder = parcel.unpack(stack), config.get(FOLDER)
+        spec, folder = bundle.unpack(stack), config.get(FOLDER)
         if AGENTS in config:
             env: Any = _hosts(spec, folder, config)
         elif "num_envs" in config:

@@ -20,7 +20,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from dc_gym.rl.callbacks import TOTALS, last_info, numbers, return_of
 from dc_gym.rl.environment import ROLE, SEEDS, Task
-from dc_gym.rl.quiet import LAB
+from dc_gym.rl.ray_session import LAB
 
 OWN, EVALUATION = "train", "evaluation"
 """OWN is the name of the training's own spec among the evaluated specs; EVALUATION labels the labs of evaluations."""
@@ -29,7 +29,7 @@ RESTARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class EpisodeResult:
     """The results of one episode."""
 
     spec: str
@@ -39,19 +39,19 @@ class Episode:
     totals: dict[str, float]
 
 
-class Examiner:
+class Evaluator:
     """Runs the evaluation episodes of one spec."""
 
     def __init__(self, config: Any, spec: str, seeds: Sequence[int]) -> None:
         self._runner = (MultiAgentEnvRunner if config.is_multi_agent else SingleAgentEnvRunner)(config=config, worker_index=0)
         self._spec, self._seeds = spec, seeds
 
-    def run(self, state: dict[str, Any]) -> list[Episode]:
+    def run(self, state: dict[str, Any]) -> list[EpisodeResult]:
         self._runner.set_state(state)
         episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
         self._runner.get_metrics()  # clears the metrics
         return [
-            Episode(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
+            EpisodeResult(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
             for seed, each in zip(self._seeds, episodes, strict=True)
         ]
 
@@ -65,24 +65,24 @@ class Evaluation:
     def __init__(self, ray: Any, config: Any, tasks: dict[str, Task], seeds: Sequence[int]) -> None:
         remote = config.num_env_runners > 0
         again = {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}  # an evaluation does not depend on earlier ones
-        actor = ray.remote(num_cpus=1, resources={LAB: 1}, **again)(Examiner) if remote else None
+        actor = ray.remote(num_cpus=1, resources={LAB: 1}, **again)(Evaluator) if remote else None
         self._ray, self._remote = ray, remote
-        self._examiners: list[Any] = []
+        self._evaluators: list[Any] = []
         for name, task in tasks.items():
             own = _config_for(config, name, task, seeds)
-            self._examiners.append(actor.remote(own, name, seeds) if actor else Examiner(own, name, seeds))
+            self._evaluators.append(actor.remote(own, name, seeds) if actor else Evaluator(own, name, seeds))
 
-    def run(self, algorithm: Any) -> list[Episode]:
+    def run(self, algorithm: Any) -> list[EpisodeResult]:
         """Evaluates the policy as it is now and returns the episodes."""
         state = state_of(algorithm)
         if self._remote:
-            found = self._ray.get([each.run.remote(state) for each in self._examiners])
+            found = self._ray.get([each.run.remote(state) for each in self._evaluators])
         else:
-            found = [each.run(state) for each in self._examiners]
+            found = [each.run(state) for each in self._evaluators]
         return [episode for part in found for episode in part]
 
     def close(self) -> None:
-        for each in self._examiners:
+        for each in self._evaluators:
             if self._remote:
                 self._ray.get(each.close.remote())
                 self._ray.kill(each)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import require_place
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import checkpoints, manifest, quiet
+from dc_gym.rl import checkpoints, manifest, ray_session
 
 NAME = "policy.npz"
 """The policy's file name in a training's folder."""
@@ -19,7 +19,7 @@ NAME = "policy.npz"
 
 def main(args: Namespace) -> int:
     """Runs `dcgym export DIR|CHECKPOINT`."""
-    quiet.require()
+    ray_session.require()
     from dc_gym.rl import policy
 
     given: Path = args.dir
@@ -32,7 +32,7 @@ def main(args: Namespace) -> int:
     if args.out:
         facts = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
         require_place(target, AgentPolicy.made_of(facts), force=args.force)  # of this training, whatever its number of steps
-    with words("write", target):
+    with machine_errors("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
     print(target)
     return 0

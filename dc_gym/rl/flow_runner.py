@@ -20,20 +20,20 @@ from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from dc_gym.methods.rlcc.flows import Case
+from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.methods.rlcc.on_fluid import Bottlenecks
-from dc_gym.nets.decision import MOST, Floats
+from dc_gym.nets.decision import MAX_ACTION, Floats
 from dc_gym.rl.algorithms.ddpg import PLACES
 from dc_gym.rl.callbacks import TOTALS
 from dc_gym.rl.environment import STREAM
-from dc_gym.rl.flows import CASE
+from dc_gym.rl.flows import FLOWS_CONFIG
 from dc_gym.rl.seeds import seed_of
 
 Rows = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(slots=True)
-class Life:
+class FlowEpisode:
     """The flow in one place of the model."""
 
     number: int = 0
@@ -45,15 +45,15 @@ class FlowRunner(SingleAgentEnvRunner):
     """Samples pieces of each flow's episode from a fluid model."""
 
     def make_env(self) -> None:
-        case: Case = self.config.env_config[CASE]
-        seen, acted = case.observation_space(), case.action_space()
+        flows_config: FlowsConfig = self.config.env_config[FLOWS_CONFIG]
+        seen, acted = flows_config.observation_space(), flows_config.action_space()
         both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
-        self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
-        seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
+        self.spaces, self._flows_config, self._seen, self._acted = both, flows_config, seen, acted
+        seed, begun = self.config.env_config.get(STREAM, (flows_config.model.seed, 0))
         if self.worker_index or begun:  # other runners and resumed trainings have other flows
             seed = seed_of((seed, begun, self.worker_index))
-        self._model = Bottlenecks(replace(case.model, seed=seed), case.scaling)
-        self._lives = [Life() for _ in self._model.rate]
+        self._model = Bottlenecks(replace(flows_config.model, seed=seed), flows_config.scaling)
+        self._lives = [FlowEpisode() for _ in self._model.rate]
         self._open: Rows | None = None
         """The latest decision of each flow, whose reward is not known yet."""
 
@@ -80,8 +80,8 @@ class FlowRunner(SingleAgentEnvRunner):
         flows = np.bincount(model.link, minlength=links)
         rates, squares = (np.bincount(model.link, each, links) for each in (model.rate, model.rate**2))
         totals = {
-            "reward": self._case.rewards(errors).mean(),
-            "inflation_over_eq_2": ((1.0 + model.queue) / self._case.scaling.inflation(flows)).mean(),
+            "reward": self._flows_config.rewards(errors).mean(),
+            "inflation_over_eq_2": ((1.0 + model.queue) / self._flows_config.scaling.inflation(flows)).mean(),
             "sum_of_rates": rates.mean(),
             "jain": (rates**2 / (flows * squares)).mean(),
         }
@@ -124,7 +124,7 @@ class FlowRunner(SingleAgentEnvRunner):
         next sample."""
         flow, ends = rows["flow"], rows["ends"]
         cut = np.flatnonzero(np.append((flow[1:] != flow[:-1]) | ends[:-1], True))
-        rewards = self._case.rewards(rows["error"]).astype(np.float32)
+        rewards = self._flows_config.rewards(rows["error"]).astype(np.float32)
         self._open = {name: values[cut[~ends[cut]]] for name, values in rows.items()}
         found, first = [], 0
         for last in map(int, cut):
@@ -134,10 +134,10 @@ class FlowRunner(SingleAgentEnvRunner):
                 found.append(self._piece(rows, rewards, piece, life))
                 life.begun += piece.stop - piece.start
             if ends[last]:
-                self._lives[flow[last]] = Life(life.number + 1)
+                self._lives[flow[last]] = FlowEpisode(life.number + 1)
         return found
 
-    def _piece(self, rows: Rows, rewards: Any, steps: slice, life: Life) -> SingleAgentEpisode:
+    def _piece(self, rows: Rows, rewards: Any, steps: slice, life: FlowEpisode) -> SingleAgentEpisode:
         own = (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP)
         return SingleAgentEpisode(
             id_=f"{self.worker_index}-{rows['flow'][steps.start]}-{life.number}",
@@ -155,5 +155,5 @@ class FlowRunner(SingleAgentEnvRunner):
 
 def to_factors(actions: Floats) -> Floats:
     """Maps a module's actions in -1..1 to factors of the rate, as RLlib maps them to the action space."""
-    low = 1.0 / MOST
-    return np.asarray(low + (np.clip(actions, -1.0, 1.0).astype(np.float64) + 1.0) * (MOST - low) / 2.0)
+    low = 1.0 / MAX_ACTION
+    return np.asarray(low + (np.clip(actions, -1.0, 1.0).astype(np.float64) + 1.0) * (MAX_ACTION - low) / 2.0)

@@ -18,14 +18,14 @@ from ray.rllib.core.columns import Columns
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint
 from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import Case
+from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.nets.agent_policy import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
-from dc_gym.rl.environment import Task, register_maker
-from dc_gym.rl.evaluation import Episode
+from dc_gym.rl.environment import Task, register_environment
+from dc_gym.rl.evaluation import EpisodeResult
 from dc_gym.rl.flow_runner import FlowRunner, to_factors
-from dc_gym.rl.flows import CASE, FlowsMultiAgentEnv
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.flows import FLOWS_CONFIG, FlowsMultiAgentEnv
+from dc_gym.rl.settings import TrainingSettings
 
 ALGORITHMS = ("PPO", "SAC", "DDPG", "TD3")
 """The algorithms that learn from pieces of episodes and have continuous actions."""
@@ -39,42 +39,42 @@ def check(algorithm: str, overrides: Sequence[str]) -> None:
         raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
 
 
-def register(case: Case, told: Settings) -> Task:
-    """Registers the environment of a case, as dc_gym.rl.environment.register does for a spec."""
+def register(flows_config: FlowsConfig, told: TrainingSettings) -> Task:
+    """Registers the environment of a flows_config, as dc_gym.rl.environment.register does for a spec."""
     if told.levels or told.agents != CENTRAL:
         raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
-    alike = tuple((flows, told.labs) for flows in case.flows)
-    case = replace(case, model=replace(case.model, bottlenecks=alike, seed=told.seed))
+    alike = tuple((flows, told.labs) for flows in flows_config.flows)
+    flows_config = replace(flows_config, model=replace(flows_config.model, bottlenecks=alike, seed=told.seed))
     name = "dcgym-flows"
-    register_maker(name, lambda config: FlowsMultiAgentEnv({CASE: case}))
+    register_environment(name, lambda config: FlowsMultiAgentEnv({FLOWS_CONFIG: flows_config}))
     return Task(
         name,
-        case.observation_space(),
-        case.action_space(),
+        flows_config.observation_space(),
+        flows_config.action_space(),
         INPUTS,
         ("flow",),
         {"observe": "rlcc", "history": 1, "action": "factor"},
-        runner=FlowRunner,
-        config={CASE: case},
-        evaluation=ClosedLoop,
-        boots=False,
+        env_runner=FlowRunner,
+        config={FLOWS_CONFIG: flows_config},
+        evaluation=ClosedLoopEvaluation,
+        uses_labs=False,
     )
 
 
-class ClosedLoop:
-    """Evaluates a policy without exploration (closed_loop.py). Each bottleneck gives one `Episode`."""
+class ClosedLoopEvaluation:
+    """Evaluates a policy without exploration (closed_loop.py). Each bottleneck gives one EpisodeResult."""
 
     def __init__(self, ray: Any, config: Any, tasks: Mapping[str, Task], seeds: Sequence[int]) -> None:
-        self._case: Case = config.env_config[CASE]
+        self._flows_config: FlowsConfig = config.env_config[FLOWS_CONFIG]
 
-    def run(self, algorithm: Any) -> list[Episode]:
-        policy, scaling = factors_of(algorithm.get_module()), self._case.scaling
+    def run(self, algorithm: Any) -> list[EpisodeResult]:
+        policy, scaling = factors_of(algorithm.get_module()), self._flows_config.scaling
         return [self._episode(closed_loop.totals(policy, flows, scaling)) for flows in closed_loop.FLOWS]
 
-    def _episode(self, totals: dict[str, float]) -> Episode:
-        error = self._case.scaling.error(totals["inflation"], 1.0 / totals["flows"])
-        steps = closed_loop.ROUND_TRIPS * closed_loop.PARTS
-        return Episode("train", 1, float(self._case.rewards(error)), steps, totals)
+    def _episode(self, totals: dict[str, float]) -> EpisodeResult:
+        error = self._flows_config.scaling.error(totals["inflation"], 1.0 / totals["flows"])
+        steps = closed_loop.ROUND_TRIPS * closed_loop.STEPS_PER_RTT
+        return EpisodeResult("train", 1, float(self._flows_config.rewards(error)), steps, totals)
 
     def close(self) -> None:
         pass

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import MachineError
 from dc_gym.envs.env import Seeds
 from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.methods.rlcc.flows import Case, Flows, Vector
+from dc_gym.methods.rlcc.flows import Flows, FlowsConfig, Vector
 from dc_gym.rl.callbacks import TOTALS
 
 try:
@@ -24,12 +24,12 @@ except ImportError as error:
     raise MachineError(f"dc_gym.rl.flows: {error}; pip install 'dc-gym[rl]'") from None
 
 ALL = "__all__"
-CASE = "case"
-"""The key of the env's config that holds a Case."""
+FLOWS_CONFIG = "flows_config"
+"""The key of the env's config that holds a FlowsConfig."""
 
 
 class FlowsMultiAgentEnv(MultiAgentEnv):
-    """One bottleneck on the fluid model, with one agent for each flow. The config has a Case as `case`, or fields of a Case.
+    """One bottleneck on the fluid model, with one agent for each flow. The config has the fields of a FlowsConfig.
 
     Observations, actions and rewards are those of FlowsParallelEnv. An agent first appears at its flow's first decision; a flow
     that ends before its first decision never appears. The network's info of an episode's last step has its totals.
@@ -37,12 +37,12 @@ class FlowsMultiAgentEnv(MultiAgentEnv):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        case = config.get(CASE) or Case(**config)
-        self.flows = Flows(case)
-        self.possible_agents = list(case.names)
+        own = config.get(FLOWS_CONFIG) or FlowsConfig.of(config)
+        self.flows = Flows(own)
+        self.possible_agents = list(own.names)
         self.agents: list[str] = []
-        self.observation_spaces = dict.fromkeys(self.possible_agents, case.observation_space())
-        self.action_spaces = dict.fromkeys(self.possible_agents, case.action_space())
+        self.observation_spaces = dict.fromkeys(self.possible_agents, own.observation_space())
+        self.action_spaces = dict.fromkeys(self.possible_agents, own.action_space())
         self._seeds = Seeds()
         self._decided: set[str] = set()
 

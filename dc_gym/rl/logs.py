@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.files import whole
-from dc_gym.rl.callbacks import TOTALS, spread
+from dc_gym.rl.callbacks import TOTALS, mean_max_p99
 
 Row = dict[str, Any]
 QUEUE = "switch_queue_bytes_longest"
@@ -20,7 +20,7 @@ ALL_MODULES = "__all_modules__"
 COLUMNS = ("iteration", "steps", "return_mean", "queue_mean", "steps_per_s", "eta_s")
 
 
-class Table:
+class CsvLog:
     """Appends rows to a CSV file. A column that first appears in a later row (because no episode had ended before) is added to
     the file."""
 
@@ -60,8 +60,8 @@ class Table:
             writer.writerows(map(_plain, rows))
 
 
-class Events:
-    """The TensorBoard events. The horizontal axis is steps."""
+class TensorBoardEvents:
+    """Writes the TensorBoard events. The horizontal axis is steps."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         """Removes events of an earlier part of the training that lie after `steps`."""
@@ -87,12 +87,12 @@ def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s:
         "iteration": iteration,
         "steps": steps_of(result),
         "return_mean": float(sampled.get("episode_return_mean", math.nan)) / agents,
-        "queue_mean": spread(sampled.get(TOTALS, {}).get(QUEUE, ()))[0],
+        "queue_mean": mean_max_p99(sampled.get(TOTALS, {}).get(QUEUE, ()))[0],
         "steps_per_s": steps_per_s,
         "eta_s": eta_s,
     }
     for name, values in sorted(sampled.get(TOTALS, {}).items()):
-        row[name], row[f"{name}_max"], row[f"{name}_p99"] = spread(values)
+        row[name], row[f"{name}_max"], row[f"{name}_p99"] = mean_max_p99(values)
     for name, value in sorted(_learned(result).items()):
         row[f"learner_{name}"] = value
     return row

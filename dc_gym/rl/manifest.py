@@ -14,25 +14,27 @@ from typing import Any
 from dc_gym import __version__
 from dc_gym.base.errors import UsageError
 from dc_gym.records import fingerprint
-from dc_gym.rl.algorithms import Choice
+from dc_gym.rl.algorithms import ResolvedAlgorithm
 from dc_gym.rl.environment import Task
 from dc_gym.rl.settings import Configuration
 
 NAME = "train.json"
 VERSION = 2
-MAY_CHANGE = ("steps", "checkpoint_every", "keep", "evaluate_every")
+MAY_CHANGE = ("steps", "checkpoint_every", "keep_checkpoints", "evaluate_every")
 """Settings that do not affect what has been learned so far."""
 PACKAGES = ("ray", "torch", "gymnasium", "numpy")
 
 Manifest = dict[str, Any]
 
 
-def make(choice: Choice, configuration: Configuration, spec: Any, evaluated: Mapping[str, Any], task: Task) -> Manifest:
+def make(
+    resolved: ResolvedAlgorithm, configuration: Configuration, spec: Any, evaluated: Mapping[str, Any], task: Task
+) -> Manifest:
     """Returns the manifest of a new training."""
     manifest = {
         "version": VERSION,
-        "algorithm": choice.name,
-        "algorithm_sha256": choice.source.sha256 if choice.source else None,
+        "algorithm": resolved.name,
+        "algorithm_sha256": resolved.source.sha256 if resolved.source else None,
         "spec": spec.to_dict(),
         "evaluate": {name: each.to_dict() for name, each in evaluated.items()},
         **configuration.to_dict(),

@@ -16,10 +16,10 @@ from gymnasium import spaces
 from dc_gym.base.errors import AgentError, LabError, MachineError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import check_options
-from dc_gym.envs.multi_agent import NETWORK, Hosts, Turn
+from dc_gym.envs.multi_agent import NETWORK, Hosts, StepResults
 from dc_gym.envs.observation import Vector
 from dc_gym.rl.levels import table_of
-from dc_gym.rl.seeds import Series
+from dc_gym.rl.seeds import EpisodeSeeds
 
 try:
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -57,7 +57,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         self.observation_spaces = dict.fromkeys(names, self.hosts.observer.space)
         self.action_spaces = {name: spaces.Discrete(levels) if levels else self.hosts.action_space() for name in names}
         worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
-        self._series = Series((*config[STREAM], worker)) if STREAM in config else None
+        self._series = EpisodeSeeds((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}
 
     def reset(
@@ -88,10 +88,10 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         ends = [dict.fromkeys([*self.agents, ALL], over) for over in (turn.terminated, turn.truncated)]
         return turn.observations, turn.rewards, ends[0], ends[1], turn.infos
 
-    def _died(self, error: LabError) -> Turn:
+    def _died(self, error: LabError) -> StepResults:
         """Returns the Turn of a dead lab, with its last observations."""
         info = {NETWORK: {"lab_died": str(error).splitlines()[0]}}
-        return Turn(self._observed, dict.fromkeys(self.agents, 0.0), False, True, dict.fromkeys(self.agents, info))
+        return StepResults(self._observed, dict.fromkeys(self.agents, 0.0), False, True, dict.fromkeys(self.agents, info))
 
     def close(self) -> None:
         self.hosts.close()

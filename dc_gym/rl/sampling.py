@@ -17,13 +17,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.rl.environment import Task, register_maker
+from dc_gym.rl.environment import Task, register_environment
 
 WARM_UP = 50
 """Steps of each environment before the timing starts."""
 
 
-class Nothing(gymnasium.Env[Any, Any]):
+class InstantEnv(gymnasium.Env[Any, Any]):
     """An environment with a task's spaces that does nothing. Each episode has `horizon` steps."""
 
     def __init__(self, task: Task, horizon: int) -> None:
@@ -41,7 +41,7 @@ class Nothing(gymnasium.Env[Any, Any]):
         return self._seen, 0.0, False, self._time == self._horizon, {}
 
 
-class NothingTogether(VectorEnv[Any, Any, Any]):
+class InstantVectorEnv(VectorEnv[Any, Any, Any]):
     """Many environments that do nothing, stepped in one call."""
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -65,14 +65,14 @@ class NothingTogether(VectorEnv[Any, Any, Any]):
         return self._seen, self._rewards, self._never, ends, {}
 
 
-def like(task: Task, horizon: int = 1000) -> Task:
+def instant_task(task: Task, horizon: int = 1000) -> Task:
     """Returns a task with the same spaces that does nothing, for single environments and for vectors."""
     name = f"{task.name}-nothing"
 
-    def make(config: Mapping[str, Any]) -> Nothing | NothingTogether:
-        return NothingTogether(config["num_envs"], task, horizon) if "num_envs" in config else Nothing(task, horizon)
+    def make(config: Mapping[str, Any]) -> InstantEnv | InstantVectorEnv:
+        return InstantVectorEnv(config["num_envs"], task, horizon) if "num_envs" in config else InstantEnv(task, horizon)
 
-    register_maker(name, make)
+    register_environment(name, make)
     return replace(task, name=name)
 
 

@@ -23,7 +23,7 @@ def seed_of(numbers: Sequence[int]) -> int:
     return FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
 
 
-class Series:
+class EpisodeSeeds:
     """Turns the seeds that RLlib gives into seeds of episodes, for labs that RLlib resets together."""
 
     def __init__(self, stream: Sequence[int]) -> None:
@@ -39,19 +39,19 @@ class Series:
         return [seed_of((*self._stream, seed, lab)) for lab in range(labs)]
 
 
-class Streams(gymnasium.vector.VectorWrapper):
+class TrainingSeeds(gymnasium.vector.VectorWrapper):
     """The labs of a training. No two labs of this training, of its other runners or of other trainings have the same episodes."""
 
     def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], stream: Sequence[int]) -> None:
         super().__init__(env)
-        self._series = Series(stream)
+        self._series = EpisodeSeeds(stream)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         seeds: Any = self._series.take(seed, self.num_envs)
         return self.env.reset(seed=seeds, options=options)
 
 
-class HeldOut(gymnasium.Wrapper[Any, Any, Any, Any]):
+class EvaluationSeeds(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Runs episodes with these seeds, in turn. A reset with a seed, which RLlib does before each round, starts again with the
     first."""
 

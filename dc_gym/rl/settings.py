@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of a training: options of the command override a configuration file, which overrides a preset.
 
-A TOML file has the table `run` with the keys of Settings, and tables named after methods of RLlib's AlgorithmConfig, whose keys
-are the arguments of that method; `model` configures the net. A Python file has `configure(config)`, which changes the
-AlgorithmConfig itself.
+A TOML file has the table `run` with the keys of TrainingSettings, and tables named after methods of RLlib's AlgorithmConfig,
+whose keys are the arguments of that method; `model` configures the net. A Python file has `configure(config)`, which changes
+the AlgorithmConfig itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import usercode
+from dc_gym.base import renamed, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.nets.agent_policy import CENTRAL, HOSTS
@@ -23,7 +23,7 @@ from dc_gym.rl import presets
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
 """The methods of AlgorithmConfig that a table may be named after, besides `run` and `model`."""
-OURS = {
+SET_BY_TRAINING = {
     "env_runners": {
         "num_env_runners": "run.runners",
         "num_envs_per_env_runner": "run.labs",
@@ -38,7 +38,7 @@ HELD_OUT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """The table `run`."""
 
     preset: str = "default"
@@ -52,7 +52,7 @@ class Settings:
     seed: int = 1
     checkpoint_every: int = 10
     """Iterations between checkpoints."""
-    keep: int = 3
+    keep_checkpoints: int = 3
     """Number of checkpoints that are kept; 0: all."""
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only before the training and at its end."""
@@ -99,7 +99,7 @@ class Settings:
 class Configuration:
     """The settings of a training, and the configuration for RLlib."""
 
-    settings: Settings
+    settings: TrainingSettings
     sections: dict[str, dict[str, Any]]
     code: usercode.UserFile | None = None
 
@@ -137,8 +137,8 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
     elif path is not None:
         data = _read_toml(path)
     run = data.pop("run", {})
-    _known(f"{path}: [run]", run, [field.name for field in fields(Settings)])
-    settings = Settings(**run | {name: value for name, value in options.items() if value is not None})
+    _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
+    settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
     sections = {name: dict(each) for name, each in presets.find(settings.preset, algorithm).items()}
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
@@ -156,7 +156,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     for name, table in data.items():
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {name} must be a table; write [{name}]")
-        for key, instead in OURS.get(name, {}).items():
+        for key, instead in SET_BY_TRAINING.get(name, {}).items():
             if key in table:
                 raise UsageError(f"{path}: [{name}] {key} is set by the training; give {instead}")
     return data
@@ -166,7 +166,7 @@ def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
     for name in given:
         if name not in names:
-            raise UsageError(f"{where} {name} is unknown; {hint(name, names)}")
+            raise UsageError(f"{where} {name} is unknown; {renamed.hint(where.rpartition(' ')[2], name) or hint(name, names)}")
 
 
 def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:

@@ -23,10 +23,10 @@ from typing import Any, Protocol
 from dc_gym import spec as specs
 from dc_gym.base import folder_lock, renamed, resume
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.base.files import scratch, whole, words
+from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
-from dc_gym.rl import checkpoints, mistakes, quiet
+from dc_gym.rl import checkpoints, ray_session, user_errors
 
 FLOWS = "flows"
 """The value of --agents for flows of a NIC (dc_gym/rl/flow_task.py)."""
@@ -50,7 +50,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TrainingRequest:
     """The training that the command line asks for."""
 
     spec: Subject
@@ -70,7 +70,7 @@ class Order:
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
     _check_words(args)
-    quiet.require()
+    ray_session.require()
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
 
@@ -80,8 +80,8 @@ def main(args: Namespace, progress: Progress) -> int:
     options = {name: getattr(args, name) for name in (*OPTIONS, "agents")}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     again = resume.command(args)
-    order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
-    print(run(order, progress, environment.register))
+    request = TrainingRequest(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
+    print(run(request, progress, environment.register))
     return 0
 
 
@@ -100,7 +100,7 @@ def _check_words(args: Namespace) -> None:
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train --agents flows`."""
-    from dc_gym.methods.rlcc.flows import Case
+    from dc_gym.methods.rlcc.flows import FlowsConfig
     from dc_gym.rl import flow_task
 
     if args.evaluate:
@@ -108,48 +108,48 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
     flow_task.check(args.algo, args.overrides)
     options = {name: getattr(args, name) for name in OPTIONS}
     again = resume.command(args)
-    order = Order(Case(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
-    print(run(order, progress, flow_task.register))
+    request = TrainingRequest(FlowsConfig(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
+    print(run(request, progress, flow_task.register))
     return 0
 
 
-def run(order: Order, progress: Progress, register: Any) -> Path:
+def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
     """Trains, and returns the path of the policy file, or of the last checkpoint if a policy file cannot hold the net."""
-    quiet.require()
+    ray_session.require()
     from dc_gym.rl import algorithms, environment, manifest, settings
 
-    choice = algorithms.choose(order.algorithm)
-    configuration = settings.read(order.config, choice.name, order.options)
+    resolved = algorithms.resolve(request.algorithm)
+    configuration = settings.read(request.config, resolved.name, request.options)
     told = configuration.settings
-    if order.spec.ground == "host":
-        told = _on_host(order, told, progress)
-    tasks = {"train": register(order.spec, told)}
-    tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
-    environment.check_actions(choice, tasks["train"].action_space)
+    if request.spec.ground == "host":
+        told = _on_host(request, told, progress)
+    tasks = {"train": register(request.spec, told)}
+    tasks |= {name: register(spec, told) for name, spec in request.evaluated.items()}
+    environment.check_actions(resolved, tasks["train"].action_space)
     _require_same_spaces(tasks)
-    if order.address and not told.runners:
+    if request.address and not told.runners:
         raise UsageError("--address: labs run in runners on the cluster; give --runners N")
-    about = manifest.make(choice, configuration, order.spec, order.evaluated, tasks["train"])
+    about = manifest.make(resolved, configuration, request.spec, request.evaluated, tasks["train"])
     with ExitStack() as stack:
-        _open(order, about, stack)
+        _open(request, about, stack)
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
-        labs = labs if tasks["train"].boots else 0
-        with _telling_how_to_go_on(order, told, progress):  # reported before Ray shuts down, which takes seconds
+        labs = labs if tasks["train"].uses_labs else 0
+        with _telling_how_to_go_on(request, told, progress):  # reported before Ray shuts down, which takes seconds
             progress.phase("Ray")
-            ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
+            ray = stack.enter_context(ray_session.session(request.address, labs, told.runners + len(tasks) + 2))
             # Ray ends a runner with all its child processes, those that clean up after its labs included. This process cleans up.
-            place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
-            training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
-            return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
+            place = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
+            training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place))
+            return _Loop(request, told, training, tasks, ray, about, progress, stack).run()
 
 
-def _on_host(order: Order, told: Any, progress: Progress) -> Any:
+def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
     """Returns the settings without what a single network in real time cannot have. Raises UsageError if the user asked for one of
     these."""
     if told.labs != 1 or told.runners > 1:
         many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
         raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
-    if order.evaluated or told.evaluate_every:
+    if request.evaluated or told.evaluate_every:
         raise UsageError('ground "host": an evaluation needs a second network; give it up, and run the policy afterwards')
     if told.evaluate_episodes:
         progress.note("no evaluation: it would need a second network in real time; dcgym run --set controller=policy.npz is one")
@@ -161,7 +161,7 @@ class _Loop:
 
     def __init__(
         self,
-        order: Order,
+        request: TrainingRequest,
         told: Any,
         algorithm: Any,
         tasks: Mapping[str, Any],
@@ -172,25 +172,25 @@ class _Loop:
     ) -> None:
         from dc_gym.rl import evaluation, logs
 
-        self._out, self._told, self._algorithm = order.out, told, algorithm
+        self._out, self._told, self._algorithm = request.out, told, algorithm
         self._tasks, self._about, self._progress = tasks, about, progress
         self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
         self._first_steps, self._begun_s = self._steps, time.monotonic()
         self._restarts = 0
-        self._held: checkpoints.Held | None = None
+        self._held: checkpoints.TrainingState | None = None
         """The state after the last complete iteration."""
         self._known: dict[str, float] = {}
         """The values of the last ended episodes: not every iteration has one that ended."""
         until = self._iteration or None
-        self._rows = logs.Table(order.out / "progress.csv", logs.COLUMNS, until)
-        self._evaluations = logs.Table(order.out / "evaluation.csv", EVALUATIONS, until)
-        self._events = logs.Events(order.out / "events", self._steps)
+        self._rows = logs.CsvLog(request.out / "progress.csv", logs.COLUMNS, until)
+        self._evaluations = logs.CsvLog(request.out / "evaluation.csv", EVALUATIONS, until)
+        self._events = logs.TensorBoardEvents(request.out / "events", self._steps)
         stack.callback(self._events.close)
-        self._examiners: Any = None
+        self._evaluators: Any = None
         if told.evaluate_episodes:
             examine = tasks["train"].evaluation or evaluation.Evaluation
-            self._examiners = examine(ray, algorithm.config, dict(tasks), told.held_out())
-            stack.callback(self._examiners.close)
+            self._evaluators = examine(ray, algorithm.config, dict(tasks), told.held_out())
+            stack.callback(self._evaluators.close)
 
     def run(self) -> Path:
         """Trains to the end. If it is interrupted, saves a checkpoint of the last complete iteration."""
@@ -212,7 +212,7 @@ class _Loop:
             self._iterate()
             idle = idle + 1 if self._steps == before else 0
             if idle == MOST_IDLE:
-                mistakes.check()
+                user_errors.check()
                 raise LabError("no runner has sampled a step; try --runners 0, which says what is wrong with its labs")
             over = self._steps >= self._told.steps
             if over or self._iteration % self._told.checkpoint_every == 0:
@@ -225,7 +225,7 @@ class _Loop:
 
     def _save(self) -> None:
         if self._held is not None:
-            checkpoints.save(self._algorithm, self._held, self._out, self._told.keep)
+            checkpoints.save(self._algorithm, self._held, self._out, self._told.keep_checkpoints)
 
     def _iterate(self) -> None:
         from dc_gym.rl import logs
@@ -237,7 +237,7 @@ class _Loop:
         rate = (self._steps - self._first_steps) / passed_s if passed_s > 0 else 0.0
         eta_s = max(0, self._told.steps - self._steps) / rate if rate else math.inf
         row = logs.row_of(result, self._iteration, rate, eta_s, self._tasks["train"].agents_count)
-        self._held = checkpoints.Held.of(self._algorithm, self._iteration, self._steps)
+        self._held = checkpoints.TrainingState.of(self._algorithm, self._iteration, self._steps)
         self._rows.append(row)
         self._events.write("train", row, self._steps)
         self._known |= {name: row[name] for name in ("return_mean", "queue_mean") if not math.isnan(row[name])}
@@ -252,10 +252,10 @@ class _Loop:
 
     def _evaluate(self) -> None:
         """Evaluates the policy, at most once for each iteration: a resumed training may already have the rows."""
-        if self._examiners is None or self._evaluations.has(self._iteration):
+        if self._evaluators is None or self._evaluations.has(self._iteration):
             return
         self._progress.phase("evaluation")
-        episodes = self._examiners.run(self._algorithm)
+        episodes = self._evaluators.run(self._algorithm)
         place = {"iteration": self._iteration, "steps": self._steps}
         self._evaluations.append(
             *(
@@ -291,67 +291,67 @@ def _words(row: Mapping[str, Any], steps: int) -> str:
     return f"iteration {row['iteration']}: return {returned}{queue}, {row['steps']:,} of {steps:,} steps, {pace}"
 
 
-def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
+def _open(request: TrainingRequest, about: dict[str, Any], stack: ExitStack) -> None:
     """Opens the training's folder: a new one, or one in which this training may resume."""
     from dc_gym.rl import manifest
 
-    out = order.out
-    if order.resume:
+    out = request.out
+    if request.resume:
         manifest.require_same(manifest.read(out), about)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists; go on with --resume, or give another --out")
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
-    with words("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
+    with machine_errors("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
         work.write_text(json.dumps(about, indent=1) + "\n")
 
 
 @contextmanager
-def _telling_how_to_go_on(order: Order, told: Any, progress: Progress) -> Iterator[None]:
+def _telling_how_to_go_on(request: TrainingRequest, told: Any, progress: Progress) -> Iterator[None]:
     """Reports from where --resume continues and, after Ctrl-C, the command that resumes."""
-    done, place = _last(order.out)
-    if order.resume and done:
+    done, place = _last(request.out)
+    if request.resume and done:
         progress.note(resume.goes_on(done, place))
-    elif order.resume:
+    elif request.resume:
         progress.announce(resume.begins(place, f"every {told.checkpoint_every} iterations (run.checkpoint_every)"))
     try:
         yield
     except KeyboardInterrupt:
-        progress.announce(resume.interrupted(*_last(order.out), order.again))
+        progress.announce(resume.interrupted(*_last(request.out), request.again))
         raise
 
 
 def _last(out: Path) -> tuple[str | None, Path]:
     """Returns the last checkpoint in words and its folder, or None and the folder for checkpoints."""
     found = checkpoints.find(out)
-    return (checkpoints.name_of(found[-1]), found[-1]) if found else (None, out / checkpoints.FOLDER)
+    return (checkpoints.describe(found[-1]), found[-1]) if found else (None, out / checkpoints.FOLDER)
 
 
 @contextmanager
-def _building(order: Order, choice: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
+def _building(request: TrainingRequest, resolved: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
     """Yields RLlib's Algorithm, restored if asked for, and stops it at the end. RLlib's errors become one line."""
     from ray.tune.trainable import trainable
 
-    checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: the training starts from the beginning
-    config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
+    checkpoint = next(reversed(checkpoints.find(request.out)), None)  # none yet: the training starts from the beginning
+    config = configure(resolved, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
     algorithm = None
     try:
         try:
-            trainable.DEFAULT_STORAGE_PATH = str(place or order.out)  # else ~/ray_results, with an empty folder each
+            trainable.DEFAULT_STORAGE_PATH = str(place or request.out)  # else ~/ray_results, with an empty folder each
             algorithm = config.build_algo()
             with suppress(OSError):
                 Path(algorithm.logdir).rmdir()
             seed_replay(algorithm, configuration.settings.seed)
         except (ValueError, TypeError, AssertionError, KeyError, NotImplementedError) as error:
-            if mistakes.in_words(error) is not None:
+            if user_errors.in_words(error) is not None:
                 raise
-            raise UsageError(f"{choice.name}: RLlib refuses this configuration: {_first_line(error)}") from error
+            raise UsageError(f"{resolved.name}: RLlib refuses this configuration: {_first_line(error)}") from error
         if checkpoint:
             algorithm.restore_from_path(str(checkpoint.resolve()))
         yield algorithm
     except Exception as error:
-        own = mistakes.in_words(error)
+        own = user_errors.in_words(error)
         if own is None or own is error:
             raise
         raise type(own)(str(own)) from error
@@ -360,13 +360,13 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
             algorithm.stop()
 
 
-def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, place: Path | None = None) -> Any:
+def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, place: Path | None = None) -> Any:
     """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
     import gymnasium
 
     from dc_gym.nets.agent_policy import HOSTS
     from dc_gym.rl import agents
-    from dc_gym.rl.callbacks import Beginnings, EpisodeTotals, Mistakes
+    from dc_gym.rl.callbacks import EpisodeStarts, EpisodeTotalsLogger, UserErrors
     from dc_gym.rl.environment import FOLDER, STREAM
 
     told = configuration.settings
@@ -376,25 +376,25 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
         STREAM: (told.seed, iteration),
         **task.config,
     }
-    config = choice.config()
+    config = resolved.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
     config.environment(task.name, env_config=env_config, disable_env_checking=True)
     config.env_runners(
         num_env_runners=told.runners,
         num_envs_per_env_runner=told.labs,
         gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
-        custom_resources_per_env_runner={quiet.LAB: told.labs} if told.runners and task.boots else {},
+        custom_resources_per_env_runner={ray_session.LAB: told.labs} if told.runners and task.uses_labs else {},
         sample_timeout_s=SAMPLE_TIMEOUT_S,
     )
-    if task.runner:
+    if task.env_runner:
         config.environment(observation_space=task.observation_space, action_space=task.action_space)
-        config.env_runners(env_runner_cls=task.runner)
+        config.env_runners(env_runner_cls=task.env_runner)
     if task.agents == HOSTS:
         agents.configure(config, told, task)
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.callbacks([EpisodeTotals, Beginnings, Mistakes]).debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
     return agents.replaying(config) if task.agents == HOSTS else config
 

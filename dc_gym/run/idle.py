@@ -11,10 +11,10 @@ from typing import Any
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Progress, VirtualOnly
-from dc_gym.grounds.choice import ground_of
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
+from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.metrics import ideal
 from dc_gym.run import tgen_log

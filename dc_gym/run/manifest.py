@@ -24,7 +24,7 @@ from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 
 if TYPE_CHECKING:
-    from dc_gym.envs.driver import Driver
+    from dc_gym.envs.driver import PolicyDriver
 
 NS = 1e-9
 
@@ -40,7 +40,7 @@ class PreparedRun:
     inputs: Mapping[str, str]
     """SHA-256 of the files that the spec reads, by the names of their copies."""
     nic: NicPlan | None
-    driver: Driver | None
+    driver: PolicyDriver | None
     """The policy that acts in the run."""
     disturb: str
 

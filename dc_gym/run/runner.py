@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.choice import ground_of
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.plan import write_plan
+from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records import results
 from dc_gym.records.results import Result
@@ -28,7 +28,7 @@ from dc_gym.run.read_back import read_back
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:
-    from dc_gym.envs.driver import Driver
+    from dc_gym.envs.driver import PolicyDriver
 
 
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
@@ -88,14 +88,14 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     return results.load_result(out)
 
 
-def _driver(experiment: Experiment, progress: Progress) -> Driver | None:
+def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
     """Returns the driver that acts for controller.policy."""
     policy = experiment.spec.controller.policy
     if policy is None:
         return None
-    from dc_gym.envs.driver import Driver  # imports Gymnasium
+    from dc_gym.envs.driver import PolicyDriver  # imports Gymnasium
 
-    driver = Driver(experiment)
+    driver = PolicyDriver(experiment)
     if driver.unlike:
         progress.note(f"{policy} learned with {driver.unlike}; its actions do something else here")
     return driver

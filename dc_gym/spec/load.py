@@ -222,9 +222,9 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
     if to_run:
-        from dc_gym.spec import nic_choice  # imports NumPy
+        from dc_gym.spec import nic_configuration  # imports NumPy
 
-        nic_choice.check(spec, max(lines_bps))
+        nic_configuration.check(spec, max(lines_bps))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import INTERRUPTED, TERMINATED, UsageError
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.choice import ground_of
 from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import openvswitch
 from dc_gym.records import fingerprint, results
 from dc_gym.sweep import grid, pool, summary

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import ResultError, UsageError
-from dc_gym.base.files import put, words
+from dc_gym.base.files import machine_errors, put
 from dc_gym.base.usercode import CODE
 from dc_gym.records import results
 from dc_gym.records.results import Result
@@ -66,7 +66,7 @@ class SweepFolder:
     def make(self) -> None:
         if (self.path / "manifest.json").exists():
             raise UsageError(f"{self.path} is the result of a run; give a sweep another --out")
-        with words("make", self.path):
+        with machine_errors("make", self.path):
             (self.path / SPECS).mkdir(parents=True, exist_ok=True)
 
     def write_specs(self) -> None:

@@ -35,10 +35,12 @@ Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScreenColumn:
+    """A column of texts, as wide as its widest."""
+
     name: str
     cells: Sequence[str]
-    goes: int = 0
+    drop_order: int = 0
     """The order in which columns are left out where space is short, the highest first; 0: the column always stays."""
 
     @property
@@ -52,7 +54,7 @@ class Bars:
 
     name: str
     shares: Numbers
-    goes: int
+    drop_order: int
     plain: bool = False
 
 
@@ -104,16 +106,16 @@ def _ports(change: Change, width: int, most: int | None) -> RenderableType:
         rows, hidden = np.sort(fullest), len(rows) - most
     filled = _shares(backlog, network.buffer_bytes)[rows]
     sends = 8 * change.per_s("tx_bytes")
-    columns: list[Column | Bars] = [
-        Column("port", [network.ports[row] for row in rows]),
-        Bars("queue", filled, goes=3),
-        Column("backlog", [quantity(each, "bytes", DIGITS) for each in backlog[rows]]),
-        Column("full", list(map(_percent, filled))),
-        Column("sends", [quantity(each, "bps", DIGITS) for each in sends[rows]]),
-        Column("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), goes=4),
-        Column("drops/s", list(map(_count, change.per_s("drops")[rows])), goes=1),
-        Column("marks/s", list(map(_count, change.per_s("marks")[rows])), goes=2),
-        Column("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], goes=5),
+    columns: list[ScreenColumn | Bars] = [
+        ScreenColumn("port", [network.ports[row] for row in rows]),
+        Bars("queue", filled, drop_order=3),
+        ScreenColumn("backlog", [quantity(each, "bytes", DIGITS) for each in backlog[rows]]),
+        ScreenColumn("full", list(map(_percent, filled))),
+        ScreenColumn("sends", [quantity(each, "bps", DIGITS) for each in sends[rows]]),
+        ScreenColumn("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), drop_order=4),
+        ScreenColumn("drops/s", list(map(_count, change.per_s("drops")[rows])), drop_order=1),
+        ScreenColumn("marks/s", list(map(_count, change.per_s("marks")[rows])), drop_order=2),
+        ScreenColumn("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], drop_order=5),
     ]
     return _table(columns, width, hidden, "ports with less queued")
 
@@ -123,10 +125,10 @@ def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableTyp
     shares = _shares(rates.wanted_bps, change.network.rate_bps[rates.row])[:most]
     sends = 8 * change.per_s("tx_bytes")[rows]
     said = (("wanted", rates.wanted_bps[:most]), ("enforced", rates.enforced_bps[:most]), ("sends", sends))
-    columns: list[Column | Bars] = [
-        Column("host's rate", [change.network.ports[row] for row in rows]),
-        Bars("of its link", shares, goes=1, plain=True),
-        *(Column(name, [quantity(each, "bps", DIGITS) for each in values]) for name, values in said),
+    columns: list[ScreenColumn | Bars] = [
+        ScreenColumn("host's rate", [change.network.ports[row] for row in rows]),
+        Bars("of its link", shares, drop_order=1, plain=True),
+        *(ScreenColumn(name, [quantity(each, "bps", DIGITS) for each in values]) for name, values in said),
     ]
     return _table(columns, width, max(0, len(rates.row) - most), "hosts")
 
@@ -137,25 +139,25 @@ def _flows(flows: ActiveFlows, width: int, most: int) -> list[RenderableType]:
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]
     mean = f", srtt {quantity(known.mean(), 'us', DIGITS)} on average" if len(known) else ""
     order = np.lexsort((np.nan_to_num(flows.rate_bps, nan=np.inf), -np.nan_to_num(flows.srtt_us)))[:most]
-    columns: list[Column | Bars] = [
-        Column("", [f"flow {number}" for number in flows.number[order]]),
-        Column("srtt", [quantity(each, "us") for each in flows.srtt_us[order]]),
-        Column("rate", [quantity(each, "bps", DIGITS) for each in flows.rate_bps[order]]),
-        Column("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], goes=2),
-        Column("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], goes=1),
-        *([Column("CNPs", [f"{each:,.0f}" for each in flows.cnps[order]])] if flows.cnps.any() else []),
+    columns: list[ScreenColumn | Bars] = [
+        ScreenColumn("", [f"flow {number}" for number in flows.number[order]]),
+        ScreenColumn("srtt", [quantity(each, "us") for each in flows.srtt_us[order]]),
+        ScreenColumn("rate", [quantity(each, "bps", DIGITS) for each in flows.rate_bps[order]]),
+        ScreenColumn("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], drop_order=2),
+        ScreenColumn("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], drop_order=1),
+        *([ScreenColumn("CNPs", [f"{each:,.0f}" for each in flows.cnps[order]])] if flows.cnps.any() else []),
     ]
     hidden = "flows with shorter round trips" if len(known) else "faster flows"
     title = Text(f" {len(flows.number)} flows under way{mean}", style="bold")
     return [title, _table(columns, width, max(0, len(flows.number) - most), hidden)]
 
 
-def _table(columns: Sequence[Column | Bars], width: int, hidden: int, what: str) -> RenderableType:
+def _table(columns: Sequence[ScreenColumn | Bars], width: int, hidden: int, what: str) -> RenderableType:
     """Returns a table that fits the width. Names are never cut: bars become shorter first, then columns are left out."""
     kept = list(columns)
-    while (room := width - sum(each.width for each in kept if isinstance(each, Column))) < _fewest(kept):
-        last = max(kept, key=lambda each: each.goes)
-        if not last.goes:
+    while (room := width - sum(each.width for each in kept if isinstance(each, ScreenColumn))) < _fewest(kept):
+        last = max(kept, key=lambda each: each.drop_order)
+        if not last.drop_order:
             break
         kept.remove(last)
     cells = min(BAR_CELLS, room - PADDING)
@@ -170,7 +172,7 @@ def _table(columns: Sequence[Column | Bars], width: int, hidden: int, what: str)
     return Group(table, Text(f" and {hidden} {what}", style="dim")) if hidden else table
 
 
-def _fewest(columns: Sequence[Column | Bars]) -> int:
+def _fewest(columns: Sequence[ScreenColumn | Bars]) -> int:
     """Returns the fewest characters that the bars take."""
     return sum(max(FEWEST_CELLS, len(each.name)) + PADDING for each in columns if isinstance(each, Bars))
 

@@ -23,7 +23,7 @@ from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
 from dc_gym.topologies.graph import Graph
 
-__all__ = ["ActiveFlows", "Attached", "Change", "Network", "Rates", "RecentSnapshots", "Snapshot"]
+__all__ = ["ActiveFlows", "Attached", "Change", "NetworkConstants", "Rates", "RecentSnapshots", "Snapshot"]
 
 WINDOW_S = 3.0
 STILL_S = 3.0
@@ -36,7 +36,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkConstants:
     """The constants of a network, for the ports in the order of the rows. nan: the run's plan does not say."""
 
     ports: tuple[str, ...]
@@ -45,7 +45,7 @@ class Network:
     duration_ns: int | None
 
     @classmethod
-    def of(cls, ports: tuple[str, ...], plan: Path) -> Network:
+    def of(cls, ports: tuple[str, ...], plan: Path) -> NetworkConstants:
         found: dict[str, tuple[int, int]] = {}
         duration_ns = None
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -120,7 +120,7 @@ class RecentSnapshots:
 class Change:
     """Two snapshots of a lab."""
 
-    network: Network
+    network: NetworkConstants
     columns: tuple[str, ...]
     before: Snapshot
     now: Snapshot
@@ -161,7 +161,7 @@ class Attached:
             os.close(fd)
         self.moved_s = 0.0
         """When the lab's clock was last seen to have moved."""
-        self.network = Network.of(self._matrix.rows, folder / "plan.json")
+        self.network = NetworkConstants.of(self._matrix.rows, folder / "plan.json")
         self._seen: tuple[int, float] = (-1, time.monotonic())
 
     def __enter__(self) -> Self:

@@ -10,10 +10,10 @@ import pytest
 from dc_gym import spec
 from dc_gym.envs import observation, policies, reward, totals
 from dc_gym.envs.action import Action, heads
-from dc_gym.envs.choice import policy_of
 from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import Setting
-from dc_gym.envs.reward import Mix
+from dc_gym.envs.policies import PolicyContext
+from dc_gym.envs.policy_selection import policy_of
+from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.topologies import presets
@@ -58,7 +58,7 @@ def test_presets_stay_in_their_space(preset, history, place):
 @pytest.mark.parametrize("each", reward.rewards(), ids=lambda each: each.name)
 def test_a_reward_is_a_number_in_its_range(each, place):
     found, _, frames = place
-    mix = Mix.of(("-" if each.cost else "") + each.name)
+    mix = WeightedReward.of(("-" if each.cost else "") + each.name)
     low, high = mix.range(found)
     for frame in frames:
         value = mix(frame, found, found.share(frame.wanted_bps))
@@ -85,7 +85,7 @@ def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
 def test_a_policy_acts_in_the_action_space(name, place):
     found, _, frames = place
     observer, action = Observer(found), Action(found, "linear")
-    policy = policy_of(name, Setting(found, observer, action))
+    policy = policy_of(name, PolicyContext(found, observer, action))
     for frame in frames:
         assert action.space.contains(np.asarray(policy.act(observer.observe(frame), frame), np.float32))
 

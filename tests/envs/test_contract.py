@@ -64,7 +64,7 @@ class Contract:
     def __post_init__(self):
         scene = self.env.session.scene
         self.scene = scene
-        self.mixes = [reward.Mix.of(f"-{each.name}" if each.cost else each.name) for each in reward.rewards()]
+        self.mixes = [reward.WeightedReward.of(f"-{each.name}" if each.cost else each.name) for each in reward.rewards()]
         self.observers = [
             Observer(scene, text) for text in (*observation.PRESETS, *(each.name for each in observation.features()))
         ]

@@ -113,4 +113,4 @@ def test_the_example_of_a_feature_and_a_reward(registries):
     found, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 100_000}))
     assert Observer(found, agent.observe).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
-    assert reward.Mix.of(agent.reward)(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)
+    assert reward.WeightedReward.of(agent.reward)(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)

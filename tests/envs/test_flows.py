@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.rlcc.flows import Case, Flows
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
+from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
 from dc_gym.nets import fluid
 from dc_gym.nets.nic_policy import load
 
-STILL = Settings(renewal=0.0)
+STILL = FluidTrainingSettings(flow_end_probability=0.0)
 NET = load("rlcc-mlp").policy
 
 
-def episode(case, seed, act):
+def episode(config, seed, act):
     """Returns all turns of an episode with actions by `act(name, observation)`."""
-    flows = Flows(case)
+    flows = Flows(config)
     turn = flows.begin(seed)
     turns = [turn]
     while not turn.over:
@@ -32,55 +32,55 @@ def plain(turns):
 
 
 def test_one_seed_and_the_same_actions_are_one_episode():
-    case = Case(round_trips=40)
+    config = FlowsConfig(round_trips=40)
 
     def dice(seed):
         random = np.random.default_rng(seed)
         return lambda name, seen: [0.84 + 0.3 * random.random()]
 
-    once, again, other = (plain(episode(case, seed, dice(5))) for seed in (7, 7, 8))
+    once, again, other = (plain(episode(config, seed, dice(5))) for seed in (7, 7, 8))
     assert once == again != other and len(once) > 20
 
 
 def test_a_network_as_all_agents_does_what_it_does_in_the_model_itself():
     """Actions from outside, one flow at a time, give the same queue and rates as the model's own loop."""
-    case = Case(flows=(4,), spare=0, round_trips=60, model=STILL)
-    model = Bottlenecks(replace(STILL, seed=3, later=1, bottlenecks=((4, 1),)), case.scaling)
+    config = FlowsConfig(flows=(4,), spare_agents=0, round_trips=60, model=STILL)
+    model = Bottlenecks(replace(STILL, seed=3, delta_lag=1, bottlenecks=((4, 1),)), config.scaling)
     inflation, rates = [], np.zeros(4)
-    for _ in range(60 * STILL.parts):
+    for _ in range(60 * STILL.steps_per_rtt):
         model.step(NET)
         inflation.append(1.0 + model.queue[0])
         rates += model.rate
-    totals = episode(case, 3, lambda name, seen: NET(seen.astype(np.float64)))[-1].totals
+    totals = episode(config, 3, lambda name, seen: NET(seen.astype(np.float64)))[-1].totals
     assert totals["inflation"] == pytest.approx(np.mean(inflation), rel=1e-4)  # agents see float32
     assert totals["jain"] == pytest.approx(rates.sum() ** 2 / (4 * (rates**2).sum()), rel=1e-4)
     assert totals["sum_of_rates"] == pytest.approx(rates.sum() / len(inflation), rel=1e-4) and totals["flows"] == 4
 
 
 def test_an_action_is_answered_at_the_flows_next_decision_by_minus_the_square_of_its_error():
-    case = Case(flows=(2,), spare=0, round_trips=20, most_error=3.0, model=STILL)
-    turns = episode(case, 1, lambda name, seen: [1.2])
+    config = FlowsConfig(flows=(2,), spare_agents=0, round_trips=20, max_error=3.0, model=STILL)
+    turns = episode(config, 1, lambda name, seen: [1.2])
     first = set()
     for turn in turns[:-1]:
         for name, reward in turn.rewards.items():
-            error = turn.observations[name][3] / case.scaling.unit
+            error = turn.observations[name][3] / config.scaling.unit
             assert reward == (pytest.approx(-(min(abs(error), 3.0) ** 2), rel=1e-5) if name in first else 0.0)
             first.add(name)
     assert {round(turn.rewards[name], 3) for turn in turns[:-1] for name in turn.decides} >= {-9.0, -1.0, 0.0}
 
 
 def test_flows_that_end_make_place_for_agents_of_their_own_while_there_are_any():
-    case = Case(flows=(3,), spare=2, round_trips=200, model=Settings(renewal=0.2))
-    turns = episode(case, 2, lambda name, seen: [1.0])
+    config = FlowsConfig(flows=(3,), spare_agents=2, round_trips=200, model=FluidTrainingSettings(flow_end_probability=0.2))
+    turns = episode(config, 2, lambda name, seen: [1.0])
     left = [name for turn in turns[:-1] for name in turn.ended]
-    assert len(left) == len(set(left)) == 2 and set(turns[-1].ended) == set(case.names) - set(left)
+    assert len(left) == len(set(left)) == 2 and set(turns[-1].ended) == set(config.names) - set(left)
     for number, turn in enumerate(turns):
         gone = {name for each in turns[:number] for name in each.ended}
         assert not gone & {*turn.decides, *turn.observations}
 
 
 def test_mistakes_are_one_line_each():
-    flows = Flows(Case(flows=(2,)))
+    flows = Flows(FlowsConfig(flows=(2,)))
     with pytest.raises(AgentError, match="reset first"):
         flows.step({})
     turn = flows.begin(1)
@@ -91,8 +91,8 @@ def test_mistakes_are_one_line_each():
         flows.step({name: act[name] for name in turn.decides[1:]})
     with pytest.raises(AgentError, match=r"give one number, 0\.833 to 1\.2"):
         flows.step(act | {turn.decides[0]: [1.0, 2.0]})
-    with pytest.raises(AgentError, match="most_error above 0"):
-        Case(most_error=0.0)
+    with pytest.raises(AgentError, match="max_error above 0"):
+        FlowsConfig(max_error=0.0)
 
 
 def test_pettingzoos_own_checks():
@@ -109,8 +109,8 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
     pytest.importorskip("pettingzoo")
     from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
 
-    case = Case(round_trips=60)
-    env = FlowsParallelEnv(case)
+    config = FlowsConfig(round_trips=60)
+    env = FlowsParallelEnv(config)
     seen, infos = env.reset(seed=4)
     rewards, decided = 0.0, 0
     while env.agents:
@@ -120,7 +120,7 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
         seen, paid, ended, over, infos = env.step(actions)
         rewards += sum(paid.values())
         assert seen.keys() == paid.keys() == ended.keys() == over.keys() == infos.keys()
-    turns = episode(case, 4, lambda name, seen: [0.95])
+    turns = episode(config, 4, lambda name, seen: [0.95])
     assert decided == sum(len(turn.decides) for turn in turns)
     assert rewards == pytest.approx(sum(sum(turn.rewards.values()) for turn in turns))
     assert next(iter(infos.values()))["episode_totals"] == turns[-1].totals
@@ -130,8 +130,8 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
 
 
 def test_the_spaces_hold_what_is_seen():
-    case = Case(round_trips=50)
-    space = case.observation_space()
-    turns = episode(case, 6, lambda name, seen: [1.2])
+    config = FlowsConfig(round_trips=50)
+    space = config.observation_space()
+    turns = episode(config, 6, lambda name, seen: [1.2])
     assert all(space.contains(seen) for turn in turns for seen in turn.observations.values())
-    assert case.action_space().low[0] == pytest.approx(1 / 1.2) and fluid.LEAST_RATE > 0
+    assert config.action_space().low[0] == pytest.approx(1 / 1.2) and fluid.MIN_RATE > 0

@@ -11,7 +11,7 @@ from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.multi_agent import HostObserver, Hosts, View
 from dc_gym.envs.registration import SPECS
-from dc_gym.envs.reward import Mix
+from dc_gym.envs.reward import WeightedReward
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}}
@@ -63,7 +63,7 @@ def test_own_rewards_are_those_of_a_network_without_the_others(busy):
     views = [View.of(made, now.info, place) for place in range(4)]
     rewards = {}
     for text in ("thesis", "action", "goodput", "-queueing_delay"):
-        mix = Mix.of(text)
+        mix = WeightedReward.of(text)
         rewards[text] = [mix(view.frame(now), view.scene, view.scene.share(view.frame(now).wanted_bps)) for view in views]
     assert rewards["action"] == [0.5, 1, 1, 1]
     # The longest queues of each: s1-eth3 of h1 and h2, s2-eth1 (h3) has none, nor s2-eth2 (h4).

@@ -9,10 +9,10 @@ import pytest
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
-from dc_gym.envs.choice import policy_of
 from dc_gym.envs.file_policy import differences
 from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import FAIR_SHARE, Setting, register
+from dc_gym.envs.policies import FAIR_SHARE, PolicyContext, register
+from dc_gym.envs.policy_selection import policy_of
 from dc_gym.nets.agent_policy import AgentPolicy
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
@@ -20,7 +20,7 @@ GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.
 
 
 def setting(found, observe="default", head="linear", **changes):
-    return Setting(found, Observer(found, observe), Action(found, head), **changes)
+    return PolicyContext(found, Observer(found, observe), Action(found, head), **changes)
 
 
 def rates(policy, found, now):

@@ -22,9 +22,9 @@ from dc_gym import spec as specs
 from dc_gym.base.errors import AgentError, LabError, SpecError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.envs.console import InForce
-from dc_gym.envs.driver import Driver
+from dc_gym.envs.driver import PolicyDriver
 from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.pace import Pace
+from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.session import SCRATCH
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.grounds.experiment import Experiment
@@ -167,7 +167,7 @@ def test_a_policy_in_a_run(host, tmp_path):
     experiment = Experiment.of(spec)
     (tmp_path / "out" / ".lab").mkdir(parents=True)
     write_plan(experiment, openvswitch.ensure(Quiet()), tmp_path / "out" / ".lab")
-    driver, lines = Driver(experiment), []
+    driver, lines = PolicyDriver(experiment), []
     assert HostGround(spec).run(tmp_path / "out", lines.append, Quiet(), driver) == 0
     table, totals = driver.table(), driver.totals()
     steps = table["step"].tolist()
@@ -182,12 +182,12 @@ def test_the_policy_of_a_run_that_fails_is_not_what_is_blamed(host, tmp_path, mo
     monkeypatch.setattr(HostGround, "_argv", lambda *_: ["/bin/sh", "-c", "echo 'ground: no room'; exit 3"])
     (tmp_path / "out" / ".lab").mkdir(parents=True)
     lines = []
-    assert HostGround(spec).run(tmp_path / "out", lines.append, Quiet(), Driver(Experiment.of(spec))) == 3
+    assert HostGround(spec).run(tmp_path / "out", lines.append, Quiet(), PolicyDriver(Experiment.of(spec))) == 3
     assert lines == ["ground: no room"]
 
 
 def test_pace():
-    pace = Pace()
+    pace = AgentTiming()
     assert pace.totals() == {"interval_mean_s": 0, "interval_p99_s": 0, "interval_max_s": 0, "missed": 0}
     for step, now_s in ((0, 10), (1, 11), (4, 14), (5, 14.5)):
         pace.add(step, int(now_s * 1e9))

@@ -8,7 +8,7 @@ import pytest
 
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.measures import fair_rates_bps, gini
-from dc_gym.envs.reward import Mix, register
+from dc_gym.envs.reward import WeightedReward, register
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 FULL = 400_000
@@ -20,7 +20,7 @@ STD = math.sqrt((0.25 + 0 + 0.0625 + 0.0625) / 4)
 
 def value(text, shares=SHARES, *overrides, **changes):
     found, info = scene(*overrides)
-    return Mix.of(text)(frame(info, **changes), found, np.asarray(shares))
+    return WeightedReward.of(text)(frame(info, **changes), found, np.asarray(shares))
 
 
 @pytest.mark.parametrize(
@@ -172,17 +172,17 @@ def test_drops_count_at_hosts_too():
     ],
 )
 def test_sums(text, terms):
-    assert [(weight, each.name) for weight, each in Mix.of(text).terms] == terms
+    assert [(weight, each.name) for weight, each in WeightedReward.of(text).terms] == terms
 
 
 def test_a_sum_is_what_its_parts_are():
     found, info = scene()
     now = frame(info, cells=FIFTH)
-    total, parts = Mix.of("0.5*thesis - 2*gini + action").score(now, found, SHARES)
+    total, parts = WeightedReward.of("0.5*thesis - 2*gini + action").score(now, found, SHARES)
     assert parts == pytest.approx({"thesis": 0.3, "gini": 0.3125, "action": 0.5})
-    assert total == pytest.approx(0.15 - 0.625 + 0.5) == Mix.of("0.5*thesis - 2*gini + action")(now, found, SHARES)
-    assert Mix.of("0.5*thesis - 2*gini + action").range(found) == (-0.5 - 2, 0.5 + 1)
-    assert Mix.of("goodput - queueing_delay").range(found) == (-math.inf, math.inf)
+    assert total == pytest.approx(0.15 - 0.625 + 0.5) == WeightedReward.of("0.5*thesis - 2*gini + action")(now, found, SHARES)
+    assert WeightedReward.of("0.5*thesis - 2*gini + action").range(found) == (-0.5 - 2, 0.5 + 1)
+    assert WeightedReward.of("goodput - queueing_delay").range(found) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_sum_is_what_its_parts_are():
 )
 def test_a_wrong_sum_is_one_line(text, line):
     with pytest.raises(AgentError) as caught:
-        Mix.of(text)
+        WeightedReward.of(text)
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 

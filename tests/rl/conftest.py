@@ -27,13 +27,13 @@ def ray() -> Iterator[Any]:
     """Ray on this machine, once for all tests that train in this process."""
     import toy_link
 
-    from dc_gym.rl import quiet
+    from dc_gym.rl import ray_session
 
-    quiet.require()
+    ray_session.require()
     from ray import cloudpickle
     from ray.tune.registry import register_env
 
     cloudpickle.register_pickle_by_value(toy_link)
-    with quiet.session(None, labs=8, processes=8) as started:
+    with ray_session.session(None, labs=8, processes=8) as started:
         register_env("toy", toy_link.make)
         yield started

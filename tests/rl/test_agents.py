@@ -24,7 +24,7 @@ __all__ = ["one_ray"]
 HOSTS = {"agents": "hosts"}
 
 
-def run(order: train.Order) -> Path:
+def run(order: train.TrainingRequest) -> Path:
     return train.run(order, Quiet(), toy_hosts.register)
 
 
@@ -110,20 +110,20 @@ class Frail:
     def action_space(self) -> Any:
         return toy_hosts.ToyHosts().action_spaces["h1"]
 
-    def begin(self, seed: int | None = None, *, fresh: bool = False) -> hosts.Turn:
+    def begin(self, seed: int | None = None, *, fresh: bool = False) -> hosts.StepResults:
         self.begun.append(seed)
         return self._turn("reset")
 
-    def step(self, actions: dict[str, Any]) -> hosts.Turn:
+    def step(self, actions: dict[str, Any]) -> hosts.StepResults:
         self.acted.append(actions)
         return self._turn("step")
 
-    def _turn(self, when: str) -> hosts.Turn:
+    def _turn(self, when: str) -> hosts.StepResults:
         if self.dies == when:
             Frail.dies = ""
             raise LabError("lab 3 died\nits last words")
         seen = {name: np.zeros(3, np.float32) for name in self.names}
-        return hosts.Turn(seen, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
+        return hosts.StepResults(seen, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_in_labs(tmp_path: Path) -> None:
     spec = load(example, ["time.duration=200ms"])
     (tmp_path / "train.toml").write_text(CONFIG)
     told = {"steps": 256, "labs": 2, "agents": "hosts"}
-    made = train.Order(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", told, {}, False, None)
+    made = train.TrainingRequest(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", told, {}, False, None)
     policy = train.run(made, Quiet(), environment.register)
     last = rows(tmp_path / "a" / "evaluation.csv")[-1]
     assert float(last["return"]) == pytest.approx(evaluate(spec, policy, [int(last["seed"])])[0]["return"], rel=1e-5)

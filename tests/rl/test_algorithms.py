@@ -13,9 +13,9 @@ pytestmark = pytest.mark.usefixtures("ray")
 
 
 def build(name: str, **training: Any) -> Any:
-    from dc_gym.rl.algorithms import choose
+    from dc_gym.rl.algorithms import resolve
 
-    config = choose(name).config()
+    config = resolve(name).config()
     config.environment("toy", env_config={"hosts": 2, "levels": 8 if name == "DQN" else 0})
     config.env_runners(
         num_env_runners=0, num_envs_per_env_runner=4, gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
@@ -129,13 +129,13 @@ def noisy() -> Any:
 def test_noise_begins_with_an_episode() -> None:
     import torch
 
-    from dc_gym.rl.callbacks import Beginnings
+    from dc_gym.rl.callbacks import EpisodeStarts
 
     module = noisy()
-    Beginnings().on_episode_start(env_index=1, rl_module=module)  # before the first step
+    EpisodeStarts().on_episode_start(env_index=1, rl_module=module)  # before the first step
     for _ in range(100):
         before = module.noise(torch.zeros(2, 3))
-    Beginnings().on_episode_start(env_index=1, rl_module=module)
+    EpisodeStarts().on_episode_start(env_index=1, rl_module=module)
     module.model_config["ou_sigma"] = 0.0
     after = module.noise(torch.zeros(2, 3))
     assert torch.equal(after[1], torch.zeros(3)) and torch.equal(after[0], 0.85 * before[0])

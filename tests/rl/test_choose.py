@@ -21,9 +21,9 @@ class Other:
 
 
 def config_name(text: str) -> str:
-    from dc_gym.rl.algorithms import choose
+    from dc_gym.rl.algorithms import resolve
 
-    return type(choose(text).config()).__name__
+    return type(resolve(text).config()).__name__
 
 
 def test_names_modules_and_files(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import toy_task
 from gymnasium.vector import VectorEnv
 from test_train import EXAMPLE, spec
 
-from dc_gym.rl.settings import HELD_OUT, Settings
+from dc_gym.rl.settings import HELD_OUT, TrainingSettings
 from dc_gym.spec import load
 
 
@@ -49,10 +49,10 @@ def test_no_two_labs_have_the_same_episodes() -> None:
 
 
 def test_the_same_seed_again_goes_on() -> None:
-    from dc_gym.rl.seeds import Streams
+    from dc_gym.rl.seeds import TrainingSeeds
 
     recorder = Recorder(2)
-    env = Streams(recorder, (1, 0))
+    env = TrainingSeeds(recorder, (1, 0))
     for seed in (5, 5, None, 6):
         env.reset(seed=seed)
     assert [given is None for given in recorder.given] == [False, True, True, False]
@@ -63,7 +63,7 @@ def test_the_same_seed_again_goes_on() -> None:
 def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
     from dc_gym.rl import algorithms, settings, train
 
-    choice, task = algorithms.choose(algorithm), toy_task.register(spec(), Settings())
+    choice, task = algorithms.resolve(algorithm), toy_task.register(spec(), TrainingSettings())
     configuration = settings.read(None, choice.name, {"labs": 2})
     built = train.configure(choice, configuration, task).build_algo()
     try:
@@ -80,7 +80,7 @@ def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
     from dc_gym.rl import environment
 
     made = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
-    told = environment.register(external(made), Settings()).settings
+    told = environment.register(external(made), TrainingSettings()).settings
     wanted = {"floor": "20kbit/s", "latency": "2ms", "interval": "1ms", "tbf": "exact", "control": "direct", "hosts": "all"}
     assert told.items() >= (wanted | {"observe": "default", "history": 1, "action": "log"}).items()
 
@@ -91,7 +91,7 @@ def test_files_of_a_spec_travel_with_it_and_go_with_its_environment(tmp_path: Pa
 
     (tmp_path / "mine.py").write_text("NAME = 'mine'\n")
     (tmp_path / "mine.toml").write_text('plugins = ["mine.py"]\n' + EXAMPLE.read_text())
-    parcel = environment.Parcel.of(external(load(tmp_path / "mine.toml")))
+    parcel = environment.SpecBundle.of(external(load(tmp_path / "mine.toml")))
     there = tmp_path / "there"
     there.mkdir()
     monkeypatch.setattr(environment.tempfile, "gettempdir", lambda: str(there))

@@ -15,13 +15,13 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc.flows import Case, Flows
-from dc_gym.methods.rlcc.on_fluid import Settings as FluidSettings
+from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
+from dc_gym.methods.rlcc.on_fluid import FluidTrainingSettings as FluidSettings
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import quiet, train
+from dc_gym.rl import ray_session, train
 
-MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)
-CASE = Case(flows=(2, 4), model=MODEL)
+MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), flow_end_probability=0.05, seed=1)
+CASE = FlowsConfig(flows=(2, 4), model=MODEL)
 
 
 @pytest.fixture
@@ -32,25 +32,25 @@ def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
         yield ray
 
-    monkeypatch.setattr(quiet, "session", session)
+    monkeypatch.setattr(ray_session, "session", session)
 
 
-def configured(name: str, case: Case = CASE, **training: Any) -> Any:
+def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
     """Returns an AlgorithmConfig on flows, as the command makes it."""
     from dc_gym.rl import flow_task
-    from dc_gym.rl.algorithms import choose
-    from dc_gym.rl.settings import Configuration, Settings
+    from dc_gym.rl.algorithms import resolve
+    from dc_gym.rl.settings import Configuration, TrainingSettings
 
-    told = Settings(labs=2, steps=10_000)
+    told = TrainingSettings(labs=2, steps=10_000)
     task = flow_task.register(case, told)
-    return train.configure(choose(name), Configuration(told, {"training": training}), task)
+    return train.configure(resolve(name), Configuration(told, {"training": training}), task)
 
 
 def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
-    from dc_gym.rl.flows import ALL, CASE, FlowsMultiAgentEnv
+    from dc_gym.rl.flows import ALL, FlowsMultiAgentEnv
 
-    case = Case(round_trips=60, model=MODEL)
-    env, flows = FlowsMultiAgentEnv({CASE: case}), Flows(case)
+    case = FlowsConfig(round_trips=60, model=MODEL)
+    env, flows = FlowsMultiAgentEnv({"round_trips": 60, "model": MODEL}), Flows(case)
     seen, _ = env.reset(seed=9)
     turn = flows.begin(9)
     known = set(turn.decides)
@@ -88,14 +88,14 @@ def test_pieces_of_a_flows_episode_fit_together() -> None:
             assert len(each.get_extra_model_outputs("action_logp")) == len(each)
 
 
-def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "", **changes: Any) -> train.Order:
+def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "", **changes: Any) -> train.TrainingRequest:
     file = tmp_path / "train.toml"
     file.write_text(f"[run]\nevaluate_episodes = {changes.get('evaluate', 1)}\ncheckpoint_every = 4\n{config}")
     options = {"steps": steps, "labs": 2, "seed": 1}
-    return train.Order(Case(), algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
+    return train.TrainingRequest(FlowsConfig(), algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
 
 
-def run(order: train.Order) -> Path:
+def run(order: train.TrainingRequest) -> Path:
     from dc_gym.rl import flow_task
 
     return train.run(order, Quiet(), flow_task.register)

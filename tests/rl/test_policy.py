@@ -22,7 +22,7 @@ def built(name: str, model: dict[str, Any] | None = None) -> tuple[Any, dict[str
 
     from dc_gym.rl import algorithms, manifest, settings, train
 
-    choice = algorithms.choose(name)
+    choice = algorithms.resolve(name)
     configuration = settings.read(None, choice.name, {"labs": 1, "levels": 7 if name == "DQN" else 0})
     task = toy_task.register(spec(), configuration.settings)
     configuration.sections["model"] = model or {"fcnet_hiddens": [16, 16]}

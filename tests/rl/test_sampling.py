@@ -8,7 +8,7 @@ import pytest
 import toy_task
 from test_train import spec
 
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("ray")
 def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
     from dc_gym.rl import sampling
 
-    task = toy_task.register(spec(), Settings())
-    nothing = sampling.NothingTogether(3, task, horizon=2)
+    task = toy_task.register(spec(), TrainingSettings())
+    nothing = sampling.InstantVectorEnv(3, task, horizon=2)
     observations, _ = nothing.reset(seed=1)
     assert nothing.observation_space.contains(observations)
     ends = [nothing.step(np.zeros((3, 2)))[3].tolist() for _ in range(6)]
@@ -29,7 +29,7 @@ def test_a_single_one_is_an_environment() -> None:
 
     from dc_gym.rl import sampling
 
-    nothing = sampling.Nothing(toy_task.register(spec(), Settings()), horizon=2)
+    nothing = sampling.InstantEnv(toy_task.register(spec(), TrainingSettings()), horizon=2)
     check_env(nothing)
     nothing.reset()
     assert [nothing.step(np.zeros(2))[3] for _ in range(2)] == [False, True]
@@ -38,7 +38,7 @@ def test_a_single_one_is_an_environment() -> None:
 def test_rates() -> None:
     from dc_gym.rl import sampling
 
-    task = toy_task.register(spec(), Settings())
+    task = toy_task.register(spec(), TrainingSettings())
     for together in (True, False):
-        assert sampling.steps_per_s(sampling.like(task), envs=4, steps=200, together=together) > 0
+        assert sampling.steps_per_s(sampling.instant_task(task), envs=4, steps=200, together=together) > 0
     assert sampling.steps_per_s(task, envs=4, steps=200) > 0

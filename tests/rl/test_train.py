@@ -21,8 +21,8 @@ import toy_task
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import checkpoints, quiet, train
-from dc_gym.rl.settings import Settings
+from dc_gym.rl import checkpoints, ray_session, train
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dumbbell.toml"
@@ -51,22 +51,22 @@ def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
         yield ray
 
-    monkeypatch.setattr(quiet, "session", session)
+    monkeypatch.setattr(ray_session, "session", session)
 
 
 def spec(seed: int = 1) -> Spec:
     return load(EXAMPLE, (), seed)
 
 
-def order(tmp_path: Path, name: str = "a", algorithm: str = "PPO", config: str = CONFIG, **changes: Any) -> train.Order:
+def order(tmp_path: Path, name: str = "a", algorithm: str = "PPO", config: str = CONFIG, **changes: Any) -> train.TrainingRequest:
     file = tmp_path / "train.toml"
     file.write_text(config)
     options = {"steps": 600, "labs": 2} | changes.pop("options", {})
     evaluated = changes.pop("evaluated", {})
-    return train.Order(spec(), algorithm, tmp_path / name, file, options, evaluated, changes.pop("resume", False), None)
+    return train.TrainingRequest(spec(), algorithm, tmp_path / name, file, options, evaluated, changes.pop("resume", False), None)
 
 
-def run(order: train.Order, progress: Quiet | None = None) -> Path:
+def run(order: train.TrainingRequest, progress: Quiet | None = None) -> Path:
     return train.run(order, progress or Quiet(), toy_task.register)
 
 
@@ -88,7 +88,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key not in TIMES} for row in csv.DictReader(file)]
 
 
-def refused(order: train.Order) -> str:
+def refused(order: train.TrainingRequest) -> str:
     with pytest.raises(TestbedError) as caught:
         run(order)
     assert "\n" not in str(caught.value) and caught.value.exit_code == 2
@@ -124,7 +124,7 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
 
     run(order(tmp_path, resume=True, options={"steps": 1000}))
     assert [int(row["steps"]) for row in rows(folder / "progress.csv")] == [256, 512, 768, 1024]
-    assert len(list((folder / "checkpoints").iterdir())) == 3  # run.keep
+    assert len(list((folder / "checkpoints").iterdir())) == 3  # run.keep_checkpoints
 
     changed = CONFIG.replace("[16]", "[17]")
     text = refused(order(tmp_path, resume=True, config=changed))
@@ -164,7 +164,7 @@ def interrupt(patch: pytest.MonkeyPatch, update: int) -> None:
     patch.setattr(LearnerGroup, "update", learned)
 
 
-def interrupted(order: train.Order, monkeypatch: pytest.MonkeyPatch, update: int) -> Told:
+def interrupted(order: train.TrainingRequest, monkeypatch: pytest.MonkeyPatch, update: int) -> Told:
     told = Told()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt(patch, update)
@@ -282,7 +282,7 @@ def test_dqn_over_levels(tmp_path: Path) -> None:
 def test_a_python_file(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("def configure(config):\n    config.training(lr=-1, nothing=2)\n")
-    wrong = train.Order(spec(), "PPO", tmp_path / "a", file, {"steps": 100}, {}, False, None)
+    wrong = train.TrainingRequest(spec(), "PPO", tmp_path / "a", file, {"steps": 100}, {}, False, None)
     assert refused(wrong).startswith(f"{file}:2: TypeError: ")
 
 
@@ -317,7 +317,7 @@ def test_evaluation_wants_the_same_spaces(tmp_path: Path) -> None:
 
 
 def test_evaluation_wants_the_same_actions() -> None:
-    task = toy_task.register(spec(), Settings())
+    task = toy_task.register(spec(), TrainingSettings())
     tasks = {
         name: replace(task, settings={"action": "log", "floor": floor})
         for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
@@ -333,8 +333,8 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
     from dc_gym.rl import algorithms, settings
 
     configuration = settings.read(None, algorithm, {"preset": "iroko-thesis"})
-    choice = algorithms.choose(algorithm)
-    config = train.configure(choice, configuration, toy_task.register(spec(), Settings()))
+    choice = algorithms.resolve(algorithm)
+    config = train.configure(choice, configuration, toy_task.register(spec(), TrainingSettings()))
     for name, value in configuration.sections["training"].items():
         assert getattr(config, name) == value
 
@@ -356,7 +356,7 @@ def test_sigterm_is_not_left_to_ray() -> None:
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.rllib", None)
     with pytest.raises(TestbedError, match=r"training needs ray.rllib, which is not installed; pip install 'dc-gym\[rl\]'"):
-        quiet.require()
+        ray_session.require()
 
 
 @pytest.mark.parametrize(

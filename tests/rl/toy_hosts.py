@@ -13,10 +13,10 @@ from ray import cloudpickle
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.rl.environment import STREAM, Task, register_maker
+from dc_gym.rl.environment import STREAM, Task, register_environment
 from dc_gym.rl.multi_agent import ALL
-from dc_gym.rl.seeds import Series
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.seeds import EpisodeSeeds
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 HOSTS = ("h1", "h2")
@@ -34,7 +34,7 @@ class ToyHosts(MultiAgentEnv):
         self.observation_spaces = dict.fromkeys(HOSTS, spaces.Box(-10.0, 10.0, (3,), np.float32))
         acting = spaces.Discrete(levels) if levels else spaces.Box(0.0, 1.0, (1,), np.float32)
         self.action_spaces = dict.fromkeys(HOSTS, acting)
-        self.series = Series(stream) if stream else None
+        self.series = EpisodeSeeds(stream) if stream else None
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         if self.series:
@@ -56,14 +56,14 @@ class ToyHosts(MultiAgentEnv):
         return {name: np.array([*seen[:2], seen[2 + place]], np.float32) for place, name in enumerate(HOSTS)}
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
 
     def make(config: Any) -> ToyHosts:
         stream = (*config[STREAM], config.worker_index) if "seeds" not in config else None
         return ToyHosts(stream, config["levels"])
 
-    register_maker("toy-hosts", make)
+    register_environment("toy-hosts", make)
     bare = ToyHosts()
     seen, box = ("path/queue", "path/capacity", "own/rate"), spaces.Box(0.0, 1.0, (1,), np.float32)
     about = {"observe": "toy", "history": 1, "action": "linear", "see": told.see}

@@ -6,17 +6,19 @@ from __future__ import annotations
 import toy_link
 from ray import cloudpickle
 
-from dc_gym.rl.environment import Task, register_maker
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.environment import Task, register_environment
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
     hosts = 1 + spec.seed
     bare = toy_link.ToyLink(hosts)
     name = f"toy-{hosts}"
-    register_maker(name, lambda config: toy_link.make({"hosts": hosts} | {k: v for k, v in config.items() if k == "num_envs"}))
+    register_environment(
+        name, lambda config: toy_link.make({"hosts": hosts} | {k: v for k, v in config.items() if k == "num_envs"})
+    )
     names = tuple(f"h{number}" for number in range(1, hosts + 1))
     seen = ("queue", "capacity", *(f"{name}/rate" for name in names))
     about = {"observe": "toy", "history": 1, "action": "linear"}

@@ -8,7 +8,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.methods.rlcc import checkpoint
 from dc_gym.methods.rlcc.checkpoint import NAME
 from dc_gym.methods.rlcc.gradient import Batch, Learner
-from dc_gym.methods.rlcc.on_lab import Settings
+from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
 from dc_gym.nets.decision import Scaling
 
 DEPENDS_ON = {"settings": {"seed": 1}, "versions": {"numpy": "1"}}
@@ -21,7 +21,7 @@ def batch(seed, memory):
 
 
 def learner(net="mlp"):
-    made = Learner.new(Settings(net=net, updates=4), Scaling())
+    made = Learner.new(LabTrainingSettings(net=net, updates=4), Scaling())
     for seed in range(2):
         made.update(batch(seed, made.net.memory))
     return made
@@ -53,12 +53,12 @@ def test_what_does_not_count_has_no_part(net):
 def test_a_training_goes_on_as_it_began(tmp_path):
     checkpoint.write(learner(), tmp_path, DEPENDS_ON)
     with pytest.raises(UsageError, match=r"settings\.seed was 1 and is 2 now"):
-        checkpoint.read(tmp_path, DEPENDS_ON | {"settings": {"seed": 2}}, Settings(), Scaling())
+        checkpoint.read(tmp_path, DEPENDS_ON | {"settings": {"seed": 2}}, LabTrainingSettings(), Scaling())
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"x"), lambda path: np.savez(path, a=np.zeros(1))])
 def test_what_is_no_checkpoint_is_said_in_one_line(tmp_path, spoil):
     spoil(tmp_path / NAME)
     with pytest.raises(UsageError, match="--resume needs a folder that") as caught:
-        checkpoint.read(tmp_path, DEPENDS_ON, Settings(), Scaling())
+        checkpoint.read(tmp_path, DEPENDS_ON, LabTrainingSettings(), Scaling())
     assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from dc_gym.methods.rlcc.data_path import DataPath
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.mlp import SHAPES, Mlp
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.spec import load
 
 SPEC = """
@@ -56,7 +56,7 @@ def episode(folder, table, kill_at=None, other_at=None):
             if number == kill_at:
                 os.kill(path.pid, signal.SIGKILL)
             if number == other_at:
-                path.table(standstill())
+                path.set_table(standstill())
             found.append(path.advance())
         return found, path.boots
 
@@ -75,7 +75,7 @@ def test_decisions_come_with_what_the_policy_saw_and_a_dead_lab_is_not_noticed(t
     acted = rtts["state"][:, 4].view("<i4").astype(np.int64) + Q16
     before = rtts["t_ns"] < 4 * STEP_NS
     assert before.sum() > 5 and (~before).sum() > 5
-    decided, _ = Deployed(table).integers(inputs[before], np.zeros((before.sum(), 0), np.int64))
+    decided, _ = TablePolicy(table).integers(inputs[before], np.zeros((before.sum(), 0), np.int64))
     assert (decided == acted[before]).all(), "the policy that it was begun with"
     assert (acted[~before] == Q16).all() and (acted[before] != Q16).any(), "and another from the fourth barrier on"
 

@@ -12,13 +12,12 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import boosting, distil, explain, fidelity
+from dc_gym.methods.rlcc import boosting, distil, explain, fidelity, rows
 from dc_gym.methods.rlcc.distil import Distillation
-from dc_gym.nets import distil as recipe
+from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.distil import Rows
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 NET = NicPolicy.read(nic_policy.path_of("record-mlp"))
 SMALL = Distillation(trees=4, rows=4000)
@@ -33,46 +32,46 @@ def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -
     net, ships = (nic_policy.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
     made = distil.make(net, Distillation())
     assert (made.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
-    assert all(each.holds for file in (net, ships) for each in explain.orders(file))
+    assert all(each.holds for file in (net, ships) for each in explain.check_policy(file))
 
 
 def test_the_grid_is_the_artifact_s() -> None:
-    unit, drawn = NET.scaling.unit, distil.grid(np.random.default_rng(1), 40_000, NET.scaling.unit)
+    unit, drawn = NET.scaling.unit, rows.grid(np.random.default_rng(1), 40_000, NET.scaling.unit)
     assert drawn[:, [0, 2]].min() >= 0.8 and drawn[:, [0, 2]].max() <= 1.2
     errors = drawn[:, [1, 3]]
     assert errors.min() == pytest.approx(-unit, rel=0.01) and errors.max() == pytest.approx(100 * unit, rel=0.01)
     assert np.mean(np.abs(errors) <= unit) == pytest.approx(0.5, abs=0.01)
-    assert distil.in_band(drawn, unit).mean() == pytest.approx(0.25, abs=0.01)
+    assert rows.near_target(drawn, unit).mean() == pytest.approx(0.25, abs=0.01)
 
 
 def test_a_heavier_band_is_met_better() -> None:
     """Three quarters of the artifact's rows lie outside the band; a heavier weight improves the fit inside it."""
-    how = [Distillation(trees=10, sources=("grid",), rows=40_000, band=band) for band in (None, 100.0)]
-    plain, heavy = ({each.where: each.rms for each in fidelity.apart(NET, distil.make(NET, one))} for one in how)
+    how = [Distillation(trees=10, sources=("grid",), rows=40_000, near_weight=near_weight) for near_weight in (None, 100.0)]
+    plain, heavy = ({each.where: each.rms for each in fidelity.differences(NET, distil.make(NET, one))} for one in how)
     assert heavy["in the band, drawn"] < 0.8 * plain["in the band, drawn"]
     assert heavy["out of it, drawn"] > plain["out of it, drawn"]
 
 
 def test_trees_that_saw_a_flood_cut_in_one_as_the_network_does() -> None:
-    inputs = recipe.flooded(Deployed(NET.table()), NET.scaling)
+    inputs = rows.flood_inputs(TablePolicy(NET.table()), NET.scaling)
     made = [distil.make(NET, replace(SMALL, trees=20, sources=sources)) for sources in (("model",), ("model", "flood"))]
     without, with_flood = (float(np.sqrt(np.square(trees.policy(inputs) - NET.policy(inputs)).mean())) for trees in made)
     assert with_flood < 0.7 * without
-    assert fidelity.flood(made[1], 4) == pytest.approx(fidelity.flood(NET, 4), rel=0.1)
+    assert fidelity.flood_duration(made[1], 4) == pytest.approx(fidelity.flood_duration(NET, 4), rel=0.1)
 
 
 def test_sources_count_alike_whatever_their_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"a": Rows(np.zeros((10, 4)), np.ones(10)), "b": Rows(np.ones((1000, 4)), np.full(1000, 7.0))}
-    monkeypatch.setattr(distil, "_of", lambda source, _net, _how: parts[source])
-    found = distil.rows(NET, Distillation(sources=("a", "b")))
+    parts = {"a": WeightedRows(np.zeros((10, 4)), np.ones(10)), "b": WeightedRows(np.ones((1000, 4)), np.full(1000, 7.0))}
+    monkeypatch.setattr(distil, "_rows", lambda source, _net, _how: parts[source])
+    found = distil.rows_of(NET, Distillation(sources=("a", "b")))
     assert found.weights[:10].sum() == pytest.approx(found.weights[10:].sum()) and len(found.inputs) == 1010
 
 
 def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> None:
     made = {count: distil.make(NET, Distillation(trees=count)) for count in (2, 20)}
-    few, many = ({each.where: each.rms for each in fidelity.apart(NET, trees)} for trees in made.values())
+    few, many = ({each.where: each.rms for each in fidelity.differences(NET, trees)} for trees in made.values())
     assert all(many[where] < 0.7 * few[where] for where in few)
-    (loop,) = fidelity.loops(NET, made[20], (64,))
+    (loop,) = fidelity.closed_loops(NET, made[20], (64,))
     assert loop.plain[1].inflation == pytest.approx(loop.plain[0].inflation, rel=0.02)
 
 
@@ -81,9 +80,9 @@ def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> Non
     [
         ({"trees": 65}, "--trees 65"),
         ({"rows": 10}, "--rows 10"),
-        ({"band": 0.0}, "--band 0"),
+        ({"near_weight": 0.0}, "--near-weight 0"),
         ({"seed": -1}, "--seed -1"),
-        ({"by": "hand"}, "own, catboost"),
+        ({"fitter": "hand"}, "own, catboost"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(wrong: dict[str, object], said: str) -> None:
@@ -94,8 +93,8 @@ def test_what_cannot_be_is_said_in_one_line(wrong: dict[str, object], said: str)
 def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fidelity.loops, "__defaults__", ((2, 8),))
-    monkeypatch.setattr(fidelity.flood, "__defaults__", (4,))
+    monkeypatch.setattr(fidelity.closed_loops, "__defaults__", ((2, 8),))
+    monkeypatch.setattr(fidelity.flood_duration, "__defaults__", (4,))
     out = tmp_path / "tree.npz"
     assert main(["rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
     said = capsys.readouterr().out
@@ -128,7 +127,7 @@ def test_without_catboost_it_says_what_to_install(
         "rlcc",
         "distil",
         "rlcc-mlp",
-        "--by",
+        "--fitter",
         "catboost",
         "--from",
         "grid",
@@ -145,12 +144,12 @@ def test_without_catboost_it_says_what_to_install(
 def test_catboost_s_trees_are_its_model_s_and_its_bytes_repeat(tmp_path: Path) -> None:
     """`boosting.fit` itself holds its trees against the model's own evaluation."""
     pytest.importorskip("catboost")
-    how = Distillation(trees=5, by="catboost", sources=("grid",), rows=5000)
+    how = Distillation(trees=5, fitter="catboost", sources=("grid",), rows=5000)
     once, again = distil.make(NET, how), distil.make(NET, how)
     assert once.sha256() == again.sha256() and once.provenance["versions"]["catboost"] == boosting.version()
-    inputs = distil.grid(np.random.default_rng(3), 5000, NET.scaling.unit)
+    inputs = rows.grid(np.random.default_rng(3), 5000, NET.scaling.unit)
     near = np.abs(inputs[:, :, None] - np.unique(once.policy.borders)).min(axis=(1, 2)) > 2 / Q16  # type: ignore[union-attr]
-    assert np.abs(Deployed(once.table())(inputs[near]) - once.policy(inputs[near])).max() < 6 / Q16  # a leaf's rounding each
+    assert np.abs(TablePolicy(once.table())(inputs[near]) - once.policy(inputs[near])).max() < 6 / Q16  # a leaf's rounding each
     assert not list(Path().glob("catboost_info"))
 
 

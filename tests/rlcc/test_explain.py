@@ -19,7 +19,7 @@ PAPER = np.array(response.PAPER)
 
 
 def misses(nine: np.ndarray) -> list[str]:  # type: ignore[type-arg]
-    return [each.says for each in explain.checked(nine) if not each.holds]
+    return [each.says for each in explain.check_table(nine) if not each.holds]
 
 
 def test_the_paper_s_table_has_both_orders() -> None:
@@ -50,13 +50,13 @@ def test_each_statement_can_be_missed(at: tuple[int, int], value: float, missing
 def test_a_row_that_misses_is_named() -> None:
     nine = PAPER.copy()
     nine[1] = nine[1][::-1]
-    (first, *_) = explain.checked(nine)
+    (first, *_) = explain.check_table(nine)
     assert not first.holds and first.found == "not after on target"
 
 
 @pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-tree"])
 def test_the_shipped_policies_have_them_too(name: str) -> None:
-    assert all(each.holds for each in explain.orders(nic_policy.load(name)))
+    assert all(each.holds for each in explain.check_policy(nic_policy.load(name)))
 
 
 def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(

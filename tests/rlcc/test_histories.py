@@ -10,10 +10,10 @@ from dc_gym.methods.rlcc.gradient import Batch
 from dc_gym.methods.rlcc.histories import RTT, Histories, inputs
 from dc_gym.nets import lstm, mlp
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-PLAIN = NicPolicy(mlp.start(np.random.default_rng(1))).table()
-TABLES = [NicPolicy(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
+PLAIN = NicPolicy(mlp.random_network(np.random.default_rng(1))).table()
+TABLES = [NicPolicy(lstm.random_network(np.random.default_rng(seed))).table() for seed in (1, 2)]
 
 
 def rows(*made):
@@ -40,15 +40,15 @@ def test_a_decision_has_the_error_of_so_many_later_of_its_own_flow():
     assert learned(Histories(2, PLAIN).add(made)) == ([1.0, 2.0], [3.0, 4.0])
 
 
-@pytest.mark.parametrize("later", [1, 3])
-def test_batches_give_what_the_whole_gives(later):
+@pytest.mark.parametrize("delta_lag", [1, 3])
+def test_batches_give_what_the_whole_gives(delta_lag):
     random = np.random.default_rng(1)
     made = rows(*zip(random.integers(0, 5, 200).tolist(), random.normal(size=200).tolist(), strict=True))
-    whole = Histories(later, PLAIN).add(made)
-    split = Histories(later, PLAIN)
+    whole = Histories(delta_lag, PLAIN).add(made)
+    split = Histories(delta_lag, PLAIN)
     parts = [split.add(made[at : at + 7]) for at in range(0, 200, 7)]
     pairs = [sorted(zip(*learned(found), strict=True)) for found in (whole, Batch.joined(parts))]
-    assert pairs[0] == pairs[1] and len(pairs[0]) == 200 - 5 * later
+    assert pairs[0] == pairs[1] and len(pairs[0]) == 200 - 5 * delta_lag
 
 
 def test_what_is_no_decision_of_the_policy_has_no_part():
@@ -78,7 +78,7 @@ def remembered(flows, errors, change):
     made, memory, memories = rows(*zip(flows, errors, strict=True)), {}, []
     for number, row in enumerate(made):
         before = memory.get(int(row["flow"]), np.zeros((1, lstm.MEMORY), np.int64))
-        policy = Deployed(TABLES[number >= change])
+        policy = TablePolicy(TABLES[number >= change])
         seen = np.rint(inputs(made[number : number + 1]) * Q16).astype(np.int64)
         action, memory[int(row["flow"])] = policy.integers(seen, before)
         row["state"][4] = np.int32(action[0] - Q16).view(np.uint32)

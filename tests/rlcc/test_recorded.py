@@ -11,13 +11,13 @@ import pytest
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
 from dc_gym.methods.rlcc import recorded
-from dc_gym.methods.rlcc.recorded import OWN, Told
+from dc_gym.methods.rlcc.recorded import FROM_POLICY, RoundTrips
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 
 
 @pytest.mark.parametrize("kind", golden.KINDS)
-@pytest.mark.parametrize(("name", "target", "beta"), [("rlcc-mlp", OWN, OWN), ("rlcc-tree", 8000, 2 * Q16)])
+@pytest.mark.parametrize(("name", "target", "beta"), [("rlcc-mlp", FROM_POLICY, FROM_POLICY), ("rlcc-tree", 8000, 2 * Q16)])
 def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target: int, beta: int) -> None:
     algorithm = algorithms.load(name, tmp_path)
     steps = golden.trace(kind, algorithm, 5)
@@ -31,22 +31,22 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
     assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()
 
 
-def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[Told, list[int], list[int]]:
+def _told(steps: list[golden.Step], made: list[golden.RunnerDecision]) -> tuple[RoundTrips, list[int], list[int]]:
     """Returns a trace's answers, and silences that cut, as a result has them (one flow per life); their rates and steps."""
     rows, base, flow, rate = [], [], -1, 0
     for number, ((event, facts), decided) in enumerate(zip(steps, made, strict=True)):
         if event.flags & golden.NEW_FLOW:
             flow, rate = flow + 1, golden.Q20
             base.append(facts.base_rtt_ns)
-        since_ns = (event.now_ns - event.sent_ns) % golden.TURN
+        since_ns = (event.now_ns - event.sent_ns) % golden.CLOCK_TURN_NS
         if event.type == RTT:
-            inside = (event.answered_ns - event.received_ns) % golden.TURN
-            since_ns = ((event.first_ns - event.sent_ns) % golden.TURN) - inside
+            inside = (event.answered_ns - event.received_ns) % golden.CLOCK_TURN_NS
+            since_ns = ((event.first_ns - event.sent_ns) % golden.CLOCK_TURN_NS) - inside
         if event.type == RTT or decided.rate < rate:
             rows.append((number, flow, max(since_ns, 0), rate, decided.rate))
         rate = decided.rate
     numbers, *columns, rates = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Told(numbers, *columns, np.array(base, np.int64)), rates.tolist(), numbers.tolist()
+    return RoundTrips(numbers, *columns, np.array(base, np.int64)), rates.tolist(), numbers.tolist()
 
 
 def test_rates_in_bits_a_second_are_the_parts_that_they_were() -> None:

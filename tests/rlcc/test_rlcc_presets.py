@@ -4,7 +4,7 @@
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.presets import PRESETS, Case, preset
+from dc_gym.methods.rlcc.presets import PRESETS, TrafficPattern, preset
 
 
 def test_rewards_are_the_papers():
@@ -15,19 +15,21 @@ def test_rewards_are_the_papers():
 
 
 def test_nobody_is_trained_beyond_eight_flows_and_pcc_rl_on_many_to_one_alone():
-    assert {case.pattern for case in PRESETS["pcc-rl"].cases} == {"many_to_one"}
-    assert {case.pattern for case in PRESETS["rl-cc"].cases} == {"many_to_one", "all_to_all"}
-    assert {case.flows for case in PRESETS["pcc-rl"].cases} == {2, 4, 8}
-    assert max(case.flows for each in PRESETS.values() for case in each.cases) == 8
+    assert {case.pattern for case in PRESETS["pcc-rl"].patterns} == {"many_to_one"}
+    assert {case.pattern for case in PRESETS["rl-cc"].patterns} == {"many_to_one", "all_to_all"}
+    assert {case.flows for case in PRESETS["pcc-rl"].patterns} == {2, 4, 8}
+    assert max(case.flows for each in PRESETS.values() for case in each.patterns) == 8
 
 
 def test_a_case_says_who_sends_to_whom():
-    assert Case("many_to_one", 3).pairs() == [(0, 3), (1, 3), (2, 3)] and Case("many_to_one", 3).hosts == 4
-    every = Case("all_to_all", 3)
+    assert TrafficPattern("many_to_one", 3).pairs() == [(0, 3), (1, 3), (2, 3)] and TrafficPattern("many_to_one", 3).hosts == 4
+    every = TrafficPattern("all_to_all", 3)
     assert every.hosts == 3 and sorted(every.pairs()) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
 
 
-@pytest.mark.parametrize(("call", "says"), [(lambda: Case("ring", 3), "no case"), (lambda: preset("ppo"), "rl-cc, pcc-rl")])
+@pytest.mark.parametrize(
+    ("call", "says"), [(lambda: TrafficPattern("ring", 3), "no pattern"), (lambda: preset("ppo"), "rl-cc, pcc-rl")]
+)
 def test_what_is_unknown_is_refused(call, says):
     with pytest.raises(UsageError, match=says):
         call()

@@ -19,13 +19,19 @@ from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import CURVE, Learner
-from dc_gym.methods.rlcc.on_lab import Settings
-from dc_gym.methods.rlcc.scenes import Scene
+from dc_gym.methods.rlcc.lab_network import LabNetwork
+from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 
-SMALL = Settings(
-    preset="pcc-rl", labs=2, updates=4, episode=2, trips=16, curriculum=True, scene=Scene(rate_bps=10**9, delay_ns=50_000)
+SMALL = LabTrainingSettings(
+    preset="pcc-rl",
+    labs=2,
+    updates=4,
+    updates_per_episode=2,
+    round_trips_per_update=16,
+    curriculum=True,
+    network=LabNetwork(rate_bps=10**9, delay_ns=50_000),
 )
 
 
@@ -77,7 +83,7 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
         and told["decisions"] > 20
         and told["policy_sha256"] == NicPolicy.read(broken / "policy.npz").sha256()
     )
-    assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
+    assert told["environment"]["kernel"] and told["settings"]["network"]["rate_bps"] == 10**9
 
 
 def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
@@ -90,25 +96,31 @@ def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
 
 
 def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
-    made = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
+    made = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), asynchronous=True)
     told = json.loads((tmp_path / "manifest.json").read_text())
-    assert told["reproducible"].startswith("no: free-running") and made.provenance["command"].endswith("--free-running")
+    assert told["reproducible"].startswith("no: asynchronous") and made.provenance["command"].endswith("--asynchronous")
     assert told["updates"] == 7 and told["decisions"] > 20  # each lab has begun a second episode, or a third
     first = Learner.new(SMALL, Scaling()).net.weights
     assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
 
 
 def test_options_vary_what_labs_run():
-    plain, varied = Settings(updates=300), Settings(updates=300, randomise=True, curriculum=True)
-    assert plain.cases(0, 1) == plain.cases(2, 2)
-    assert [max(case.flows for case in Settings(updates=300, curriculum=True).cases(each, 1)) for each in (0, 1, 2)] == [2, 4, 8]
-    assert varied.cases(2, 1) != varied.cases(2, 2)
+    plain, varied = LabTrainingSettings(updates=300), LabTrainingSettings(updates=300, randomise=True, curriculum=True)
+    assert plain.patterns(0, 1) == plain.patterns(2, 2)
+    assert [
+        max(case.flows for case in LabTrainingSettings(updates=300, curriculum=True).patterns(each, 1)) for each in (0, 1, 2)
+    ] == [
+        2,
+        4,
+        8,
+    ]
+    assert varied.patterns(2, 1) != varied.patterns(2, 2)
 
 
 def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_path, capsys):
     made = {}
     for name, options in {"a": [], "b": [], "c": ["--seed=2"], "d": ["--preset=pcc-rl"], "e": ["--net=lstm"]}.items():
-        assert main(["rlcc", "train", "--on=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
+        assert main(["rlcc", "train", "--ground=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
         made[name] = (tmp_path / name / "policy.npz").read_bytes()
     assert made["a"] == made["b"] and len(set(made.values())) == 4
     assert NicPolicy.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
@@ -119,10 +131,10 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
 
 
 def test_options_are_settings_of_the_model(tmp_path):
-    options = ["--updates=2", "--batch=100", "--learning-rate=0.002", "--bottlenecks=3"]
-    assert main(["rlcc", "train", "--on=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
+    options = ["--updates=2", "--batch-size=100", "--learning-rate=0.002", "--bottlenecks=3"]
+    assert main(["rlcc", "train", "--ground=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
     told = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
-    assert (told["batch"], told["rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
+    assert (told["batch_size"], told["learning_rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
     lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
     assert lines[0] == "update,decisions,mean_error,mean_reward" and len(lines) == 3
 
@@ -131,14 +143,14 @@ def test_options_are_settings_of_the_model(tmp_path):
     ("options", "says"),
     [
         (["--preset=ppo"], "preset 'ppo' is unknown; one of: rl-cc, pcc-rl"),
-        (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
+        (["--ground=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
         (["--noise=0.1"], "--noise: means nothing to a training on lab"),
-        (["--on=fluid", "--free-running"], "--free-running: means nothing to a training on fluid"),
-        (["--learning-rate=1.5"], "rate = 1.5: give a learning rate between 0 and 1"),
-        (["--on=fluid", "--bottlenecks=0"], "give pairs of flows and bottlenecks, both from 1"),
+        (["--ground=fluid", "--asynchronous"], "--asynchronous: means nothing to a training on fluid"),
+        (["--learning-rate=1.5"], "learning_rate = 1.5: give a number between 0 and 1"),
+        (["--ground=fluid", "--bottlenecks=0"], "give pairs of flows and bottlenecks, both from 1"),
         (["--labs=0"], "labs = 0: give 1 or more"),
         (["--updates=0"], "updates = 0: give 1 or more"),
-        (["--on=fluid", "--noise=nan"], "noise = nan: give a number from 0"),
+        (["--ground=fluid", "--noise=nan"], "noise = nan: give a number from 0"),
         (["--resume"], f"has no {CHECKPOINT}"),
     ],
 )
@@ -151,7 +163,7 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
 
 def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
     (tmp_path / "mine").write_text("")
-    with pytest.raises(UsageError, match="exists; give another --out"), train.opened(tmp_path, resume=False):
+    with pytest.raises(UsageError, match="exists; give another --out"), train.open_folder(tmp_path, resume=False):
         pass
 
 
@@ -201,7 +213,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_learner_that_is_killed_goes_on(tmp_path, number):
     """It is killed between two checkpoints: no folder is left, and the result equals that of an undisturbed training."""
-    options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
+    options = ["--preset=pcc-rl", "--updates=60", "--updates-per-episode=40", "--labs=1", "--quiet"]
     command = [sys.executable, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main())", "rlcc", "train", *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -17,8 +17,8 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_EXCL,
     RTM_GETLINK,
     RTM_NEWLINK,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     attr_text,
     attr_u32,
     attr_u64,
@@ -43,7 +43,7 @@ STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, r
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class CableEnd:
     """One end of a cable to be made: device name, MAC (None: the kernel chooses) and namespace (None: that of the socket)."""
 
     ifname: str
@@ -80,24 +80,24 @@ class Device:
     reordered_packets: int = 0
 
 
-def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:
+def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkRequest:
     """Returns the request for a cable between two new devices, with the same rate and delay in both directions."""
     peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b))
     data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
     body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
     what = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
-    return Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
 
-def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> Request:
+def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> NetlinkRequest:
     """Returns the request that changes the rate or the delay of what this end sends."""
     values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
-    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
 
 
-def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> Request:
+def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> NetlinkRequest:
     """Returns the request that impairs the frames which this end sends from that time of CLOCK_MONOTONIC on.
 
     Frames count from 0.
@@ -112,7 +112,7 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
         attr_u64(IFLA_CABLE_IMPAIRED_FROM, from_ns),
     )
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
-    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
 
 
 def seed_of(seed: int, ifname: str) -> int:
@@ -120,8 +120,8 @@ def seed_of(seed: int, ifname: str) -> int:
     return draw(seed, "cable", ifname)
 
 
-def set_up(ifindex: int, ifname: str) -> Request:
-    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, IFF_UP, IFF_UP), f"{ifname}: set up")
+def set_up(ifindex: int, ifname: str) -> NetlinkRequest:
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, IFF_UP, IFF_UP), f"{ifname}: set up")
 
 
 def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
@@ -173,7 +173,7 @@ def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
             raise FabricError(f"{ifname}: asked for {cable.impairment}, read back {read}")
 
 
-def _end(end: End) -> bytes:
+def _end(end: CableEnd) -> bytes:
     body = attr_text(IFLA_IFNAME, end.ifname)
     if end.mac is not None:
         body += attribute(IFLA_ADDRESS, bytes.fromhex(end.mac.replace(":", "")))

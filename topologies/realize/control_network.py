@@ -26,8 +26,8 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_REPLACE,
     RTM_NEWADDR,
     RTM_NEWNEIGH,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     add_namespaces,
     attribute,
 )
@@ -103,7 +103,7 @@ class ControlNetwork:
             for number, host in enumerate(self.hosts):
                 fd = os.open(f"{NETNS_FOLDER}/{host}", os.O_RDONLY | os.O_CLOEXEC)
                 stack.callback(os.close, fd)
-                ends = cables.End(_ifname(number), _mac(number, CONTROLLER)), cables.End(IFNAME, _mac(number, HOST), fd)
+                ends = cables.CableEnd(_ifname(number), _mac(number, CONTROLLER)), cables.CableEnd(IFNAME, _mac(number, HOST), fd)
                 requests.append(cables.create(*ends, RATE_BPS, self._delay_ns))
             self._control.batch(requests)
 
@@ -136,8 +136,8 @@ def _configure(sock: NetlinkSocket, device: cables.Device, number: int, end: int
     neighbour += attribute(NDA_LLADDR, bytes.fromhex(_mac(number, 1 - end).replace(":", "")))
     sock.batch(
         [
-            Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {own}"),
+            NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {own}"),
             cables.set_up(device.ifindex, device.ifname),
-            Request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, neighbour, f"{device.ifname}: add neighbour {other}"),
+            NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, neighbour, f"{device.ifname}: add neighbour {other}"),
         ]
     )

@@ -22,7 +22,7 @@ from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Gr
 from dc_gym.topologies.mininet_classes import Host as MininetHost
 from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
     NDMSG,
@@ -31,8 +31,8 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_REPLACE,
     RTM_NEWADDR,
     RTM_NEWNEIGH,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     add_namespaces,
     attribute,
     entered,
@@ -157,7 +157,7 @@ class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
     """A bridge of the ground's Open vSwitch. All bridges start in one batch."""
 
     OVSVersion = "3.1"  # Mininet only asks whether it is older than 1.10; the real version is in the manifest
-    ovs: OpenVSwitch
+    ovs: OpenVSwitchDaemons
 
     @classmethod
     def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:
@@ -187,7 +187,7 @@ class Fabric:
         self,
         graph: Graph,
         rules: dict[str, list[str]],
-        ovs: OpenVSwitch,
+        ovs: OpenVSwitchDaemons,
         ecn: bool,
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,
@@ -328,8 +328,8 @@ class Fabric:
                 stack.callback(os.close, fd)
             macs = {f"{host.name}-eth{plane}": nic.mac for host in self.graph.hosts for plane, nic in enumerate(host.nics)}
 
-            def end(node: str, ifname: str) -> cables.End:
-                return cables.End(ifname, macs.get(ifname), fds.get(node))
+            def end(node: str, ifname: str) -> cables.CableEnd:
+                return cables.CableEnd(ifname, macs.get(ifname), fds.get(node))
 
             self._root.batch(
                 [
@@ -371,7 +371,7 @@ class Fabric:
             requests += [*self._queue(ifindex, port), cables.set_up(ifindex, port.ifname)]
         self._root.batch(requests)
 
-    def _queue(self, ifindex: int, port: Port) -> list[Request]:
+    def _queue(self, ifindex: int, port: Port) -> list[NetlinkRequest]:
         """Returns the requests that make a port's queue."""
         return [tc.set_queue(ifindex, port.queue, port.ifname)]
 
@@ -392,18 +392,18 @@ def netns_path(host: str) -> str:
     return str(NETNS_DIR / host)
 
 
-def _add_address(ifindex: int, host: str, nic: Nic) -> Request:
+def _add_address(ifindex: int, host: str, nic: Nic) -> NetlinkRequest:
     address = IPv4Address(nic.address).packed
     body = IFADDRMSG.pack(socket.AF_INET, PREFIX_BITS, 0, 0, ifindex)
     body += attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address)
-    return Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host}: add address {nic.address}/{PREFIX_BITS}")
+    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host}: add address {nic.address}/{PREFIX_BITS}")
 
 
-def _add_neighbour(ifindex: int, other: Nic) -> Request:
+def _add_neighbour(ifindex: int, other: Nic) -> NetlinkRequest:
     body = NDMSG.pack(socket.AF_INET, ifindex, NUD_PERMANENT, 0, 0)
     body += attribute(NDA_DST, IPv4Address(other.address).packed)
     body += attribute(NDA_LLADDR, bytes.fromhex(other.mac.replace(":", "")))
-    return Request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
+    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
 
 
 def write_sysctls(values: Mapping[str, str]) -> None:

@@ -26,8 +26,8 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_NEWLINK,
     RTM_NEWQDISC,
     TCMSG,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     attr_text,
     attr_u32,
     attribute,
@@ -94,13 +94,13 @@ def make(fabric: Fabric, caps: bool = False) -> None:
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
 
 
-def _pair(nic: NicDevices) -> Request:
+def _pair(nic: NicDevices) -> NetlinkRequest:
     ends = IFINFOMSG.pack(0, 0, 0, IFF_NOARP, IFF_NOARP)
     peer = attribute(VETH_INFO_PEER | NLA_F_NESTED, ends + attr_text(cables.IFLA_IFNAME, nic.tail))
     info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "veth"), nested(cables.IFLA_INFO_DATA, peer))
     body = ends + attr_text(cables.IFLA_IFNAME, nic.ring) + info
     what = f"{nic.host}: create the pair {nic.ring}, {nic.tail} of a NIC (the kernel needs CONFIG_VETH)"
-    return Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
 
 def _numbers(sock: NetlinkSocket) -> dict[str, int]:
@@ -111,11 +111,13 @@ def _numbers(sock: NetlinkSocket) -> dict[str, int]:
     return found
 
 
-def _fq(ifindex: int, name: str) -> Request:
+def _fq(ifindex: int, name: str) -> NetlinkRequest:
     options = [*(attr_u32(kind, value) for kind, value in FQ.items()), attribute(TCA_FQ_HORIZON_DROP, b"\0")]
     body = TCMSG.pack(0, ifindex, tc.HANDLE, tc.TC_H_ROOT, 0) + attr_text(tc.TCA_KIND, "fq")
     body += nested(tc.TCA_OPTIONS, *options)
-    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue fq (the kernel needs CONFIG_NET_SCH_FQ)")
+    return NetlinkRequest(
+        RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue fq (the kernel needs CONFIG_NET_SCH_FQ)"
+    )
 
 
 def _check(sock: NetlinkSocket, rings: dict[int, str]) -> None:

@@ -52,7 +52,7 @@ class Programs:
         return self.folder / SCHEMA
 
 
-class OpenVSwitch:
+class OpenVSwitchDaemons:
     """The daemons, which run while the context is open."""
 
     def __init__(self, programs: Programs) -> None:

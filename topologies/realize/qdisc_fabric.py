@@ -29,15 +29,15 @@ from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
 from dc_gym.topologies.realize import cables, shapers, tc
 from dc_gym.topologies.realize.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
 from dc_gym.topologies.realize.fabric import Fabric, netns_path, write_sysctls
-from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLM_F_CREATE,
     NLM_F_EXCL,
     RTM_GETLINK,
     RTM_NEWLINK,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     add_namespaces,
     attr_text,
     attr_u32,
@@ -77,7 +77,7 @@ class QdiscFabric(Fabric):
         self,
         graph: Graph,
         rules: dict[str, list[str]],
-        ovs: OpenVSwitch,
+        ovs: OpenVSwitchDaemons,
         ecn: bool,
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,
@@ -123,14 +123,14 @@ class QdiscFabric(Fabric):
                 stack.callback(os.close, fd)
             macs = {f"{host.name}-eth{plane}": nic.mac for host in self.graph.hosts for plane, nic in enumerate(host.nics)}
 
-            def end(port: Port) -> cables.End:
-                return cables.End(port.ifname, macs.get(port.ifname), fds.get(port.node))
+            def end(port: Port) -> cables.CableEnd:
+                return cables.CableEnd(port.ifname, macs.get(port.ifname), fds.get(port.node))
 
             if self._wires is None:
                 self._root.batch([pair(end(cable.a), end(cable.b)) for cable in self.graph.cables])
             else:
                 ports = [port for cable in self.graph.cables for port in (cable.a, cable.b)]
-                wire = {port.ifname: cables.End(self._wire_of[port.ifname], None, fds[WIRES]) for port in ports}
+                wire = {port.ifname: cables.CableEnd(self._wire_of[port.ifname], None, fds[WIRES]) for port in ports}
                 self._root.batch([pair(end(port), wire[port.ifname]) for port in ports])
                 self._connect_wires(self._wires)
 
@@ -148,7 +148,7 @@ class QdiscFabric(Fabric):
                 ]
         sock.batch(requests)
 
-    def _queue(self, ifindex: int, port: Port) -> list[Request]:
+    def _queue(self, ifindex: int, port: Port) -> list[NetlinkRequest]:
         if port.queue.kind == "tbf":  # an agent's: it both limits the rate and holds the queue
             return [tc.set_queue(ifindex, port.queue, port.ifname)]
         rate_bps = self._cable_of[port.ifname].rate_bps
@@ -186,14 +186,14 @@ def veths(sock: NetlinkSocket) -> dict[str, Veth]:
     return found
 
 
-def pair(a: cables.End, b: cables.End) -> Request:
+def pair(a: cables.CableEnd, b: cables.CableEnd) -> NetlinkRequest:
     peer = attribute(VETH_INFO_PEER, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b))
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "veth"), nested(IFLA_INFO_DATA, peer))
     body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a) + info
-    return Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"create veth pair {a.ifname} to {b.ifname}")
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"create veth pair {a.ifname} to {b.ifname}")
 
 
-def _end(end: cables.End) -> bytes:
+def _end(end: cables.CableEnd) -> bytes:
     body = attr_text(IFLA_IFNAME, end.ifname) + attr_u32(IFLA_GSO_MAX_SEGS, 1)
     if end.mac is not None:
         body += attribute(IFLA_ADDRESS, bytes.fromhex(end.mac.replace(":", "")))

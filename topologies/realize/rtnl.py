@@ -76,7 +76,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
     return found
 
 
-class Request:
+class NetlinkRequest:
     """One message to the kernel. `what` describes it in words, for the error."""
 
     __slots__ = ("body", "flags", "kind", "what")
@@ -106,7 +106,7 @@ class NetlinkSocket:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def batch(self, requests: Sequence[Request]) -> None:
+    def batch(self, requests: Sequence[NetlinkRequest]) -> None:
         """Sends all requests in order. Raises FabricError at the first that the kernel refuses, and names it.
 
         The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
@@ -124,7 +124,7 @@ class NetlinkSocket:
 
     def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
         """Returns all payloads that the kernel lists for a dump request or, with flags 0, the one answer."""
-        request = Request(kind, flags, body, f"list objects of type {kind}")
+        request = NetlinkRequest(kind, flags, body, f"list objects of type {kind}")
         self._socket.send(self._pack(request, 0))
         found: list[bytes] = []
         while True:
@@ -138,7 +138,7 @@ class NetlinkSocket:
                 if not answer_flags & NLM_F_MULTI:
                     return found
 
-    def _pack(self, request: Request, flags: int) -> bytes:
+    def _pack(self, request: NetlinkRequest, flags: int) -> bytes:
         self._seq += 1
         length = NLMSG_HDR.size + len(request.body)
         header = NLMSG_HDR.pack(length, request.kind, request.flags | flags | NLM_F_REQUEST, self._seq, 0)
@@ -155,8 +155,8 @@ class NetlinkSocket:
             at += length + (-length % 4)
 
 
-def _groups(requests: Sequence[Request]) -> Iterator[list[Request]]:
-    group: list[Request] = []
+def _groups(requests: Sequence[NetlinkRequest]) -> Iterator[list[NetlinkRequest]]:
+    group: list[NetlinkRequest] = []
     size = 0
     for request in requests:
         size += NLMSG_HDR.size + len(request.body) + 3
@@ -168,7 +168,7 @@ def _groups(requests: Sequence[Request]) -> Iterator[list[Request]]:
         yield group
 
 
-def _check(request: Request, payload: bytes) -> None:
+def _check(request: NetlinkRequest, payload: bytes) -> None:
     error = -struct.unpack_from("=i", payload)[0]
     if error == 0:
         return

@@ -20,8 +20,8 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_GETQDISC,
     RTM_NEWQDISC,
     TCMSG,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     attr_text,
     attr_u32,
     attr_u64,
@@ -44,15 +44,15 @@ MIRRED = struct.Struct("=IIiiiiI")
 TC_ACT_STOLEN, EGRESS_REDIRECT = 4, 1
 
 
-def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: int, name: str) -> list[Request]:
+def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: int, name: str) -> list[NetlinkRequest]:
     """Returns the requests for a tbf as the device's root and the queue inside it."""
     options = tc.tbf_options(rate_bps, burst_bytes, limit_bytes=0)
     body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "tbf") + options
-    tbf = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: limit to {rate_bps} bit/s by tbf")
+    tbf = NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: limit to {rate_bps} bit/s by tbf")
     return [tbf, tc.set_queue(ifindex, queue, name, parent=TBF_CLASS, handle=QUEUE_HANDLE)]
 
 
-def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
+def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> NetlinkRequest:
     """Returns the request for a netem as the device's root. It serializes at the rate, then delays."""
     rate = rate_bps // 8
     options = attribute(
@@ -64,34 +64,34 @@ def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
     )
     body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "netem") + options
     what = f"{name}: delay by {delay_ns} ns at {rate_bps} bit/s by netem"
-    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, what)
+    return NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, what)
 
 
-def redirect(ifindex: int, to_ifindex: int, name: str) -> list[Request]:
+def redirect(ifindex: int, to_ifindex: int, name: str) -> list[NetlinkRequest]:
     """Returns the requests that send whatever comes in at the device out at the other."""
     parms = MIRRED.pack(0, 0, TC_ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to_ifindex)
     action = nested(1, attr_text(TCA_ACT_KIND, "mirred"), nested(TCA_ACT_OPTIONS, attribute(TCA_MIRRED_PARMS, parms)))
     return [_ingress(ifindex, name), match_all(ifindex, name, nested(TCA_MATCHALL_ACT, action))]
 
 
-def classify(ifindex: int, program: int, name: str) -> list[Request]:
+def classify(ifindex: int, program: int, name: str) -> list[NetlinkRequest]:
     """Returns the requests that pass whatever comes in at the device through a BPF program, given by its file descriptor."""
     body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, 1 << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "bpf")
     body += nested(TCA_OPTIONS, attr_u32(TCA_BPF_FD, program), attr_text(TCA_BPF_NAME, name))
     flags = NLM_F_CREATE | NLM_F_EXCL
-    return [_ingress(ifindex, name), Request(RTM_NEWTFILTER, flags, body, f"{name}: classify what comes in by BPF")]
+    return [_ingress(ifindex, name), NetlinkRequest(RTM_NEWTFILTER, flags, body, f"{name}: classify what comes in by BPF")]
 
 
-def _ingress(ifindex: int, name: str) -> Request:
+def _ingress(ifindex: int, name: str) -> NetlinkRequest:
     body = TCMSG.pack(0, ifindex, INGRESS_HANDLE, INGRESS_PARENT, 0) + attr_text(TCA_KIND, "ingress")
-    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: add an ingress")
+    return NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: add an ingress")
 
 
-def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> Request:
+def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> NetlinkRequest:
     """Returns the request for a filter on what comes in at the device, which must have an ingress qdisc."""
     body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, priority << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "matchall")
     body += nested(TCA_OPTIONS, *options)
-    return Request(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: redirect what comes in (matchall, mirred)")
+    return NetlinkRequest(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: redirect what comes in (matchall, mirred)")
 
 
 def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> None:

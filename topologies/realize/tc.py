@@ -20,8 +20,8 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_GETQDISC,
     RTM_NEWQDISC,
     TCMSG,
+    NetlinkRequest,
     NetlinkSocket,
-    Request,
     attr_text,
     attr_u32,
     attr_u64,
@@ -62,12 +62,12 @@ class RedSettings:
     flags: int
 
 
-def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, handle: int = HANDLE) -> Request:
+def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, handle: int = HANDLE) -> NetlinkRequest:
     """Returns the request that replaces the device's root qdisc (or that of the class `parent`) by `queue`."""
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
-    return Request(
+    return NetlinkRequest(
         RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
     )
 

@@ -2,8 +2,8 @@
 """PCC-RL's claim that standard algorithms fail on the task: PPO, SAC and DDPG against the analytic gradient (RL-CC's eq. 3).
 
 All of them train on the same flows of the fluid model: two, four and eight per bottleneck, which come and go. All flows share one
-policy, and the number of decisions is the same. Standard algorithms train with RLlib, eq. 3 with `dcgym rlcc train --on fluid`.
-Training is not on labs: NICs there run a table without randomness, and a standard algorithm explores.
+policy, and the number of decisions is the same. Standard algorithms train with RLlib, eq. 3 with `dcgym rlcc train --ground
+fluid`. Training is not on labs: NICs there run a table without randomness, and a standard algorithm explores.
 
 One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
 flows; it was trained with at most eight. It must keep inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum of
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress
 from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import Case
+from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
@@ -71,8 +71,8 @@ BATCH, LEARNING_RATE = 250, 0.005
 
 OVER = Quantity("inflation_over_eq_2", "inflation over eq. 2", digits=3)
 JAIN = Quantity("jain", "Jain's index", digits=3)
-RATES = Quantity("rates", "sum of rates", digits=3)
-SPREAD = Quantity("spread", "deviation of inflation", digits=2)
+RATES = Quantity("sum_of_rates", "sum of rates", digits=3)
+SPREAD = Quantity("inflation_std", "deviation of inflation", digits=2)
 WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
 
 
@@ -114,12 +114,12 @@ class StandardTraining(trainings.Training):
 
 @dataclass(frozen=True, slots=True)
 class GradientTraining(StandardTraining):
-    """A training of eq. 3 by `dcgym rlcc train --on fluid`. It takes seconds, and does not go on where it was stopped."""
+    """A training of eq. 3 by `dcgym rlcc train --ground fluid`. It takes seconds, and does not go on where it was stopped."""
 
     def argv(self) -> list[str]:
-        told = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch": BATCH, "learning-rate": LEARNING_RATE}
+        told = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch-size": BATCH, "learning-rate": LEARNING_RATE}
         options = [f"--{name}={value}" for name, value in told.items()]
-        return ["rlcc", "train", "--on=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
+        return ["rlcc", "train", "--ground=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
 
     def steps_so_far(self) -> int:
         return int(self._curve()["decisions"].sum()) if self.policy.is_file() else 0
@@ -188,7 +188,7 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     seeds = range(1, (options.seeds or (FULL_SEEDS if options.full else SEEDS)) + 1)
     steps = options.steps or (FULL_STEPS if options.full else STEPS)
     asked = [_training(folder, each, seed, steps) for seed in seeds for each in algorithms]
-    with words("write", folder):
+    with machine_errors("write", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for each in standard:
             (folder / f"{each}.toml").write_text(CONFIGS[each])
@@ -234,11 +234,11 @@ def findings(evidence: Evidence, algorithms: Sequence[str], steps: int) -> Findi
     lines = [ContestantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in algorithms]
     columns = (OVER, JAIN, RATES, SPREAD)
     figure = series.figure(evidence, lines, columns[:3], "flows", TITLE, curves={OVER.name: _band})
-    case = Case()
+    flows = FlowsConfig()
     facts = [
         ("Ground", "the fluid model, not labs: a NIC's table throws no dice, and a standard algorithm explores"),
-        ("Trained on", f"{LABS} bottlenecks each of {', '.join(map(str, case.flows))} flows, which come and go"),
-        ("Reward", f"-(delta / target)^2, delta counted up to {case.most_error:g} targets (RL-CC's eq. 1)"),
+        ("Trained on", f"{LABS} bottlenecks each of {', '.join(map(str, flows.flows))} flows, which come and go"),
+        ("Reward", f"-(delta / target)^2, delta counted up to {flows.max_error:g} targets (RL-CC's eq. 1)"),
         ("Length", f"{steps:,} decisions of each training"),
         ("Policy", "one for all flows; standard algorithms: two layers of 64; eq. 3: the artifact's 4-12-12-1"),
         ("Measured", "without exploration, 400 base RTTs of which the second half counts"),

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dc_gym import spec as specs
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.ctrl import controllers
@@ -200,7 +200,7 @@ def run(
     if len({row.name for row in rows}) < len(rows):
         raise ValueError(f"{name}: two rows have the same name")
     place = folder(name, options)
-    with words("make", place):
+    with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
     seeds = range(1, (options.seeds or SEEDS) + 1)
     points = {

@@ -88,7 +88,7 @@ CLAIMS = (
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Measures all forms one after the other in each repetition."""
     progress.phase("measuring")
-    why, seeds = kernels.why_not_here(), options.seeds or common.SEEDS
+    why, seeds = kernels.reason_not_here(), options.seeds or common.SEEDS
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(seeds)]
     contenders = [_contender(name, [costs[row] for costs in found]) for row, name in enumerate(forms())]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dc_gym import sweep
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import is_marked, is_table_of, require_place
 from dc_gym.base.progress import Progress, choose
 from dc_gym.benchmarks.studies.compare import page
@@ -41,7 +41,7 @@ def main(args: Namespace) -> int:
     out = args.out or OUT
     require_place(out / page.PAGE, is_marked(page.MARK), force=args.force)
     require_place(out / page.TABLE, is_table_of(page.COLUMNS), force=args.force)
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     with choose(args.quiet) as progress:
         compared = list(_run(wanted, options, args, out, progress))

@@ -31,7 +31,7 @@ from dc_gym.topologies.realize.control_network import ControlNetwork
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
-    from dc_gym.topologies.realize.ovs import OpenVSwitch
+    from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 
 AGENTD_PRIORITY = 5  # in a lab, below tgen's: at the same instant, flows are read before queues. In real time the same as qmon's
 HOSTD_PRIORITY = 6  # a host applies a command before its state is read
@@ -51,13 +51,13 @@ class Stage:
     folder: Path
     site: Site
     fabric: Fabric
-    ovs: OpenVSwitch
+    ovs: OpenVSwitchDaemons
     control: ControlNetwork | None
     agentd: Program
 
 
 def run(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and agentd's last line."""
     assert plan.agent is not None

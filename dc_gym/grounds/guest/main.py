@@ -25,7 +25,7 @@ from dc_gym.grounds.guest.programs import NICD_PRIORITY, QMON_PRIORITY, TGEN_PRI
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import LabSite, Site
 from dc_gym.topologies.realize import nics
-from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
@@ -48,7 +48,7 @@ def run(folder: Path, site: Site) -> None:
     os.environ.update(programs.environment())
     with ExitStack() as stack:
         phase("switches")
-        ovs = stack.enter_context(OpenVSwitch(programs))
+        ovs = stack.enter_context(OpenVSwitchDaemons(programs))
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
         site.name_hosts(plan.graph, folder.parent)
@@ -72,7 +72,7 @@ def run(folder: Path, site: Site) -> None:
 
 
 def _undirected(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Runs the traffic of a run without an agent. Returns the counters before it, and qmon's last line."""
     with ExitStack() as stack:

@@ -14,7 +14,7 @@ from dc_gym.base.errors import LabError
 from dc_gym.grounds.guest.plan import Plan
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
-from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 
 if TYPE_CHECKING:  # imports Mininet, which takes long to import
     from dc_gym.topologies.realize.fabric import Fabric
@@ -41,7 +41,7 @@ class Site(Protocol):
 
     qmon_options: tuple[str, ...]
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         """Returns the network, not yet entered."""
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
@@ -86,7 +86,7 @@ class LabSite:
     quiet_ns = QUIET_NS
     qmon_options: tuple[str, ...] = ()
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         from dc_gym.topologies.realize.fabric import Fabric
 
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)

@@ -27,7 +27,7 @@ from dc_gym.grounds.host import calibration, fidelity, one_cpu
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
-from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
 
 OWN_SYSCTLS: Mapping[str, str] = {
@@ -82,7 +82,7 @@ class HostSite:
         self._watch: fidelity.Watch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         self._duration_ns = plan.duration_ns
         self._judged = plan.agent is None or bool(plan.agent["keeps"])
         sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}

@@ -21,7 +21,7 @@ from dc_gym.base.errors import FabricError, UsageError
 from dc_gym.ctrl import controllers
 from dc_gym.topologies.graph import Marking, Queue
 from dc_gym.topologies.realize import qdisc_fabric, shapers, tc
-from dc_gym.topologies.realize.cables import End, set_up
+from dc_gym.topologies.realize.cables import CableEnd, set_up
 from dc_gym.topologies.realize.rtnl import NetlinkSocket, attr_text, new_namespace
 
 MODULES = (
@@ -125,7 +125,7 @@ def _device(sock: NetlinkSocket, name: str) -> int:
     """Returns the ifindex of a device of that name and creates it if necessary. Returns 0 where there are no veth pairs."""
     try:
         if name not in qdisc_fabric.veths(sock):
-            sock.batch([qdisc_fabric.pair(End(name), End(f"{name}-peer"))])
+            sock.batch([qdisc_fabric.pair(CableEnd(name), CableEnd(f"{name}-peer"))])
         return qdisc_fabric.veths(sock)[name].ifindex
     except FabricError:
         return 0

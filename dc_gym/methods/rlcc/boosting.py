@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import AgentError, MachineError
+from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.distil import Rows
 from dc_gym.nets.trees import DEPTH, LEAVES, Trees
 
 PARAMETERS: dict[str, Any] = {
@@ -28,16 +28,16 @@ PARAMETERS: dict[str, Any] = {
     "feature_weights": [1.0, 1.0, 0.05, 1.0],
 }
 """The artifact's parameters. The third input is the latest action; hardly any tree uses it."""
-FITTED = 0.8
+FITTED_SHARE = 0.8
 """Share of the rows, in their order, that trees are fitted to. The other rows decide when to stop."""
 NEVER = 2.0**14 - 1
 """A border that no input exceeds, for the missing levels of trees with a smaller depth."""
 
 
-def fit(rows: Rows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
+def fit(rows: WeightedRows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
     """Fits at most `count` trees, fewer if more do not help. It uses one thread, so that a seed always gives the same bytes."""
     catboost = _catboost()
-    cut = round(FITTED * len(actions))
+    cut = round(FITTED_SHARE * len(actions))
     chosen = {"iterations": count, "random_seed": seed, "thread_count": 1, "task_type": "CPU"}
     model = catboost.CatBoostRegressor(**PARAMETERS, **chosen, allow_writing_files=False, verbose=False)
     weights = rows.weights / float(rows.weights.mean())  # the unit of the leaves' regularization
@@ -82,5 +82,5 @@ def _catboost() -> Any:
     try:
         import catboost
     except ImportError:
-        raise MachineError("CatBoost is not installed: pip install 'dc-gym[distil]'; or leave --by catboost out") from None
+        raise MachineError("CatBoost is not installed: pip install 'dc-gym[distil]'; or leave --fitter catboost out") from None
     return catboost

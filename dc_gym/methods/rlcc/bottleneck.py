@@ -25,7 +25,7 @@ BUFFER_RTTS = BUFFER_BYTES * 8e9 / LINE_BPS / BASE_NS
 """The buffer, in units of what the line sends in a base round trip."""
 SHORT_BUFFER_BYTES = 1_250_000
 """A quarter of BUFFER_BYTES. Settled flows still fit, and the flood at their start is over sooner."""
-APART_S = 0.0005
+START_GAP_S = 0.0005
 """Seconds from one flow's start to the next; each begins at line rate."""
 SPEC = """
 spec_version = 1
@@ -49,7 +49,7 @@ MARKING = 'marking = "red-instant"\nkmin = "40kB"\nkmax = "160kB"\npmax = "20%"'
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BottleneckRun:
     """Flows of one algorithm on the bottleneck."""
 
     algorithm: str
@@ -63,8 +63,8 @@ class Case:
     trace: str = "changes"
     marks: bool = False
     buffer_bytes: int = BUFFER_BYTES
-    lives_s: tuple[tuple[float, float], ...] = ()
-    """(start, stop) of each flow in seconds; a stop of 0 means never. Empty: flows begin APART_S apart and stay."""
+    flow_times_s: tuple[tuple[float, float], ...] = ()
+    """(start, stop) of each flow in seconds; a stop of 0 means never. Empty: flows begin START_GAP_S apart and stay."""
 
     def cell(self, folder: Path, title: str) -> Cell:
         """Returns the run, with its files in a folder."""
@@ -86,9 +86,9 @@ class Case:
     def _matrix(self, folder: Path, title: str) -> Path:
         """Writes the list of flows; flows are assigned to senders in turn."""
         path, sink = folder / f"{title}.csv", self.senders + 1
-        lives = self.lives_s or [(number * APART_S, 0.0) for number in range(self.flows)]
+        flow_times = self.flow_times_s or [(number * START_GAP_S, 0.0) for number in range(self.flows)]
         lines = [
-            f"h{n % self.senders + 1},h{sink},{5001 + n},{start:.6f},{stop:.6f},inf" for n, (start, stop) in enumerate(lives)
+            f"h{n % self.senders + 1},h{sink},{5001 + n},{start:.6f},{stop:.6f},inf" for n, (start, stop) in enumerate(flow_times)
         ]
         path.write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
         return path

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import AgentError, UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.methods.rlcc.gradient import Learner, LearnerSettings
 from dc_gym.nets.adam import Adam
@@ -25,7 +25,7 @@ from dc_gym.nets.nic_policy import NETWORKS
 
 NAME = "checkpoint.npz"
 FORMAT, VERSION = "dcgym-rlcc-checkpoint", 2
-GUIDE = "--resume needs a folder that `dcgym rlcc train --on lab` wrote"
+GUIDE = "--resume needs a folder that `dcgym rlcc train --ground lab` wrote"
 
 
 def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None:
@@ -36,7 +36,7 @@ def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None
     for name, held in (("weight", learner.net.weights), ("mean", adam.mean), ("square", adam.square)):
         arrays |= {f"{name}{number}": array for number, array in enumerate(held)}
     path = folder / NAME
-    with words("write", path):
+    with machine_errors("write", path):
         write_arrays(path, arrays)
 
 

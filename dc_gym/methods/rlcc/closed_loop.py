@@ -8,15 +8,15 @@ from dc_gym.nets.decision import Scaling
 from dc_gym.nets.fluid import Bottleneck
 
 FLOWS = (2, 4, 8, 32, 128)
-ROUND_TRIPS, PARTS = 400, 8
+ROUND_TRIPS, STEPS_PER_RTT = 400, 8
 """The length in base round trips, of which the second half counts, and the model's steps in a base round trip: a real round
 trip's lag."""
-TOTALS = ("flows", "inflation", "spread", "rates", "least", "jain", "lost")
-"""The fields of a fluid.Outcome that `totals` returns."""
+TOTALS = ("flows", "inflation", "inflation_std", "sum_of_rates", "slowest_over_fastest", "jain", "lost_bdp")
+"""The fields of a fluid.SettledState that `totals` returns."""
 
 
 def totals(policy: fluid.Policy, flows: int, scaling: Scaling) -> dict[str, float]:
     """Returns what so many flows settle at, and their inflation over that of eq. 2."""
-    found = fluid.settle(policy, Bottleneck(flows, parts=PARTS), scaling, ROUND_TRIPS)
+    found = fluid.settle(policy, Bottleneck(flows, steps_per_rtt=STEPS_PER_RTT), scaling, ROUND_TRIPS)
     law = float(scaling.inflation(flows))
     return {name: float(getattr(found, name)) for name in TOTALS} | {"inflation_over_eq_2": found.inflation / law}

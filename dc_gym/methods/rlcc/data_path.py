@@ -4,7 +4,7 @@
     with DataPath(spec, folder, step_ns=1_000_000) as path:
         path.begin(seed=1, table=policy.table())
         rows = path.advance()             # all decisions of the first millisecond (STEP_DTYPE); the lab stands still
-        path.table(better.table())        # the NICs decide by this table from here on
+        path.set_table(better.table())        # the NICs decide by this table from here on
         rows = path.advance()
 
 `post` and `collect` are the two halves of `advance`. A caller with many labs posts to all of them first, so that they run at the
@@ -42,7 +42,7 @@ from dc_gym.nets.nic_policy import TABLE_WORDS, Words
 from dc_gym.spec import Spec
 
 Rows = npt.NDArray[np.void]
-GO_ON, NEW_TABLE = 0, 1
+SAME_TABLE, NEW_TABLE = 0, 1
 """enum nic_barrier of ctrl/nic/shim.h."""
 EXCHANGE_BYTES = 2 << 20
 EXCHANGE = np.dtype([("count", "<u8"), ("lost", "<u8"), ("table", "<u4", (TABLE_WORDS,))])
@@ -111,7 +111,7 @@ class DataPath:
         self._step = 0
         self._boot()
 
-    def table(self, words: Words) -> None:
+    def set_table(self, words: Words) -> None:
         """Sets the policy from the current barrier on."""
         policy = np.zeros(TABLE_WORDS, "<u4")
         policy[: len(words)] = words
@@ -133,7 +133,7 @@ class DataPath:
                 self._tables[self._step] = self._pending
             self._answer(self._lab)
         elif self._pending is not None:
-            raise AgentError("table: the lab runs already towards its first barrier; give begin the table")
+            raise AgentError("set_table: the lab runs already towards its first barrier; give begin the table")
         self._step += 1
         self._pending = None
 
@@ -199,7 +199,7 @@ class DataPath:
         if words is not None:
             head, _ = _exchange(lab)
             head["table"] = words
-        lab.answer(GO_ON if words is None else NEW_TABLE)
+        lab.answer(SAME_TABLE if words is None else NEW_TABLE)
 
     def _read(self, lab: Lab, expected: int) -> Rows:
         step, virtual_ns = lab.until_step()

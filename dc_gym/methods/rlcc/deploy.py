@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import scratch, whole, words
+from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.readable import columns, quantity
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.methods.rlcc import bottleneck, recorded
-from dc_gym.methods.rlcc.bottleneck import Case
-from dc_gym.methods.rlcc.policy_cli import describe
+from dc_gym.methods.rlcc.bottleneck import BottleneckRun
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import HEAD_WORDS, TABLE_WORDS, NicPolicy
 from dc_gym.nets.trees import DEPTH, Trees
@@ -30,8 +29,8 @@ from dc_gym.sweep import Cell, runs
 
 POLICY, SPEC = "policy.npz", "experiment"
 SETTLED_MS, MEASURED_MS = 300, 100
-MOST_FLOWS = 512
-MOST_OPERATIONS, MOST_STATE_BYTES, MOST_DECISION_US = 150, 48, 2.0
+MAX_FLOWS = 512
+MAX_OPERATIONS, MAX_STATE_BYTES, MAX_DECISION_US = 150, 48, 2.0
 DECISION_US = {"tree": 0.9, "mlp": 17.0, "lstm": 450.0}
 """Decision times of RL-CC's Table I."""
 
@@ -50,14 +49,14 @@ def demands(file: NicPolicy, algorithm: Algorithm) -> list[Demand]:
     """Compares the policy's needs with RL-CC's NIC and with dc-gym's."""
     state, count, table = 4 * algorithm.state_words, operations(file), len(file.table())
     found = [
-        Demand("bytes of a flow's context", str(state), f"{MOST_STATE_BYTES} on a ConnectX", state <= MOST_STATE_BYTES),
-        Demand("operations a decision", f"{count:,}", f"{MOST_OPERATIONS} in RL-CC", count <= MOST_OPERATIONS),
+        Demand("bytes of a flow's context", str(state), f"{MAX_STATE_BYTES} on a ConnectX", state <= MAX_STATE_BYTES),
+        Demand("operations a decision", f"{count:,}", f"{MAX_OPERATIONS} in RL-CC", count <= MAX_OPERATIONS),
         Demand("words of a table", f"{table:,}", f"{TABLE_WORDS:,} in the NIC here", table <= TABLE_WORDS),
     ]
     if file.kind in DECISION_US:
         time_us = DECISION_US[file.kind]
         needs = f"{time_us:g} us on a ConnectX-6Dx"
-        found.append(Demand("time of a decision", needs, f"{MOST_DECISION_US:g} us in RL-CC", time_us <= MOST_DECISION_US))
+        found.append(Demand("time of a decision", needs, f"{MAX_DECISION_US:g} us in RL-CC", time_us <= MAX_DECISION_US))
     return found
 
 
@@ -74,13 +73,13 @@ def operations(file: NicPolicy) -> int:
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
     file, latency_ns = NicPolicy.read(path), parse_time_ns(args.latency, "--latency")
-    if not 0 < args.flows <= MOST_FLOWS:
-        raise UsageError(f"--flows {args.flows}: give 1 to {MOST_FLOWS}")
+    if not 0 < args.flows <= MAX_FLOWS:
+        raise UsageError(f"--flows {args.flows}: give 1 to {MAX_FLOWS}")
     out = args.out or Path("results") / f"deploy-{path.stem}"
     if not args.force:
         _require_mine(out, path)
     cell = prepare(path, f"rlcc-{file.kind}", args.flows, latency_ns, out)
-    tell(path, file, out, cell)
+    report(path, file, out, cell)
     return 0 if args.no_run else _tried(file, args.flows, cell)
 
 
@@ -95,8 +94,8 @@ def _require_mine(out: Path, policy: Path) -> None:
 
 def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path) -> Cell:
     """Writes the folder: the policy, and an experiment that runs it."""
-    case = Case(algorithm, flows, SETTLED_MS, MEASURED_MS, Path(POLICY), latency_ns=latency_ns)
-    with words("write", out):
+    case = BottleneckRun(algorithm, flows, SETTLED_MS, MEASURED_MS, Path(POLICY), latency_ns=latency_ns)
+    with machine_errors("write", out):
         out.mkdir(parents=True, exist_ok=True)
         if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
             with whole(out / POLICY) as work:
@@ -105,11 +104,11 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
     return replace(cell, out=out / "run", options=("--force",))
 
 
-def tell(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
+def report(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
     """Prints what the policy is, whether it fits, and how to run it."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
-    print(f"{path.name}: {describe(file)}\nsha256 {file.sha256()}\n")
+    print(f"{path.name}: {file.describe()}\nsha256 {file.sha256()}\n")
     body = 4 * (len(file.table()) - HEAD_WORDS)
     print(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
     rows = [("a decision and its flow", "needs", "there are", "")]

@@ -5,7 +5,7 @@ The trees are fitted to rows of inputs. The sources of rows are:
 
 - `model`: where the network is used in the fluid model, as drawn situations and in the closed loop;
 - `flood`: flows in the fluid model that begin together at line rate;
-- `lasting`: errors of all sizes that persist;
+- `persistent`: errors of all sizes that persist;
 - a result folder: the decisions of a run (RL-CC's recorded trajectories);
 - `grid`: the grid of the public artifact's script.
 """
@@ -20,32 +20,35 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base import renamed
+from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.outputs import require_place
 from dc_gym.base.spelling import unknown
-from dc_gym.methods.rlcc import boosting, recorded
-from dc_gym.methods.rlcc.policy_cli import describe
-from dc_gym.nets import distil, nic_policy, trees
-from dc_gym.nets.decision import MOST, Floats
-from dc_gym.nets.distil import Rows
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.methods.rlcc import boosting, fidelity, recorded, rows
+from dc_gym.methods.rlcc.rows import WeightedRows
+from dc_gym.nets import nic_policy, response, trees
+from dc_gym.nets.decision import Floats
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import load_result
 
 COMMAND = "dcgym rlcc distil"
-MODEL, FLOOD, LASTING, GRID = "model", "flood", "lasting", "grid"
-SOURCES = (MODEL, FLOOD, LASTING)
-SHARES = {FLOOD: 0.1, LASTING: 0.2}
+MODEL, FLOOD, PERSISTENT, GRID = "model", "flood", "persistent", "grid"
+SOURCES = (MODEL, FLOOD, PERSISTENT)
+SHARES = {FLOOD: 0.1, PERSISTENT: 0.2}
 """Total weight of a source's rows; other sources have 1. Without floods, trees take twice as long as the network to leave one.
-Without lasting errors, trees may raise the rate while an error of a few targets persists. More weight on either makes the trees
-less accurate near the target."""
-MAKERS = ("own", "catboost")
-MOST_ROWS = 20_000_000
-GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
-LASTING_ROWS, LEAST_LASTING, MOST_LASTING = 20_000, 2.0, 100.0
-"""The number of rows for LASTING, and the range of their errors in targets."""
-BAND = 1.0
-"""The operating band: both errors are within this many targets of 0."""
+Without persistent errors, trees may raise the rate while an error of a few targets persists. More weight on either makes the
+trees less accurate near the target."""
+FITTERS = ("own", "catboost")
+MAX_ROWS = 20_000_000
+MODEL_ROWS, GRID_ROWS, PERSISTENT_ROWS = 40_000, 1_000_000, 20_000
+NEAR_WEIGHT = 30.0
+"""Weight of a row close to rest, where MODEL has rows made for it."""
+SATURATED, SATURATED_TARGET = 0.8345, 0.825
+"""The network's actions below SATURATED are within 0.15 % of their lowest value; trees are fitted to SATURATED_TARGET there
+instead. An answer of trees below the lowest action is clipped; an answer above it makes a flood last longer."""
+BORDER_OFFSET = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +56,81 @@ class Distillation:
     """The settings of a distillation."""
 
     trees: int = 20
-    by: str = "own"
-    """Which code fits the trees: one of MAKERS."""
+    fitter: str = "own"
+    """Which code fits the trees: one of FITTERS."""
     sources: tuple[str, ...] = SOURCES
     """The sources of rows: COMMAND = "dcgym rlcc distil"
 MODEL, FLOOD, LASTING, GRID, or result folders."""
     rows: int | None = None
     """Number of rows drawn for MODEL (default 40,000) and GRID (default a million); most rows of a result (default all)."""
-    band: float | None = None
+    near_weight: float | None = None
     """Weight factor of rows in the operating band. The default is 30 for MODEL and 1 for the other sources."""
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.by not in MAKERS:
-            raise UsageError("--by: " + unknown("maker", self.by, MAKERS))
-        if not 0 < self.trees <= trees.MOST_TREES:
-            raise UsageError(f"--trees {self.trees}: give 1 to {trees.MOST_TREES}")
-        if self.rows is not None and not 1000 <= self.rows <= MOST_ROWS:
-            raise UsageError(f"--rows {self.rows}: give 1000 to {MOST_ROWS}")
-        if self.band is not None and not 0 < self.band <= 1e6:
-            raise UsageError(f"--band {self.band:g}: give a factor above 0, up to a million")
+        if self.fitter not in FITTERS:
+            raise UsageError("--fitter: " + unknown("fitter", self.fitter, FITTERS))
+        if not 0 < self.trees <= trees.MAX_TREES:
+            raise UsageError(f"--trees {self.trees}: give 1 to {trees.MAX_TREES}")
+        if self.rows is not None and not 1000 <= self.rows <= MAX_ROWS:
+            raise UsageError(f"--rows {self.rows}: give 1000 to {MAX_ROWS}")
+        if self.near_weight is not None and not 0 < self.near_weight <= 1e6:
+            raise UsageError(f"--near-weight {self.near_weight:g}: give a factor above 0, up to a million")
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed}: give 0 or more")
 
 
-def make(net: NicPolicy, how: Distillation) -> NicPolicy:
+def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy:
     """Returns the trees of a network. The same network and the same Distillation give the same file."""
-    network = distil.network_of(net, how.trees)
-    found = rows(net, how)
-    provenance = distil.distilled_from(net, COMMAND) | {"seed": how.seed}
+    network = network_of(net, how.trees)
+    found = rows_of(net, how)
+    provenance = provenance_of(net, command) | {"seed": how.seed}
     provenance["settings"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
-    if how.by == "catboost":
+    if how.fitter == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
             made = boosting.fit(found, network(found.inputs), how.trees, how.seed, folder)
         provenance["versions"] = {"catboost": boosting.version()}
     else:
-        actions = distil.aims(network, found.inputs)
-        made = trees.Fit(how.trees)(found.inputs, actions, found.weights, distil.borders(net.scaling.unit))
+        actions = fit_targets(network, found.inputs)
+        made = trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
     return NicPolicy(made, net.scaling, provenance)
+
+
+def provenance_of(net: NicPolicy, command: str) -> dict[str, Any]:
+    """Returns the provenance of trees that a command distils from a network."""
+    return {"command": command, "made": "distilled", "source_sha256": net.sha256(), "network": dict(net.provenance)}
+
+
+def network_of(net: NicPolicy, count: int) -> Mlp:
+    """Returns the network to distil.
+
+    Raises AgentError if the policy is no network without memory, or if `count` is out of range.
+    """
+    if not isinstance(net.policy, Mlp):
+        raise AgentError(
+            f"a policy of the kind {net.kind!r} is not distilled to trees; give a network without a memory: rlcc-mlp"
+        )
+    if not 0 < count <= trees.MAX_TREES:
+        raise AgentError(f"{count} trees: give 1 to {trees.MAX_TREES}")
+    return net.policy
+
+
+def fit_targets(net: Mlp, inputs: Floats) -> Floats:
+    """Returns the actions that trees are fitted to: the network's, rounded, the lowest replaced by SATURATED_TARGET."""
+    actions = np.round(net(inputs) * 2.0**30) / 2.0**30
+    return np.where(actions < SATURATED, SATURATED_TARGET, actions)
+
+
+def borders(unit: float) -> tuple[Floats, ...]:
+    """Returns the borders at which trees may split each input; they are finer close to rest.
+
+    No border is a round value that inputs may have, because then the last bit would decide on which side an input falls.
+    """
+    near = np.arange(-24, 37) / 40.0 + response.OFFSET
+    wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0]]) + BORDER_OFFSET
+    errors = np.unique(np.concatenate([near, wide])) * unit
+    acted = np.array([0.91, 0.96, 1.04, 1.09])
+    return acted, errors, acted, errors
 
 
 def _named(source: str) -> str:
@@ -98,83 +138,42 @@ def _named(source: str) -> str:
     return source if source in (*SOURCES, GRID) else f"run {load_result(Path(source)).digest}"
 
 
-def rows(net: NicPolicy, how: Distillation) -> Rows:
+def rows_of(net: NicPolicy, how: Distillation) -> WeightedRows:
     """Returns the rows of all sources, each source with its share of the weight."""
-    parts = [_of(source, net, how) for source in how.sources]
+    parts = [_rows(source, net, how) for source in how.sources]
     if len(parts) == 1:
         return parts[0]
     shares = [SHARES.get(source, 1.0) / float(part.weights.sum()) for source, part in zip(how.sources, parts, strict=True)]
     weights = np.concatenate([part.weights * share for part, share in zip(parts, shares, strict=True)])
-    return Rows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
+    return WeightedRows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
 
 
-def _of(source: str, net: NicPolicy, how: Distillation) -> Rows:
+def _rows(source: str, net: NicPolicy, how: Distillation) -> WeightedRows:
+    random, unit = np.random.default_rng(how.seed), net.scaling.unit
     if source == MODEL:
-        own = distil.Recipe()
-        recipe = distil.Recipe(how.seed, how.trees, how.rows or own.rows, how.band or own.close_weight)
-        return distil.rows(net, recipe)
+        return rows.model(net, how.seed, how.rows or MODEL_ROWS, how.near_weight or NEAR_WEIGHT)
     if source == FLOOD:
-        return _flood(net, how.seed)
-    if source == LASTING:
-        return Rows(lasting(np.random.default_rng(how.seed), LASTING_ROWS, net.scaling.unit), np.ones(LASTING_ROWS))
+        return rows.flood(net, how.seed)
+    if source == PERSISTENT:
+        return WeightedRows(rows.persistent_errors(random, PERSISTENT_ROWS, unit), np.ones(PERSISTENT_ROWS))
     if source == GRID:
-        inputs = grid(np.random.default_rng(how.seed), how.rows or 1_000_000, net.scaling.unit)
+        inputs = rows.grid(random, how.rows or GRID_ROWS, unit)
     else:
         inputs = recorded.decisions(Path(source)).inputs
         inputs = inputs[:: max(1, -(-len(inputs) // (how.rows or len(inputs))))]
-    weights = np.where(in_band(inputs, net.scaling.unit), how.band or 1.0, 1.0)
-    return Rows(inputs, weights)
-
-
-def _flood(net: NicPolicy, seed: int) -> Rows:
-    """Returns the rows of a flood, with random actions.
-
-    The actions in a flood are all alike, and trees would take any cut or raise as the sign of a flood.
-    """
-    inputs = distil.flooded(Deployed(net.table()), net.scaling)
-    inputs[:, [0, 2]] = _any_actions(np.random.default_rng(seed), (len(inputs), 2))
-    return Rows(inputs, np.ones(len(inputs)))
-
-
-def lasting(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Returns inputs [count, 4] with errors of 2 to 100 targets that stay within a twentieth, and with random actions.
-
-    Small errors are drawn more often than large ones.
-    """
-    part, share = random.random((2, count))
-    error = LEAST_LASTING + (MOST_LASTING - LEAST_LASTING) * part * part * part  # no pow(): it differs between machines
-    now = np.minimum(error * (0.95 + 0.1 * share), MOST_LASTING)
-    actions = _any_actions(random, (2, count))
-    return np.stack([actions[0], error * unit, actions[1], now * unit], axis=1)
-
-
-def _any_actions(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return 1.0 / MOST + random.random(shape) * (MOST - 1.0 / MOST)
-
-
-def grid(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Returns inputs [count, 4] as the artifact's script draws them.
-
-    All are independent; half of the errors are within a target of 0, the others go up to 100 targets.
-    """
-    errors = np.concatenate([np.linspace(-1.0, 1.0, 5000), np.linspace(1.0, 100.0, 5000)]) * unit
-    drawn = [values[random.integers(0, len(values), count)] for values in (GRID_ACTIONS, errors, GRID_ACTIONS, errors)]
-    return np.stack(drawn, axis=1)
-
-
-def in_band(inputs: Floats, unit: float) -> Any:
-    return (np.abs(inputs[:, [1, 3]]) <= BAND * unit).all(axis=1)
+    return WeightedRows(inputs, np.where(rows.near_target(inputs, unit), how.near_weight or 1.0, 1.0))
 
 
 def main(args: argparse.Namespace) -> int:
-    from dc_gym.methods.rlcc import fidelity
-
+    for source in args.sources or ():
+        if (hint := renamed.hint("dcgym rlcc distil --from", source)) and not Path(source).exists():
+            raise UsageError(f"--from {source}: {hint}")
     net = NicPolicy.read(nic_policy.path_of(args.net))
-    how = Distillation(args.trees, args.by, tuple(args.sources or SOURCES), args.rows, args.band, args.seed)
-    same = NicPolicy(net.policy, net.scaling, distil.distilled_from(net, COMMAND))
-    require_place(args.out, nic_policy.is_like(same), force=args.force)
+    how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
+    same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))
+    require_place(args.out, nic_policy.made_alike(same), force=args.force)
     made = make(net, how)
     made.write(args.out)
-    print(f"{args.out}: {describe(made)}")
-    fidelity.tell(net, made)
+    print(f"{args.out}: {made.describe()}")
+    fidelity.report(net, made)
     return 0

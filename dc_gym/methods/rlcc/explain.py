@@ -18,20 +18,19 @@ import numpy as np
 
 from dc_gym.base.readable import columns
 from dc_gym.methods.rlcc import cells
-from dc_gym.methods.rlcc.policy_cli import describe
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 FLOWS = (2, 8, 64, 512, 2048)
-KEEPS = 0.02
+KEEP_TOLERANCE = 0.02
 """A factor within this distance of 1 keeps the rate."""
-LASTING, REPEATED = (4, 400), 20
-"""The range of lasting errors, in quarters of a target; the number of decisions on each."""
+PERSISTENT_QUARTERS, REPEATED = (4, 400), 20
+"""The range of persistent errors, in quarters of a target; the number of decisions on each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TableStatement:
     """A statement about Table VI, and whether it holds."""
 
     order: str
@@ -41,39 +40,45 @@ class Order:
     holds: bool
 
 
-def orders(file: NicPolicy) -> list[Order]:
+def check_policy(file: NicPolicy) -> list[TableStatement]:
     """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
-    return [*checked(nine), _lasting(file)]
+    return [*check_table(nine), _persistent(file)]
 
 
-def _lasting(file: NicPolicy) -> Order:
+def _persistent(file: NicPolicy) -> TableStatement:
     """Asks the policy again and again about the same error, each time with the action that it gave last."""
-    deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
+    deployed, targets = TablePolicy(file.table()), np.arange(PERSISTENT_QUARTERS[0], PERSISTENT_QUARTERS[1] + 1) / 4.0
     acted: Floats = np.ones_like(targets)
     errors = targets * file.scaling.unit
     for _ in range(REPEATED):
         inputs = np.stack([acted, errors, acted, errors], axis=1)
-        acted, _ = fluid.ask(deployed, inputs, fluid.used_to(deployed, inputs))
+        acted, _ = fluid.evaluate(deployed, inputs, fluid.settled_memory(deployed, inputs))
     worst = int(acted.argmax())
     found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
-    return Order("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
+    return TableStatement("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
 
 
-def checked(nine: Floats) -> list[Order]:
+def check_table(nine: Floats) -> list[TableStatement]:
     """Checks both orders on the nine actions [previous, current]."""
     (u_u, u_t, u_c), (t_u, t_t, t_c), (c_u, c_t, c_c) = nine.tolist()
     falling = [bool(row[0] > row[1] > row[2]) for row in nine]
     missing = ", ".join(state for state, holds in zip(cells.STATES, falling, strict=True) if not holds)
     sides = u_u > 1 > c_c and t_u > 1 > t_c and c_u > 1 > u_c
     return [
-        Order("first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)),
-        Order("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
-        Order("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEPS),
-        Order("second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c),
-        Order("second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u),
-        Order("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
-        Order("second", "from congested to target it raises", f"{c_t:.3f}", c_t > 1),
+        TableStatement(
+            "first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)
+        ),
+        TableStatement("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
+        TableStatement("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEP_TOLERANCE),
+        TableStatement(
+            "second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c
+        ),
+        TableStatement(
+            "second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u
+        ),
+        TableStatement("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
+        TableStatement("second", "from congested to target it raises", f"{c_t:.3f}", c_t > 1),
     ]
 
 
@@ -87,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_facts(found), indent=1))
         return 0
-    print(f"{path.name}: {describe(found)}")
+    print(f"{path.name}: {found.describe()}")
     for name, value in found.provenance.items():
         print(f"  {name}: {_told(value)}")
     print(f"  sha256: {found.sha256()}\n")
@@ -109,8 +114,8 @@ def _told(value: object) -> str:
 def _facts(file: NicPolicy) -> dict[str, object]:
     loop = [asdict(each) for each in _loop(file)]
     stated = {"kind": file.kind, "scaling": asdict(file.scaling), "provenance": dict(file.provenance), "sha256": file.sha256()}
-    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
-    return stated | found | {"rests_at": fluid.rest(file.policy, file.scaling), "fluid": loop}
+    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in check_policy(file)]}
+    return stated | found | {"rests_at": fluid.resting_error(file.policy, file.scaling), "fluid": loop}
 
 
 def _print_cells(file: NicPolicy) -> None:
@@ -127,25 +132,34 @@ def _print_cells(file: NicPolicy) -> None:
 
 def _print_orders(file: NicPolicy) -> None:
     table = [("order", "RL-CC's table says", "here", "")]
-    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in orders(file)]
+    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in check_policy(file)]
     print(columns(table), end="\n\n")
 
 
-def _loop(file: NicPolicy) -> list[fluid.Outcome]:
+def _loop(file: NicPolicy) -> list[fluid.SettledState]:
     """Returns where flows settle.
 
     A network with memory is slow to evaluate but settles fast, so it gets fewer flows and round trips.
     """
-    deployed = Deployed(file.table())
-    flows, round_trips = (FLOWS[:-1], 500) if fluid.kept_by(deployed) else (FLOWS, 2000)
+    deployed = TablePolicy(file.table())
+    flows, round_trips = (FLOWS[:-1], 500) if fluid.memory_size(deployed) else (FLOWS, 2000)
     return fluid.outcomes(deployed, flows, file.scaling, round_trips)
 
 
 def _print_loop(file: NicPolicy) -> None:
-    scaling, rests = file.scaling, fluid.rest(file.policy, file.scaling)
+    scaling, rests = file.scaling, fluid.resting_error(file.policy, file.scaling)
     print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
     for found in _loop(file):
         law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
-        table.append((str(found.flows), f"{found.inflation:.3f}", law, shifted, f"{found.rates:.4f}", f"{found.least:.3f}"))
+        table.append(
+            (
+                str(found.flows),
+                f"{found.inflation:.3f}",
+                law,
+                shifted,
+                f"{found.sum_of_rates:.4f}",
+                f"{found.slowest_over_fastest:.3f}",
+            )
+        )
     print(columns(table))

@@ -8,65 +8,78 @@ decides; the time between turns varies. The PettingZoo environment is flows_para
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
-from dc_gym.nets.decision import MOST, Floats, Scaling
+from dc_gym.base.spelling import hint
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
+from dc_gym.nets.decision import MAX_ACTION, Floats, Scaling
 
 Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FlowsConfig:
     """The flows of an episode, which share one bottleneck."""
 
     ground: ClassVar[str] = "fluid"
-    """The ground of every case. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
+    """The ground of every training. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
     flows: tuple[int, ...] = (2, 4, 8)
     """Numbers of flows; one of them is drawn for each episode."""
-    spare: int = 8
+    spare_agents: int = 8
     """Number of extra agents, for flows that begin when others end."""
     round_trips: int = 200
     """Length of an episode in base RTTs."""
-    most_error: float = 10.0
+    max_error: float = 10.0
     """The reward clips delta at this many targets, since a full queue is hundreds of targets."""
-    model: Settings = field(default_factory=Settings)
-    """The fluid model. Its parts, buffer, noise and renewal are used."""
+    model: FluidTrainingSettings = field(default_factory=FluidTrainingSettings)
+    """The fluid model. Its steps, buffer, noise and flow_end_probability are used."""
     scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
-        if not self.flows or min(*self.flows, self.round_trips) < 1 or self.spare < 0 or not self.most_error > 0:
-            what = f"{self.flows} flows, {self.spare} spare, {self.round_trips} round trips, most_error {self.most_error:g}"
-            raise AgentError(f"{what}: give numbers of flows and round trips from 1, spare from 0, most_error above 0")
+        if not self.flows or min(*self.flows, self.round_trips) < 1 or self.spare_agents < 0 or not self.max_error > 0:
+            what = f"{self.flows} flows, {self.spare_agents} spare agents, {self.round_trips} round trips"
+            what += f", max_error {self.max_error:g}"
+            raise AgentError(f"{what}: give numbers of flows and round trips from 1, spare agents from 0, max_error above 0")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> FlowsConfig:
+        """Returns the config with these fields. Raises AgentError for one that it does not have."""
+        names = [each.name for each in fields(cls)]
+        for name in values:
+            if name not in names:
+                why = renamed.hint("FlowsConfig", name) or hint(name, names)
+                raise AgentError(f"FlowsConfig: {name} is unknown; {why}")
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the case for the manifest of a training."""
+        """Returns the fields for the manifest of a training."""
         return {"ground": self.ground, **asdict(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all agents that an episode may have."""
-        return tuple(f"flow{number}" for number in range(1, max(self.flows) + self.spare + 1))
+        return tuple(f"flow{number}" for number in range(1, max(self.flows) + self.spare_agents + 1))
 
     def observation_space(self) -> spaces.Box:
         """Returns the space of a policy's four inputs, scaled as in the NIC."""
-        ends = ((1.0 / MOST, MOST), (-self.scaling.unit, self.scaling.limit)) * 2
+        ends = ((1.0 / MAX_ACTION, MAX_ACTION), (-self.scaling.unit, self.scaling.limit)) * 2
         low, high = (np.array([each[end] for each in ends], np.float32) for end in (0, 1))
         return spaces.Box(low, high, dtype=np.float32)
 
     def action_space(self) -> spaces.Box:
         """Returns the space of the factor by which the rate is multiplied."""
-        return spaces.Box(1.0 / MOST, MOST, (1,), np.float32)
+        return spaces.Box(1.0 / MAX_ACTION, MAX_ACTION, (1,), np.float32)
 
     def rewards(self, errors: Floats) -> Floats:
-        """Returns -(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, clipped at most_error."""
-        return self.scaling.reward(errors, self.most_error)
+        """Returns -(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, clipped at max_error."""
+        return self.scaling.reward(errors, self.max_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +102,9 @@ class Turn:
 class Flows:
     """One bottleneck, for one episode after another."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        space = case.observation_space()
+    def __init__(self, config: FlowsConfig) -> None:
+        self.config = config
+        space = config.observation_space()
         self._bounds = space.low, space.high
         self.live: list[str] = []
         """The name of each flow's agent."""
@@ -107,10 +120,10 @@ class Flows:
 
         The same seed and actions give the same bits.
         """
-        case = self.case
-        count = case.flows[int(np.random.default_rng(seed).random() * len(case.flows))]
-        self._model = Bottlenecks(replace(case.model, seed=seed, later=1, bottlenecks=((count, 1),)), case.scaling)
-        self.live, self._spare = list(case.names[:count]), list(case.names[count:])
+        config = self.config
+        count = config.flows[int(np.random.default_rng(seed).random() * len(config.flows))]
+        self._model = Bottlenecks(replace(config.model, seed=seed, delta_lag=1, bottlenecks=((count, 1),)), config.scaling)
+        self.live, self._spare = list(config.names[:count]), list(config.names[count:])
         self._acted, self._totals = set(), Totals(count)
         return self._look(self._model)
 
@@ -151,7 +164,7 @@ class Flows:
             model.ends[leave[len(self._spare) :]] = False  # no agent is left for a successor, so these flows do not end
             ended += [self.live[flow] for flow in leave[: len(self._spare)]]
             decide = tuple(self.live[flow] for flow in self._looked if not model.ends[flow])
-            if self._totals.steps >= self.case.round_trips * self.case.model.parts:
+            if self._totals.steps >= self.config.round_trips * self.config.model.steps_per_rtt:
                 return self._over(seen, rewards, ended)
             if decide:
                 return Turn(decide, seen, rewards, tuple(ended))
@@ -165,7 +178,7 @@ class Flows:
         self._totals.add(float(model.queue[0]), model.rate)
 
     def _reward(self, model: Bottlenecks, flow: np.intp) -> float:
-        return float(self.case.rewards(model.inputs[flow, 3]))
+        return float(self.config.rewards(model.inputs[flow, 3]))
 
     def _over(self, seen: dict[str, Vector], rewards: dict[str, float], ended: list[str]) -> Turn:
         """Ends all agents, whether it is their turn or not."""
@@ -174,7 +187,7 @@ class Flows:
             seen.setdefault(name, self.observation(name))
             rewards.setdefault(name, 0.0)
         self._model = None
-        return Turn((), seen, rewards, (*ended, *rest), True, self._totals.to_dict(self.case.scaling))
+        return Turn((), seen, rewards, (*ended, *rest), True, self._totals.to_dict(self.config.scaling))
 
 
 @dataclass(slots=True)
@@ -211,5 +224,5 @@ def _factor(name: str, action: npt.ArrayLike) -> float:
     """Returns an agent's action, clipped to its bounds."""
     value = np.asarray(action, np.float64).reshape(-1)
     if value.shape != (1,) or not np.isfinite(value[0]):
-        raise AgentError(f"step: the action of {name} is {action!r}; give one number, {1 / MOST:.3f} to {MOST}")
-    return float(np.clip(value[0], 1.0 / MOST, MOST))
+        raise AgentError(f"step: the action of {name} is {action!r}; give one number, {1 / MAX_ACTION:.3f} to {MAX_ACTION}")
+    return float(np.clip(value[0], 1.0 / MAX_ACTION, MAX_ACTION))

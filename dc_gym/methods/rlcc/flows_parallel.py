@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import Seeds
-from dc_gym.methods.rlcc.flows import Case, Flows, Turn, Vector
+from dc_gym.methods.rlcc.flows import Flows, FlowsConfig, Turn, Vector
 
 try:
     from pettingzoo import ParallelEnv
@@ -28,7 +28,7 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
     """One bottleneck in the fluid model, with one agent per flow (docs/rlcc-agents.md).
 
     Observation: a float32 Box of a_old, e_old, a_new, e_new (docs/rlcc-policy.md). Action: a Box of one number in 1/1.2..1.2; the
-    flow's rate is multiplied by it. Reward: -(delta / target)^2, with delta clipped at `most_error` targets (10 by default).
+    flow's rate is multiplied by it. Reward: -(delta / target)^2, with delta clipped at `max_error` targets (10 by default).
 
     A step is an instant at which at least one agent decides; `info["decides"]` says which. The actions of the other agents are
     ignored. Their observation is that of their last decision, and their reward is 0.
@@ -39,19 +39,19 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
 
     metadata: dict[str, Any] = {"name": "dcgym_flows_v0", "render_modes": []}
 
-    def __init__(self, case: Case | None = None, *, render_mode: str | None = None, **changes: Any) -> None:
-        """Takes a Case, or the fields that differ from the default one: flows=(2, 4, 8), spare=8, round_trips=200."""
+    def __init__(self, config: FlowsConfig | None = None, *, render_mode: str | None = None, **changes: Any) -> None:
+        """Takes a FlowsConfig, or the fields that differ from its defaults: flows=(2, 4, 8), spare_agents=8, round_trips=200."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out")
-        if case is not None and changes:
-            raise AgentError(f"a case is given, and {min(changes)}, too; give one of them")
+        if config is not None and changes:
+            raise AgentError(f"a config is given, and {min(changes)}, too; give one of them")
         self.render_mode = None
-        self.flows = Flows(case or Case(**changes))
-        self.possible_agents = list(self.flows.case.names)
+        self.flows = Flows(config or FlowsConfig.of(changes))
+        self.possible_agents = list(self.flows.config.names)
         self.agents: list[str] = []
         self._seeds = Seeds()
         self._decides: tuple[str, ...] = ()
-        self._spaces = self.flows.case.observation_space(), self.flows.case.action_space()
+        self._spaces = self.flows.config.observation_space(), self.flows.config.action_space()
 
     def observation_space(self, agent: str) -> spaces.Box:
         return self._spaces[0]

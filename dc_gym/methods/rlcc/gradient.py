@@ -5,7 +5,7 @@
 
 Training is on-policy, without a critic and without noise in the actions. All flows share one network. Eq. 3 does not say *which*
 delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, does not
-reflect that rate. Later deltas do: a decision is credited with the delta `later` decisions on. Nothing else in this training
+reflect that rate. Later deltas do: a decision is credited with the delta `delta_lag` decisions on. Nothing else in this training
 matters as much (docs/rlcc.md).
 
 A network with memory is trained on consecutive decisions of a flow. Its gradient goes back to the first of them (truncated BPTT).
@@ -27,14 +27,14 @@ from dc_gym.nets.decision import Floats, Scaling
 from dc_gym.nets.lstm import Lstm
 from dc_gym.nets.mlp import Mlp
 
-MOST_LATER = 4
-STARTS: dict[str, Callable[[np.random.Generator], Mlp | Lstm]] = {"mlp": mlp.start, "lstm": lstm.start}
+MAX_DELTA_LAG = 4
+RANDOM_NETWORKS: dict[str, Callable[[np.random.Generator], Mlp | Lstm]] = {"mlp": mlp.random_network, "lstm": lstm.random_network}
 CURVE = np.dtype([("decisions", "<u4"), ("error", "<f8"), ("reward", "<f8")])
 """A row per update: the number of decisions whose consequences count, the mean size of their clipped errors in targets, and their
 mean reward (Scaling.reward)."""
 
 
-class Network(Protocol):
+class TrainableNetwork(Protocol):
     """A network that can be trained: Mlp or Lstm."""
 
     def __init__(self, weights: tuple[Any, ...]) -> None: ...
@@ -44,12 +44,12 @@ class Network(Protocol):
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow."""
+        """The count of numbers that the network stores for each flow."""
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
 
-    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+    def policy_gradient(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
         """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
 
 
@@ -58,29 +58,29 @@ class LearnerSettings:
     """The settings of a learner. Those of a training on labs and of one in the fluid model have more."""
 
     net: str = "mlp"
-    """The kind of network: a key of STARTS."""
+    """The kind of network: a key of RANDOM_NETWORKS."""
     seed: int = 1
     updates: int = 1200
-    rate: float = 0.01
+    learning_rate: float = 0.01
     """Initial learning rate of Adam; decays linearly to 0."""
-    later: int = 3
+    delta_lag: int = 3
     """A decision is credited with the delta of the flow's decision that comes this many decisions later."""
-    most_error: float = 2.0
+    max_error: float = 2.0
     """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
 
     def check(self) -> None:
         """Raises UsageError if a value is out of range."""
-        if self.net not in STARTS:
-            raise UsageError(f"net = {self.net!r}: give one of {', '.join(STARTS)}")
-        for name, least in (("seed", 0), ("updates", 1), ("later", 1)):
+        if self.net not in RANDOM_NETWORKS:
+            raise UsageError(f"net = {self.net!r}: give one of {', '.join(RANDOM_NETWORKS)}")
+        for name, least in (("seed", 0), ("updates", 1), ("delta_lag", 1)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} = {getattr(self, name)}: give {least} or more")
-        if self.later > MOST_LATER:
-            raise UsageError(f"later = {self.later}: give {MOST_LATER} or less")
-        if not 0 < self.rate < 1:
-            raise UsageError(f"rate = {self.rate:g}: give a learning rate between 0 and 1")
-        if not self.most_error > 0:
-            raise UsageError(f"most_error = {self.most_error:g}: give a number of targets above 0")
+        if self.delta_lag > MAX_DELTA_LAG:
+            raise UsageError(f"delta_lag = {self.delta_lag}: give {MAX_DELTA_LAG} or less")
+        if not 0 < self.learning_rate < 1:
+            raise UsageError(f"learning_rate = {self.learning_rate:g}: give a number between 0 and 1")
+        if not self.max_error > 0:
+            raise UsageError(f"max_error = {self.max_error:g}: give a number of targets above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Batch:
     memory: Floats
     """[flows, memory]: the network's memory before the first decision."""
     errors: Floats
-    """[time, flows]: the error `later` decisions on."""
+    """[time, flows]: the error `delta_lag` decisions on."""
     counted: npt.NDArray[np.bool_]
     """[time, flows]: which decisions count. The others only led to ones that count, or are padding."""
 
@@ -130,19 +130,19 @@ class Learner:
     @classmethod
     def new(cls, settings: LearnerSettings, scaling: Scaling) -> Learner:
         """Returns a learner with random weights."""
-        net = STARTS[settings.net](np.random.default_rng(settings.seed))
+        net = RANDOM_NETWORKS[settings.net](np.random.default_rng(settings.seed))
         return cls(settings, scaling, net, Adam(net.weights), np.zeros(0, CURVE))
 
     def update(self, batch: Batch) -> None:
         """Takes one step of Adam, if any decision counts."""
         asked, counted = self.settings, batch.counted
-        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, asked.most_error)
+        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, asked.max_error)
         factors, count = np.where(counted, clipped, 0.0), int(counted.sum())
         error = reward = 0.0
         if count:
-            slopes = self.net.ascent(batch.inputs, batch.memory, factors * (factors.size / count))
+            slopes = self.net.policy_gradient(batch.inputs, batch.memory, factors * (factors.size / count))
             falling = 1.0 - len(self.curve) / asked.updates
-            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, asked.rate * falling))
+            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, asked.learning_rate * falling))
             error = float(np.abs(clipped[counted]).mean())
             reward = float(self.scaling.reward(batch.errors[counted]).mean())
         self.curve = np.append(self.curve, np.array([(count, error, reward)], CURVE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `later` decisions on.
+"""Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `delta_lag` decisions on.
 
 The first words of the context that comes with each decision hold what the flow saw (ctrl/nic/rlcc.h). The memory of a policy that
 has one is replayed in the NIC's integers.
@@ -17,14 +17,14 @@ from dc_gym.base.errors import ProtocolError
 from dc_gym.grounds.nics import LEAST_RATE, LINE_RATE, STEP_DTYPE
 from dc_gym.methods.rlcc.data_path import Rows
 from dc_gym.methods.rlcc.gradient import Batch
-from dc_gym.methods.rlcc.recorded import turns
+from dc_gym.methods.rlcc.recorded import one_per_flow
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.nic_policy import Deployed, Integers, Words
+from dc_gym.nets.nic_policy import Integers, TablePolicy, Words
 from dc_gym.records.tables import NIC_EVENTS
 
 Mask = npt.NDArray[np.bool_]
 RTT = NIC_EVENTS.index("rtt")
-KEPT = np.array([Q16, 0, Q16, 0])
+INPUT_OFFSETS = np.array([Q16, 0, Q16, 0])
 """Offsets of the inputs: the context stores actions less 1."""
 ACTION = 4
 """Index of the action's word."""
@@ -36,7 +36,7 @@ def inputs(rows: Rows) -> Floats:
 
 
 def _inputs_q16(rows: Rows) -> Integers:
-    return np.asarray(rows["state"][:, :4].view("<i4") + KEPT)
+    return np.asarray(rows["state"][:, :4].view("<i4") + INPUT_OFFSETS)
 
 
 def decisions(rows: Rows) -> Rows:
@@ -52,7 +52,7 @@ def decisions(rows: Rows) -> Rows:
 class Histories:
     """The histories of all flows in one lab's episode."""
 
-    later: int
+    delta_lag: int
     table: Words
     """The table that the NICs decide by. It may change after each `add`, to one of the same kind."""
     _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE), init=False)
@@ -63,7 +63,7 @@ class Histories:
     """Each flow's current memory, by its number."""
 
     def __post_init__(self) -> None:
-        self._before = self._after = np.zeros((0, Deployed(self.table).memory), np.int64)
+        self._before = self._after = np.zeros((0, TablePolicy(self.table).memory), np.int64)
 
     def add(self, rows: Rows) -> Batch:
         """Adds decisions in the order of their times, and returns those whose consequences are known now.
@@ -81,8 +81,8 @@ class Histories:
         order = np.argsort(both["flow"], kind="stable")
         both, before = both[order], before[order]
         flow = both["flow"]
-        place = np.flatnonzero(flow[: -self.later] == flow[self.later :])
-        errors = inputs(both[place + self.later])[:, 3]
+        place = np.flatnonzero(flow[: -self.delta_lag] == flow[self.delta_lag :])
+        errors = inputs(both[place + self.delta_lag])[:, 3]
         rate = both["rate"][place]
         counted = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
         self._waiting, self._before = np.delete(both, place), np.delete(before, place, axis=0)
@@ -97,9 +97,9 @@ class Histories:
         before, actions = np.zeros((len(rows), memory), np.int64), np.zeros(len(rows), np.int64)
         if not memory:
             return before
-        policy, born = Deployed(self.table), int(flow.max(initial=-1)) + 1 - len(self._after)
+        policy, born = TablePolicy(self.table), int(flow.max(initial=-1)) + 1 - len(self._after)
         self._after = np.concatenate([self._after, np.zeros((max(0, born), memory), np.int64)])
-        for now in turns(flow):
+        for now in one_per_flow(flow):
             before[now] = self._after[flow[now]]
             actions[now], self._after[flow[now]] = policy.integers(seen[now], before[now])
         if (actions - Q16 != rows["state"][:, ACTION].view("<i4")).any():

@@ -19,55 +19,55 @@ from dc_gym.base.errors import UsageError
 from dc_gym.methods.rlcc.data_path import DataPath
 from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings
 from dc_gym.methods.rlcc.histories import Histories
-from dc_gym.methods.rlcc.presets import Case, preset
-from dc_gym.methods.rlcc.scenes import Scene, randomised, varied
+from dc_gym.methods.rlcc.lab_network import LabNetwork, randomised, varied
+from dc_gym.methods.rlcc.presets import TrafficPattern, preset
 from dc_gym.nets.nic_policy import NicPolicy, Words
 from dc_gym.topologies.ecmp import draw
 
-MOST_LABS = 64
+MAX_LABS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LearnerSettings):
+class LabTrainingSettings(LearnerSettings):
     """The settings of a training on labs."""
 
     updates: int = 1600
     preset: str = "rl-cc"
     labs: int = 2
-    episode: int = 100
+    updates_per_episode: int = 100
     """Number of updates in an episode. A checkpoint is written after each episode."""
-    trips: int = 32
+    round_trips_per_update: int = 32
     """Base round trips between two barriers. A batch holds all decisions of all labs in this time."""
     randomise: bool = False
     """True: each episode of each lab draws its own line rate, base round trip, buffer, and numbers of flows."""
     curriculum: bool = False
     """True: training starts with few flows, at most two in the first third of the updates, at most four in the second."""
-    scene: Scene = field(default_factory=Scene)
+    network: LabNetwork = field(default_factory=LabNetwork)
 
     def __post_init__(self) -> None:
         preset(self.preset)
         self.check()
-        for name in ("episode", "trips", "labs"):
+        for name in ("updates_per_episode", "round_trips_per_update", "labs"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} = {getattr(self, name)}: give 1 or more")
-        if self.labs > MOST_LABS:
-            raise UsageError(f"labs = {self.labs}: give {MOST_LABS} or fewer")
+        if self.labs > MAX_LABS:
+            raise UsageError(f"labs = {self.labs}: give {MAX_LABS} or fewer")
 
-    def cases(self, episode: int, seed: int) -> tuple[Case, ...]:
-        """Returns the traffic cases of an episode."""
-        cases = preset(self.preset).cases
+    def patterns(self, episode: int, seed: int) -> tuple[TrafficPattern, ...]:
+        """Returns the traffic of an episode."""
+        patterns = preset(self.preset).patterns
         if self.curriculum:
-            most = 2 ** (1 + 3 * episode * self.episode // self.updates)
-            cases = tuple(each for each in cases if each.flows <= most)
-        return varied(cases, seed) if self.randomise else cases
+            most = 2 ** (1 + 3 * episode * self.updates_per_episode // self.updates)
+            patterns = tuple(each for each in patterns if each.flows <= most)
+        return varied(patterns, seed) if self.randomise else patterns
 
 
-USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003)}
+USUAL = {"mlp": LabTrainingSettings(), "lstm": LabTrainingSettings(net="lstm", learning_rate=0.003)}
 """The usual settings for each kind of network."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class LabEpisode:
     """A lab in an episode, with the histories that turn its decisions into training data."""
 
     number: int
@@ -79,19 +79,19 @@ class Taught:
         """Returns the lab's file descriptor, for select()."""
         return self.path.fileno()
 
-    def decide_by(self, table: Words) -> None:
+    def set_table(self, table: Words) -> None:
         """Sets the table that the NICs decide by from the current barrier on."""
-        self.path.table(table)
+        self.path.set_table(table)
         self.histories.table = table
 
 
 class Labs:
     """The labs of a training."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: LabTrainingSettings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
         self._stack = ExitStack()
-        self._labs: list[Taught] = []
+        self._labs: list[LabEpisode] = []
         self.replays = 0
         """Number of labs that died and were started again."""
 
@@ -106,16 +106,22 @@ class Labs:
         self.close()
         self._labs = [self._begun(number, episode, table) for number in range(self._settings.labs)]
 
-    def _begun(self, number: int, episode: int, table: Words) -> Taught:
+    def _begun(self, number: int, episode: int, table: Words) -> LabEpisode:
         asked = self._settings
         seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
-        scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
+        network = randomised(asked.network, seed) if asked.randomise else asked.network
         folder = self._folder / f"lab{number}"
         folder.mkdir(exist_ok=True)
-        spec = scene.spec(f"rlcc-{asked.net}", asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
-        path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
+        spec = network.spec(
+            f"rlcc-{asked.net}",
+            asked.patterns(episode, seed),
+            asked.round_trips_per_update * asked.updates_per_episode + 1,
+            seed,
+            folder,
+        )
+        path = self._stack.enter_context(DataPath(spec, folder, asked.round_trips_per_update * network.base_rtt_ns))
         path.begin(seed, table)
-        return Taught(number, episode, path, Histories(asked.later, table))
+        return LabEpisode(number, episode, path, Histories(asked.delta_lag, table))
 
     def advance(self, table: Words | None) -> Iterator[Batch]:
         """Runs all labs to the next barrier and yields the training data of each.
@@ -124,18 +130,18 @@ class Labs:
         """
         for lab in self._labs:
             if table is not None:
-                lab.decide_by(table)
+                lab.set_table(table)
             lab.path.post()
         for lab in self._labs:
             yield self._collect(lab)
 
-    def _collect(self, lab: Taught) -> Batch:
+    def _collect(self, lab: LabEpisode) -> Batch:
         before = lab.path.replays
         rows = lab.path.collect()
         self.replays += lab.path.replays - before
         return lab.histories.add(rows)
 
-    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Batch]:
+    def batches(self, episode: int, table: Callable[[], Words]) -> Iterator[Batch]:
         """Yields training data for ever, from one lab at a time.
 
         The lab that reaches a barrier first continues first. It continues with the newest table, before the learner has used the
@@ -152,7 +158,7 @@ class Labs:
                     lab.path.close()
                     lab = self._labs[lab.number] = self._begun(lab.number, lab.episode + 1, words)
                 else:
-                    lab.decide_by(words)
+                    lab.set_table(words)
                 lab.path.post()
                 yield found
 
@@ -166,19 +172,24 @@ class Labs:
 
 
 def run(
-    learner: Learner, settings: Settings, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False
+    learner: Learner,
+    settings: LabTrainingSettings,
+    folder: Path,
+    on_update: Callable[[Learner, Labs], None],
+    *,
+    asynchronous: bool = False,
 ) -> int:
     """Trains to the end, starting at the beginning of an episode. Returns how many labs died on the way.
 
-    `folder`: where the labs' folders are made. `free`: no lab waits for another lab or for the learner, and each barrier of each
-    lab gives one update. The policy is then not reproducible.
+    `folder`: where the labs' folders are made. `asynchronous`: no lab waits for another lab or for the learner, and each barrier
+    of each lab gives one update. The policy is then not reproducible.
     """
     with Labs(settings, folder) as labs:
-        if free:
-            return _run_free(learner, settings, labs, on_update)
+        if asynchronous:
+            return _run_asynchronously(learner, settings, labs, on_update)
         while (done := len(learner.curve)) < settings.updates:
-            labs.begin(done // settings.episode, _table(learner))
-            for number in range(min(settings.episode, settings.updates - done)):
+            labs.begin(done // settings.updates_per_episode, _table(learner))
+            for number in range(min(settings.updates_per_episode, settings.updates - done)):
                 learner.update(Batch.joined(list(labs.advance(_table(learner) if number else None))))
                 on_update(learner, labs)
         return labs.replays
@@ -189,8 +200,10 @@ def _table(learner: Learner) -> Words:
     return NicPolicy(learner.net, learner.scaling).table()
 
 
-def _run_free(learner: Learner, settings: Settings, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
-    for found in labs.running(len(learner.curve) // settings.episode, lambda: _table(learner)):
+def _run_asynchronously(
+    learner: Learner, settings: LabTrainingSettings, labs: Labs, on_update: Callable[[Learner, Labs], None]
+) -> int:
+    for found in labs.batches(len(learner.curve) // settings.updates_per_episode, lambda: _table(learner)):
         learner.update(found)
         on_update(learner, labs)
         if len(learner.curve) >= settings.updates:

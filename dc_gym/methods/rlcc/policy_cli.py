@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic import` and `dcgym nic fit`: import a policy for RL-CC's algorithms, and make the shipped ones again."""
+"""`dcgym nic import` and `dcgym nic rebuild`: import a policy for RL-CC's algorithms, and make the shipped ones again."""
 
 from __future__ import annotations
 
@@ -8,40 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dc_gym.nets.nic_policy import NicPolicy
+    pass
 
 
 def add_commands(commands: Any) -> None:
-    brought = commands.add_parser("import", help="a network of your own as a policy; `dcgym rlcc distil` makes trees of it")
+    add = commands.add_parser("import", help="a network of your own as a policy; `dcgym rlcc distil` makes trees of it")
     weights = "W0, W1, W2 of a 4-12-12-1 network, [outputs, inputs] each, or W0, b0 to W3, b3 of one with an LSTM"
-    brought.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
-    brought.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    add.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
+    add.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     for name, text in (("target", "of (inflation - beta) sqrt(rate)"), ("beta", "inflation that is free")):
-        brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
-    brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
-    brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
-    brought.add_argument("--force", action="store_true", help="replace a file that was not made of the same network")
-    fitted = commands.add_parser("fit", help="make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship")
-    fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
-    fitted.add_argument("--force", action="store_true", help="replace files that this command did not make")
+        add.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
+    add.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
+    add.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
+    add.add_argument("--force", action="store_true", help="replace a file that was not made of the same network")
+    summary = "make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship"
+    rebuild = commands.add_parser("rebuild", help=summary)
+    rebuild.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
+    rebuild.add_argument("--force", action="store_true", help="replace files that this command did not make")
 
 
-def describe(file: NicPolicy) -> str:
-    """Describes a policy's form in one line."""
-    from dc_gym.nets.trees import DEPTH, Trees
-
-    scaled = file.scaling
-    seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
-    if isinstance(file.policy, Trees):
-        count = len(file.policy.inputs)
-        size = f"{count * DEPTH} compares a decision, {file.policy.packed_bytes()} bytes packed"
-        return f"{count} trees of depth {DEPTH}, {size}; {seen}"
-    shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(file.kind, "4-12-12-1")
-    many = sum(weight.size for weight in file.policy.weights if weight.ndim == 2)
-    return f"a network of {shape}, {many} multiplications a decision, {file.policy.packed_bytes()} bytes packed; {seen}"
-
-
-def brought(args: argparse.Namespace) -> int:
+def import_policy(args: argparse.Namespace) -> int:
     """Imports a network."""
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import importing
@@ -52,32 +38,32 @@ def brought(args: argparse.Namespace) -> int:
     made = importing.network(args.file, Scaling(**given))
     if args.int8:
         made = importing.in_8_bits(made, f"{importing.COMMAND} --int8")
-    require_place(args.out, nic_policy.is_like(made), force=args.force)
+    require_place(args.out, nic_policy.made_alike(made), force=args.force)
     made.write(args.out)
-    print(f"{args.out}: {describe(made)}")
+    print(f"{args.out}: {made.describe()}")
     return 0
 
 
-def fit(args: argparse.Namespace) -> int:
+def rebuild(args: argparse.Namespace) -> int:
     """Makes record-mlp, record-tree and rlcc-mlp8 again and compares them with the shipped files."""
-    from dc_gym.base.files import words
+    from dc_gym.base.files import machine_errors
     from dc_gym.base.outputs import require_place
-    from dc_gym.methods.rlcc import fit as fitting
+    from dc_gym.methods.rlcc import record_policies
     from dc_gym.nets import nic_policy
 
     if args.out:
-        with words("make", args.out):
+        with machine_errors("make", args.out):
             args.out.mkdir(parents=True, exist_ok=True)
     same = True
-    for name, made in fitting.policies().items():
+    for name, made in record_policies.policies().items():
         ships = nic_policy.NicPolicy.read(nic_policy.shipped(name)).sha256() == made.sha256()
         same &= ships
         print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
             place = args.out / f"{name}.npz"
-            require_place(place, nic_policy.is_like(made), force=args.force)
+            require_place(place, nic_policy.made_alike(made), force=args.force)
             made.write(place)
     return 0 if same else 1
 
 
-ACTIONS = {"import": brought, "fit": fit}
+ACTIONS = {"import": import_policy, "rebuild": rebuild}

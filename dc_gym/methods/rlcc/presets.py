@@ -20,7 +20,7 @@ TARGET_2021 = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrafficPattern:
     """A traffic pattern, on hosts of its own."""
 
     pattern: str
@@ -30,7 +30,7 @@ class Case:
 
     def __post_init__(self) -> None:
         if self.pattern not in PATTERNS or self.flows < 2 or self.copies < 1:
-            raise UsageError(f"{self} is no case: give {' or '.join(PATTERNS)}, two flows or more, a copy or more")
+            raise UsageError(f"{self} is no pattern: give {' or '.join(PATTERNS)}, two flows or more, a copy or more")
 
     @property
     def hosts(self) -> int:
@@ -45,11 +45,13 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class PaperPreset:
+    """A paper's reward, and the traffic that its network is trained on."""
+
     name: str
     scaling: Scaling
-    cases: tuple[Case, ...]
-    """The traffic cases; all of them run on one switch."""
+    patterns: tuple[TrafficPattern, ...]
+    """The traffic; all patterns run on one switch."""
     summary: str
 
 
@@ -58,23 +60,28 @@ _UNIT = Scaling().unit
 PRESETS = {
     each.name: each
     for each in (
-        Preset(
+        PaperPreset(
             "rl-cc",
             Scaling(),
-            (Case("many_to_one", 2), Case("many_to_one", 4), Case("many_to_one", 8), Case("all_to_all", 3)),
+            (
+                TrafficPattern("many_to_one", 2),
+                TrafficPattern("many_to_one", 4),
+                TrafficPattern("many_to_one", 8),
+                TrafficPattern("all_to_all", 3),
+            ),
             "RL-CC 2023: beta 1.5, target 0.064; two, four and eight to one, and three to each other",
         ),
-        Preset(
+        PaperPreset(
             "pcc-rl",
             Scaling(target=TARGET_2021, beta=0.0, gain=_UNIT / TARGET_2021),
-            (Case("many_to_one", 2), Case("many_to_one", 4), Case("many_to_one", 8)),
+            (TrafficPattern("many_to_one", 2), TrafficPattern("many_to_one", 4), TrafficPattern("many_to_one", 8)),
             f"PCC-RL 2021: no beta, target {TARGET_2021:g}; two, four and eight to one",
         ),
     )
 }
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> PaperPreset:
     if name not in PRESETS:
         raise UsageError("--preset: " + unknown("preset", name, PRESETS))
     return PRESETS[name]

@@ -18,7 +18,7 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.nic_policy import Deployed, NicPolicy, Words
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy, Words
 from dc_gym.records.results import Result, load_result
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import NIC_POLICY_COPY, load
@@ -26,15 +26,15 @@ from dc_gym.spec import NIC_POLICY_COPY, load
 Integers = npt.NDArray[np.int64]
 FINE = 11
 """RLCC_FINE of rlcc.h."""
-MOST_EXCESS, MOST_MEASURED = 1 << 40, 1 << 32
-OWN = 2**32 - 1
+MAX_EXCESS, MAX_MEASURED = 1 << 40, 1 << 32
+FROM_POLICY = 2**32 - 1
 """RLCC_OWN: the parameter is taken from the policy."""
 TARGET, BETA, GAIN, LIMIT = 5, 6, 7, 8
 """Indices of words in a table's head."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RoundTrips:
     """The round trips that led to decisions, one row each, in the order of their times.
 
     They are those of answers to probes, and of overdue probes that had a flow's rate cut.
@@ -52,7 +52,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions that a policy made on a Told."""
+    """The decisions that a policy made on a RoundTrips."""
 
     inputs_q16: Integers
     """[rows, 4]"""
@@ -65,21 +65,21 @@ class Decisions:
         return np.asarray(self.inputs_q16 / Q16)
 
 
-def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Decisions:
+def replay(round_trips: RoundTrips, table: Words, target: int = FROM_POLICY, beta: int = FROM_POLICY) -> Decisions:
     """Returns the decisions of a table. `target` and `beta` are the parameters of a run (Q16)."""
     head = [int(word) for word in table[: nic_policy.HEAD_WORDS].view(np.int32)]
-    head[TARGET], head[BETA] = (head[TARGET] if target == OWN else target), (head[BETA] if beta == OWN else beta)
-    policy, rows = Deployed(table), len(told.flow)
+    head[TARGET], head[BETA] = (head[TARGET] if target == FROM_POLICY else target), (head[BETA] if beta == FROM_POLICY else beta)
+    policy, rows = TablePolicy(table), len(round_trips.flow)
     made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
-    state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # the words of rlcc_word that matter
+    state = np.zeros((int(round_trips.flow.max(initial=-1)) + 1, 6), np.int64)  # the words of rlcc_word that matter
     memory = np.zeros((len(state), policy.memory), np.int64)
-    for now in turns(told.flow):
-        who = told.flow[now]
+    for now in one_per_flow(round_trips.flow):
+        who = round_trips.flow[now]
         rate = state[who, 5]
-        given = np.clip(told.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
-        rate = np.where(rate >> FINE == told.before[now], rate, given)
+        given = np.clip(round_trips.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
+        rate = np.where(rate >> FINE == round_trips.before[now], rate, given)
         old = state[who]
-        error = _errors(told.rtt_ns[now], told.base_ns[who], rate, head)
+        error = _errors(round_trips.rtt_ns[now], round_trips.base_ns[who], rate, head)
         inputs = np.stack([old[:, 2], old[:, 3], old[:, 4], error], axis=1) + np.array([Q16, 0, Q16, 0])
         action, memory[who] = policy.integers(inputs, memory[who])
         rate = np.clip((rate * action + Q16 // 2) >> 16, nics.LEAST_RATE << FINE, nics.LINE_RATE << FINE)
@@ -88,7 +88,7 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
     return made
 
 
-def turns(flow: Integers) -> list[Integers]:
+def one_per_flow(flow: Integers) -> list[Integers]:
     """Splits the rows into groups with one row per flow at most: all flows' first rows, then their second ones, and so on."""
     order = np.argsort(flow, kind="stable")
     first = np.searchsorted(flow[order], flow[order], side="left")
@@ -100,9 +100,9 @@ def turns(flow: Integers) -> list[Integers]:
 def _errors(rtt_ns: Integers, base_ns: Integers, rate_q31: Integers, head: list[int]) -> Integers:
     """rlcc_error of rlcc.h."""
     inflation = (rtt_ns << 16) // np.maximum(base_ns, 1)
-    excess = np.clip(inflation - head[BETA], 0, MOST_EXCESS)
+    excess = np.clip(inflation - head[BETA], 0, MAX_EXCESS)
     root = np.floor(np.sqrt((rate_q31 << 1).astype(np.float64))).astype(np.int64)
-    measured = np.minimum(excess * root >> 16, MOST_MEASURED)
+    measured = np.minimum(excess * root >> 16, MAX_MEASURED)
     return np.asarray(np.clip((measured - head[TARGET]) * head[GAIN] >> 16, -head[LIMIT], head[LIMIT]))
 
 
@@ -118,7 +118,7 @@ def policy_of(result: Result) -> NicPolicy:
     return found
 
 
-def told(result: Result) -> tuple[Told, Integers]:
+def round_trips(result: Result) -> tuple[RoundTrips, Integers]:
     """Returns the round trips of a result, and the rates that were decided (Q20)."""
     experiment = Experiment.of(load(result.path / "manifest.json"))
     rows = result.records("decisions")
@@ -130,7 +130,7 @@ def told(result: Result) -> tuple[Told, Integers]:
     base = np.array(nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec), np.int64)
     before, after = (_part(rows[name].astype(np.int64), line) for name in ("rate_before_bps", "rate_bps"))
     times = rows["t_ns"].astype(np.int64)
-    return Told(times, rows["flow"].astype(np.int64), rows["rtt_ns"].astype(np.int64), before, base), after
+    return RoundTrips(times, rows["flow"].astype(np.int64), rows["rtt_ns"].astype(np.int64), before, base), after
 
 
 def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
@@ -152,7 +152,7 @@ def decisions(path: Path) -> Decisions:
     result = load_result(path)
     file = policy_of(result)
     values = result.manifest["nic"]["algorithm"]["values"]
-    given, after = told(result)
+    given, after = round_trips(result)
     made = replay(given, file.table(), int(values["target"]), int(values["beta"]))
     if wrong := int((made.rates != after).sum()):
         raise AgentError(f"{path}: {wrong} of {len(after)} decisions are not those of its policy; run it again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.figures import kit
 from dc_gym.methods.rlcc import scenario
@@ -17,7 +17,7 @@ from dc_gym.sweep import runs
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
     file, out = nic_policy.NicPolicy.read(path), args.out
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}
     places = {name: out / f"{name}.png" for name in (*drawn, "scenario")}

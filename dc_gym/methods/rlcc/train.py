@@ -23,64 +23,63 @@ from dc_gym import __version__
 from dc_gym.base import folder_lock
 from dc_gym.base import resume as resuming
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import put, scratch, words
+from dc_gym.base.files import machine_errors, put, scratch
 from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.kernel import build, openvswitch
 from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
-from dc_gym.methods.rlcc.presets import Preset, preset
+from dc_gym.methods.rlcc.presets import PaperPreset, preset
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OF_BOTH = ("seed", "updates", "learning_rate")
-OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume", "free_running")
-OF_FLUID = ("batch", "bottlenecks", "noise")
+OF_LAB = ("updates_per_episode", "labs", "randomise", "curriculum", "resume", "asynchronous")
+OF_FLUID = ("batch_size", "bottlenecks", "noise")
 """The options that each ground has."""
-MIX = (2, 4, 8)
+FLOW_COUNTS = (2, 4, 8)
 """The numbers of flows on the bottlenecks of --bottlenecks."""
-RECENT = 20
+SHOWN_UPDATES = 20
 """Number of updates over which progress shows the mean."""
 
 
 def main(args: argparse.Namespace) -> int:
-    if given := [name for name in (OF_LAB if args.on == "fluid" else OF_FLUID) if getattr(args, name) not in (None, False)]:
-        raise UsageError(f"--{given[0].replace('_', '-')}: means nothing to a training on {args.on}; leave it out")
+    if given := [name for name in (OF_LAB if args.ground == "fluid" else OF_FLUID) if getattr(args, name) not in (None, False)]:
+        raise UsageError(f"--{given[0].replace('_', '-')}: means nothing to a training on {args.ground}; leave it out")
     with choose(args.quiet) as progress:
-        made = (_on_fluid if args.on == "fluid" else _on_labs)(args, progress)
+        made = (_on_fluid if args.ground == "fluid" else _on_labs)(args, progress)
     print(f"{args.out / POLICY}: sha256 {made.sha256()}")
     return 0
 
 
 def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
     """Returns the settings that were given as options."""
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return {"rate" if name == "learning_rate" else name: value for name, value in given.items()}
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def _on_fluid(args: argparse.Namespace, progress: Progress) -> NicPolicy:
     given = _given(args, (*OF_BOTH, *OF_FLUID))
     if "bottlenecks" in given:
-        given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in MIX)
+        given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in FLOW_COUNTS)
     settings, chosen = replace(on_fluid.USUAL[args.net], **given), preset(args.preset)
-    with opened(args.out, resume=False):
+    with open_folder(args.out, resume=False):
         return train_on_fluid(chosen, settings, args.out, progress)
 
 
 def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
-    given = _given(args, (*OF_BOTH, "preset", "episode", "labs", "randomise", "curriculum"))
+    given = _given(args, (*OF_BOTH, "preset", "updates_per_episode", "labs", "randomise", "curriculum"))
     settings = replace(on_lab.USUAL[args.net], **given)
-    with opened(args.out, args.resume):
+    with open_folder(args.out, args.resume):
         try:
-            return train_on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
+            return train_on_labs(settings, args.out, progress, resume=args.resume, asynchronous=args.asynchronous)
         except KeyboardInterrupt:
             progress.announce(resuming.interrupted(*_last(args, settings)))
             raise
 
 
-def _last(args: argparse.Namespace, settings: on_lab.Settings) -> tuple[str | None, Path, str]:
+def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tuple[str | None, Path, str]:
     """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
@@ -88,31 +87,31 @@ def _last(args: argparse.Namespace, settings: on_lab.Settings) -> tuple[str | No
     return f"update {checkpoint.updates(args.out)} of {settings.updates}", place, resuming.command(args)
 
 
-def opened(out: Path, resume: bool) -> Any:
+def open_folder(out: Path, resume: bool) -> Any:
     """Opens the training's folder, new or to resume in, and locks it for this process."""
     if out.exists() and not resume and (not out.is_dir() or any(out.iterdir())):
         way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
         raise UsageError(f"{out} exists; {way} another --out")
     if resume and not (out / CHECKPOINT).is_file():
         raise UsageError(f"--resume: {out} has no {CHECKPOINT}, which is written after each episode; begin without --resume")
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     return folder_lock.held(out, "a training")
 
 
-def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progress: Progress) -> NicPolicy:
+def train_on_fluid(chosen: PaperPreset, settings: on_fluid.FluidTrainingSettings, out: Path, progress: Progress) -> NicPolicy:
     """Trains in the fluid model."""
     report = _Report(progress)
     learner = on_fluid.train(settings, chosen.scaling, report)
     told = {"preset": chosen.name, "settings": asdict(settings)}
-    provenance = {"command": "dcgym rlcc train --on fluid", "made": "trained on the fluid model", "seed": settings.seed}
+    provenance = {"command": "dcgym rlcc train --ground fluid", "made": "trained on the fluid model", "seed": settings.seed}
     made = NicPolicy(learner.net, learner.scaling, provenance | told)
-    _keep(out, made, learner, {"on": "fluid", **told, "versions": _versions(), **report.facts(learner)})
+    _keep(out, made, learner, {"ground": "fluid", **told, "versions": _versions(), **report.facts(learner)})
     return made
 
 
 def train_on_labs(
-    settings: on_lab.Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False
+    settings: on_lab.LabTrainingSettings, out: Path, progress: Progress, *, resume: bool = False, asynchronous: bool = False
 ) -> NicPolicy:
     """Trains on the real data path."""
     depends_on, scaling = _depends_on(settings, progress), preset(settings.preset).scaling
@@ -128,25 +127,25 @@ def train_on_labs(
         if labs.replays > replays:
             replays = labs.replays
             progress.note(f"update {len(learner.curve)}: a lab had died and was begun anew; nothing is lost")
-        if len(learner.curve) % settings.episode == 0 or len(learner.curve) == settings.updates:
+        if len(learner.curve) % settings.updates_per_episode == 0 or len(learner.curve) == settings.updates:
             checkpoint.write(learner, out, depends_on)
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
-        on_lab.run(learner, settings, folder, on_update, free=free)
-    command = "dcgym rlcc train" + (" --free-running" if free else "")
+        on_lab.run(learner, settings, folder, on_update, asynchronous=asynchronous)
+    command = "dcgym rlcc train" + (" --asynchronous" if asynchronous else "")
     provenance = {"command": command, "made": "trained on labs", "seed": settings.seed, "settings": asdict(settings)}
     made = NicPolicy(learner.net, learner.scaling, provenance)
     facts: dict[str, Any] = {"labs_restarted": replays, "resumed_at_update": report.first}
-    if free:
-        facts["reproducible"] = "no: free-running, each lab went on as soon as it could"
+    if asynchronous:
+        facts["reproducible"] = "no: asynchronous, each lab went on as soon as it could"
     _keep(out, made, learner, depends_on | facts | report.facts(learner))
     return made
 
 
-def _depends_on(settings: on_lab.Settings, progress: Progress) -> dict[str, Any]:
+def _depends_on(settings: on_lab.LabTrainingSettings, progress: Progress) -> dict[str, Any]:
     """Returns everything that the bytes of a policy depend on."""
     environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
-    return {"on": "lab", "settings": asdict(settings), "environment": environment, "versions": _versions()}
+    return {"ground": "lab", "settings": asdict(settings), "environment": environment, "versions": _versions()}
 
 
 def _versions() -> dict[str, str]:
@@ -192,5 +191,7 @@ class _Report:
         curve, updates, wall_s = learner.curve, learner.settings.updates, self._wall_s
         pace = curve["decisions"][self.first :].sum() / wall_s
         left = (updates - len(curve)) * wall_s / (len(curve) - self.first)
-        state = f"mean error {curve[-RECENT:]['error'].mean():.2f} targets, {pace:,.0f} decisions/s, {short_time(left)} to go"
+        state = (
+            f"mean error {curve[-SHOWN_UPDATES:]['error'].mean():.2f} targets, {pace:,.0f} decisions/s, {short_time(left)} to go"
+        )
         self._progress.advance(len(curve), updates, f"update {len(curve)} of {updates}: {state}")

@@ -20,7 +20,7 @@ VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedAlgorithm:
     """An algorithm of the list."""
 
     config: str
@@ -30,18 +30,18 @@ class Entry:
 
 
 ALGORITHMS = {
-    "PPO": Entry("ray.rllib.algorithms.ppo:PPOConfig", ANY),
-    "APPO": Entry("ray.rllib.algorithms.appo:APPOConfig", ANY),
-    "SAC": Entry("dc_gym.rl.algorithms.sac:SACConfig", BOUNDED),
-    "DQN": Entry("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
-    "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
-    "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
-    "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
+    "PPO": ListedAlgorithm("ray.rllib.algorithms.ppo:PPOConfig", ANY),
+    "APPO": ListedAlgorithm("ray.rllib.algorithms.appo:APPOConfig", ANY),
+    "SAC": ListedAlgorithm("dc_gym.rl.algorithms.sac:SACConfig", BOUNDED),
+    "DQN": ListedAlgorithm("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
+    "DDPG": ListedAlgorithm("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
+    "TD3": ListedAlgorithm("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
+    "REINFORCE": ListedAlgorithm("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ResolvedAlgorithm:
     """The algorithm that --algo chose."""
 
     name: str
@@ -55,12 +55,12 @@ class Choice:
         return self.config_class()
 
 
-def choose(text: str) -> Choice:
+def resolve(text: str) -> ResolvedAlgorithm:
     """Returns the algorithm of a name, in upper or lower case, or of module:Class or file.py:Class. The class is an Algorithm or
     its AlgorithmConfig."""
     entry = ALGORITHMS.get(text.upper())
     if entry:
-        return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
+        return ResolvedAlgorithm(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
@@ -68,8 +68,8 @@ def choose(text: str) -> Choice:
     if place.endswith(".py"):
         source = usercode.load(Path(place))
         _pickle_by_value(source.module)
-        return Choice(text, ANY, _config_class(text, source.module, name), source)
-    return Choice(text, ANY, _config_class(text, *_import(text, text)))
+        return ResolvedAlgorithm(text, ANY, _config_class(text, source.module, name), source)
+    return ResolvedAlgorithm(text, ANY, _config_class(text, *_import(text, text)))
 
 
 def _import(text: str, path: str) -> tuple[Any, str]:

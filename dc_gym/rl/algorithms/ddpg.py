@@ -212,6 +212,8 @@ class DDPGConfig(SACConfig):
 
 
 class DDPG(OffPolicy):
+    """RLlib's Algorithm of DDPG."""
+
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return DDPGConfig()

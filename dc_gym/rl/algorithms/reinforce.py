@@ -65,6 +65,8 @@ class ReturnsToGo(ConnectorV2):
 
 
 class ReinforceLearner(TorchLearner):
+    """The loss: log probabilities times normalised returns, and an entropy bonus."""
+
     def compute_loss_for_module(self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> Any:
         distribution = self.module[module_id].unwrapped().get_train_action_dist_cls()
         policy = distribution.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
@@ -77,6 +79,8 @@ class ReinforceLearner(TorchLearner):
 
 
 class ReinforceConfig(AlgorithmConfig):
+    """The configuration: batches of whole episodes."""
+
     def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
         super().__init__(algo_class=algo_class or Reinforce)
         self.batch_mode = "complete_episodes"
@@ -103,6 +107,8 @@ class ReinforceConfig(AlgorithmConfig):
 
 
 class Reinforce(Algorithm):
+    """RLlib's Algorithm of REINFORCE."""
+
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return ReinforceConfig()

@@ -19,16 +19,22 @@ from dc_gym.rl.algorithms.off_policy import FRAGMENT, OffPolicy
 
 
 class Squashed(TorchSquashedGaussian):
+    """A squashed Gaussian whose deterministic form is tanh(mean)."""
+
     def to_deterministic(self) -> Any:
         return TorchDeterministic(loc=self._squash(self.loc))
 
 
 class SACModule(DefaultSACTorchRLModule):
+    """RLlib's module, which acts by Squashed when it does not explore."""
+
     def get_inference_action_dist_cls(self) -> type[Squashed]:
         return Squashed
 
 
 class SACConfig(RLlibConfig):
+    """RLlib's configuration, with the sampling of off_policy.py."""
+
     def __init__(self, algo_class: type[OffPolicy] | None = None) -> None:
         super().__init__(algo_class=algo_class or SAC)
         self.rollout_fragment_length = FRAGMENT
@@ -38,6 +44,8 @@ class SACConfig(RLlibConfig):
 
 
 class SAC(OffPolicy, RLlibSAC):
+    """RLlib's Algorithm of SAC, on the replay of off_policy.py."""
+
     @classmethod
     def get_default_config(cls) -> SACConfig:
         return SACConfig()

@@ -19,11 +19,15 @@ NOISE_CLIP = 0.5
 
 
 class TD3Module(DDPGModule):
+    """DDPG's module with white noise."""
+
     def noise(self, actions: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
         return float(self.model_config.get("noise", 0.1)) * torch.randn_like(actions)
 
 
 class TD3Learner(DDPGLearner):
+    """DDPG's learner with a smoothed target action and a delayed actor."""
+
     updates = 0
 
     def next_actions(self, module: Any, config: Any, observations: torch.Tensor) -> torch.Tensor:
@@ -44,6 +48,8 @@ class TD3Learner(DDPGLearner):
 
 
 class TD3Config(DDPGConfig):
+    """DDPG's configuration with two critics and the settings of TD3's noises and delay."""
+
     module_class = TD3Module
     learner_class_ = TD3Learner
 
@@ -67,6 +73,8 @@ class TD3Config(DDPGConfig):
 
 
 class TD3(OffPolicy):
+    """RLlib's Algorithm of TD3."""
+
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return TD3Config()

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from dc_gym.base.readable import number
 from dc_gym.figures import kit
 from dc_gym.nets import fluid, response
-from dc_gym.nets.decision import MOST, Floats
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.decision import MAX_ACTION, Floats
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 ACTIONS = (0.9, 1.0, 1.1)
@@ -28,7 +28,7 @@ def draw(file: NicPolicy, name: str) -> Figure:
     with kit.style(STYLE):
         figure = kit.new_figure(15, 4.6)
         surface, steady, settled = figure.subplots(1, 3)
-        deployed = Deployed(file.table())
+        deployed = TablePolicy(file.table())
         shades = _surface(surface, deployed, file.scaling.unit)
         figure.colorbar(shades, ax=surface, label="factor of the rate")
         _steady(steady, file, deployed)
@@ -41,7 +41,7 @@ def draw_surfaces(file: NicPolicy, name: str) -> Figure:
     """Draws the action over both errors, by the latest action (columns) and the one before it (rows)."""
     with kit.style(STYLE):
         figure = kit.new_figure(14, 12.5)
-        deployed = Deployed(file.table())
+        deployed = TablePolicy(file.table())
         rows = figure.subplots(len(ACTIONS), len(ACTIONS), sharex=True, sharey=True)
         for old, row in zip(ACTIONS, rows, strict=True):
             for new, axes in zip(ACTIONS, row, strict=True):
@@ -62,7 +62,7 @@ def _inputs(before: Floats, now: Floats, unit: float, acted: tuple[float, float]
     return np.stack([acted[0] * ones, before * unit, acted[1] * ones, now * unit], axis=-1)
 
 
-def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
+def _surface(axes: Axes, policy: TablePolicy, unit: float) -> Any:
     shades = _shades(axes, policy, unit)
     for i, row in enumerate(response.PAPER):
         for j, value in enumerate(row):
@@ -75,16 +75,16 @@ def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
     return shades
 
 
-def _shades(axes: Axes, policy: Deployed, unit: float, acted: tuple[float, float] = (1.0, 1.0), points: int = 201) -> Any:
+def _shades(axes: Axes, policy: TablePolicy, unit: float, acted: tuple[float, float] = (1.0, 1.0), points: int = 201) -> Any:
     """Draws the action over both errors."""
     span = np.linspace(-1.0, 4.0, points)
     now, before = np.meshgrid(span, span)
     said = policy(_inputs(before, now, unit, acted))
     axes.contour(now, before, said, levels=[1.0], colors="black", linewidths=1.2)
-    return axes.pcolormesh(now, before, said, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MOST, MOST), rasterized=True)
+    return axes.pcolormesh(now, before, said, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MAX_ACTION, MAX_ACTION), rasterized=True)
 
 
-def _steady(axes: Axes, file: NicPolicy, policy: Deployed) -> None:
+def _steady(axes: Axes, file: NicPolicy, policy: TablePolicy) -> None:
     errors = np.linspace(-1.0, 6.0, 701)
     axes.plot(errors, policy(_inputs(errors, errors, file.scaling.unit)), color=OURS, label="this policy")
     at, acted = zip(*response.STEADY, strict=True)
@@ -96,11 +96,11 @@ def _steady(axes: Axes, file: NicPolicy, policy: Deployed) -> None:
     axes.legend(fontsize=8)
 
 
-def _settled(axes: Axes, file: NicPolicy, policy: Deployed) -> None:
-    flows, round_trips = (FLOWS[:-2], 400) if fluid.kept_by(policy) else (FLOWS, 1200)  # memory makes it slow
+def _settled(axes: Axes, file: NicPolicy, policy: TablePolicy) -> None:
+    flows, round_trips = (FLOWS[:-2], 400) if fluid.memory_size(policy) else (FLOWS, 1200)  # memory makes it slow
     found = fluid.outcomes(policy, flows, file.scaling, round_trips)
     counts = np.array(flows, np.float64)
-    offset = fluid.rest(file.policy, file.scaling)
+    offset = fluid.resting_error(file.policy, file.scaling)
     axes.plot(counts, file.scaling.inflation(counts), color=LAW, linestyle="--", label="eq. 2")
     axes.plot(counts, file.scaling.inflation(counts, offset), color=PAPER, label=f"eq. 2 at its rest, {offset:+.3f} targets")
     axes.plot(counts, [each.inflation for each in found], "o", color=OURS, label="fluid model")

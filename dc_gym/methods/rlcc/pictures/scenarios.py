@@ -15,11 +15,11 @@ from dc_gym.figures.axes import log_ticks
 from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies
 from dc_gym.methods.rlcc.pictures.policies import LAW, OURS, PAPER
-from dc_gym.nets.decision import MOST
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.decision import MAX_ACTION
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 if TYPE_CHECKING:
-    from dc_gym.methods.rlcc.scenario import Trace
+    from dc_gym.methods.rlcc.scenario import FlowTrace
 
 STATES = {"u": ("#56B4E9", "under-utilized"), "t": ("#DDDDDD", "on target"), "c": ("#D55E00", "congested")}
 STEPS = ((0.0, -1.0), (0.0, 1.0), (0.0, 4.0), (1.0, 0.0), (-1.0, 0.0))
@@ -29,7 +29,7 @@ BEFORE, AFTER = 4, 12
 COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
 
 
-def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
+def draw(traces: Sequence[FlowTrace], file: NicPolicy, name: str) -> Figure:
     """Draws one column per trace: round trips, errors, actions, rate."""
     with kit.style(policies.STYLE):
         figure = kit.new_figure(8.5 * len(traces), 9)
@@ -42,20 +42,21 @@ def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
     return figure
 
 
-def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
+def _trace(trace: FlowTrace, file: NicPolicy, axes: list[Axes]) -> None:
     round_trip, error, action, rate = axes
-    span = np.arange(scenario.SHOWN, scenario.END, 0.5)
+    span = np.arange(scenario.SHOWN_FROM, scenario.END_AT, 0.5)
     flows = scenario.flows_at(span)
     round_trip.plot(trace.times, trace.inflation, color=OURS, linewidth=1)
     round_trip.plot(span, file.scaling.inflation(flows), color=LAW, linestyle="--", linewidth=1, label="eq. 2")
     round_trip.set_ylabel("RTT over base RTT")
-    late = trace.times >= scenario.SHOWN
+    late = trace.times >= scenario.SHOWN_FROM
     round_trip.set_yscale("log")
     round_trip.set_ylim(0.9, 1.2 * max(2.0, float(trace.inflation[late].max(initial=1.0))))
     log_ticks(round_trip, "y")
     round_trip.legend(fontsize=8)
     round_trip.set_title(
-        f"{trace.where}: {scenario.STAY + scenario.GUESTS} flows, {scenario.STAY}, and again as many", fontsize=10
+        f"{trace.where}: {scenario.STAYING_FLOWS + scenario.LEAVING_FLOWS} flows, {scenario.STAYING_FLOWS}, and again as many",
+        fontsize=10,
     )
     for state, (colour, label) in STATES.items():
         mine = np.array([each == state for each in trace.state()])
@@ -68,7 +69,7 @@ def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
     error.set_ylabel("Error, in targets")
     error.legend(fontsize=8, ncols=3)
     action.axhline(1.0, color=LAW, linewidth=0.6)
-    action.set_ylim(1 / MOST - 0.02, MOST + 0.02)
+    action.set_ylim(1 / MAX_ACTION - 0.02, MAX_ACTION + 0.02)
     action.set_ylabel("Factor of the rate")
     rate.plot(trace.times, trace.rates, color=OURS, linewidth=1, label="rate")
     rate.plot(span, 1.0 / np.maximum(flows, 1), color=LAW, linestyle="--", linewidth=1, label="fair share")
@@ -76,7 +77,7 @@ def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
     rate.set_ylim(0, 1.05)
     rate.legend(fontsize=8)
     rate.set_xlabel("Base round trips")
-    rate.set_xlim(scenario.SHOWN, scenario.END)
+    rate.set_xlim(scenario.SHOWN_FROM, scenario.END_AT)
 
 
 def draw_steps(file: NicPolicy, name: str) -> Figure:
@@ -84,9 +85,9 @@ def draw_steps(file: NicPolicy, name: str) -> Figure:
     with kit.style(policies.STYLE):
         figure = kit.new_figure(12, 4.6)
         actions, rates = figure.subplots(1, 2)
-        policy, times = Deployed(file.table()), np.arange(-BEFORE, AFTER + 1)
+        policy, times = TablePolicy(file.table()), np.arange(-BEFORE, AFTER + 1)
         for (before, after), colour in zip(STEPS, COLOURS, strict=True):
-            acted = scenario.answer(policy, [before] * BEFORE + [after] * (AFTER + 1), file.scaling.unit)
+            acted = scenario.open_loop_actions(policy, [before] * BEFORE + [after] * (AFTER + 1), file.scaling.unit)
             label = f"{before:g} to {after:g} targets"
             actions.step(times, acted, where="mid", color=colour, label=label)
             rates.plot(times, np.cumprod(acted) / np.prod(acted[:BEFORE]), ".-", color=colour)

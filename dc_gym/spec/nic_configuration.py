@@ -15,23 +15,23 @@ from dc_gym.base.key import KeyFault
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.algorithms import Setting
+from dc_gym.ctrl.nic.algorithms import ResolvedParameters
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.spec.experiment import Spec
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NicConfiguration:
     """The algorithm and the settings that follow from a spec."""
 
     algorithm: Algorithm
-    setting: Setting
+    setting: ResolvedParameters
     policy: NicPolicy | None
     """The policy file. None if the algorithm reads none."""
 
 
-def choose(spec: Spec, line_bps: int, folder: Path) -> Choice:
+def configure(spec: Spec, line_bps: int, folder: Path) -> NicConfiguration:
     """Returns the choice of a spec. Raises KeyFault for anything that the algorithm does not have or accept.
 
     A user's algorithm is compiled into `folder`.
@@ -48,18 +48,18 @@ def choose(spec: Spec, line_bps: int, folder: Path) -> Choice:
     if nic.tcp is not None and "ack" in algorithm.events:
         why = f"{algorithm.name} sets a window by ACKs, which are TCP's own; choose an algorithm that sets rates"
         raise KeyFault("nic.tcp", nic.tcp, why)
-    setting = algorithms.settle(algorithm, nic.preset or "", dict(nic.parameters), line_bps)
-    return Choice(algorithm, setting, _policy(algorithm, nic.policy))
+    setting = algorithms.resolve_parameters(algorithm, nic.preset or "", dict(nic.parameters), line_bps)
+    return NicConfiguration(algorithm, setting, _policy(algorithm, nic.policy))
 
 
 def check(spec: Spec, line_bps: int) -> None:
-    """Does the same as `choose`, only for its errors."""
+    """Does the same as `configure`, only for its errors."""
     known = controllers.find(spec.controller.name)
     if known is None or known.header is None:
-        choose(spec, line_bps, Path())
+        configure(spec, line_bps, Path())
         return
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        choose(spec, line_bps, folder)
+        configure(spec, line_bps, folder)
 
 
 def _policy(algorithm: Algorithm, asked: str | Path | None) -> NicPolicy | None:

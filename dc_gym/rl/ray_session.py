@@ -20,7 +20,7 @@ from typing import Any
 from dc_gym.base import ray_cluster
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
-from dc_gym.rl import mistakes, reaper
+from dc_gym.rl import reaper, user_errors
 
 LAB = "lab"
 """The custom resource that counts labs on a cluster: ray start --resources='{"lab": 8}'."""
@@ -49,7 +49,7 @@ def require() -> None:
         raise UsageError(f"training needs {error.name or 'ray'}, which is not installed; pip install 'dc-gym[rl]'") from None
     warnings.filterwarnings("ignore")
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-    logging.getLogger("ray.rllib").addFilter(mistakes.raised_elsewhere)
+    logging.getLogger("ray.rllib").addFilter(user_errors.raised_elsewhere)
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)  # train.py reports a runner that died
     worker: Any = importlib.import_module("ray._private.worker")

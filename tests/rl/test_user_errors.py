@@ -11,7 +11,7 @@ import pytest
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import LabError, SpecError
-from dc_gym.rl import mistakes
+from dc_gym.rl import user_errors
 
 SPEC = """
 plugins = ["mine.py"]
@@ -135,10 +135,10 @@ def test_what_it_was_raised_from(mine: Path) -> None:
             return caught
 
     lab = LabError("the lab hangs")
-    assert mistakes.in_words(raised(RuntimeError(), raised(lab))) is lab
+    assert user_errors.in_words(raised(RuntimeError(), raised(lab))) is lab
     try:
         usercode.load(mine).module.broken()
     except ValueError as error:
-        told = mistakes.in_words(raised(RuntimeError(), error))
+        told = user_errors.in_words(raised(RuntimeError(), error))
     assert isinstance(told, SpecError) and str(told) == f"{mine}:2: ValueError: broken"
-    assert mistakes.in_words(raised(RuntimeError("ours"))) is None
+    assert user_errors.in_words(raised(RuntimeError("ours"))) is None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class Later(dict[str, Any]):
+class LazyInfo(dict[str, Any]):
     """A dict that behaves like the plain dict that `fill` returns. `fill` is called once. Copies and pickles are plain dicts.
 
     It has its keys from the beginning: C code such as json's reads the size of a dict without calling its methods.
@@ -42,9 +42,9 @@ class Later(dict[str, Any]):
 def _looking(name: str) -> Callable[..., Any]:
     own = getattr(dict, name)
 
-    def method(self: Later, *args: Any, **kwargs: Any) -> Any:
+    def method(self: LazyInfo, *args: Any, **kwargs: Any) -> Any:
         for each in (self, *args):
-            if isinstance(each, Later):
+            if isinstance(each, LazyInfo):
                 each.look()
         return own(self, *args, **kwargs)
 
@@ -56,4 +56,4 @@ for _name in (
     *("__contains__", "__delitem__", "__eq__", "__getitem__", "__ior__", "__iter__", "__len__", "__ne__", "__repr__"),
     *("__reversed__", "__setitem__", "clear", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"),
 ):
-    setattr(Later, _name, _looking(_name))
+    setattr(LazyInfo, _name, _looking(_name))

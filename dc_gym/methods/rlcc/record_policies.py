@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.methods.rlcc import importing
-from dc_gym.nets import distil, mlp, nic_policy, response
+from dc_gym.methods.rlcc import distil, importing, rows
+from dc_gym.methods.rlcc.distil import Distillation
+from dc_gym.nets import mlp, nic_policy, response
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Floats, Scaling
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy
 
+COMMAND = "dcgym nic rebuild"
 FLAT = 3.5
 """Limit on the sums before tanh. All sums beyond it count as equal, since the action is then within 0.1 % of its extreme."""
 
@@ -36,7 +38,7 @@ class Recipe:
     steps: int = 4000
     rows: int = 512
     """Number of drawn situations per step."""
-    rate: float = 0.01
+    learning_rate: float = 0.01
     """Initial learning rate; decays linearly to 0."""
     record_weight: float = 4.0
     """Weight of a published record; a drawn situation has 1."""
@@ -45,24 +47,24 @@ class Recipe:
 def policies(recipe: Recipe | None = None) -> dict[str, NicPolicy]:
     """Returns the policies by the names that they ship under."""
     recipe, scaling = recipe or Recipe(), Scaling()
-    provenance: dict[str, Any] = {"command": "dcgym nic fit", "made": "fitted, not trained", "source": SOURCE}
+    provenance: dict[str, Any] = {"command": COMMAND, "made": "fitted, not trained", "source": SOURCE}
     provenance |= {"seed": recipe.seed, "settings": asdict(recipe)}
     net = NicPolicy(network(recipe, scaling), scaling, provenance)
-    made = {"record-mlp": net, "record-tree": distil.tree_file(net)}
-    return made | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), "dcgym nic fit")}
+    made = {"record-mlp": net, "record-tree": distil.make(net, Distillation(sources=(distil.MODEL,)), COMMAND)}
+    return made | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), COMMAND)}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
     """Returns the network, fitted to the smooth response and to the records themselves."""
     random = np.random.default_rng(recipe.seed)
-    curve, unit = response.fitted(), scaling.unit
+    curve, unit = response.fit_response(), scaling.unit
     points = response.records()
     exact, sums = recorded(unit), np.array([point.sum for point in points])
     exact_weight = np.array([point.weight for point in points]) * recipe.record_weight
-    weights = mlp.start(random).weights
+    weights = mlp.random_network(random).weights
     adam = Adam(weights)
     for step in range(recipe.steps):
-        drawn = distil.situations(random, recipe.rows, unit)
+        drawn = rows.situations(random, recipe.rows, unit)
         inputs = np.concatenate([drawn, exact], axis=1)
         goal = np.concatenate([curve.sums(drawn[1] / unit, drawn[3] / unit), sums])
         weight = np.concatenate([np.ones(recipe.rows), exact_weight]) / (1.0 + goal * goal) ** 2
@@ -70,7 +72,7 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
         miss = np.clip(given[2][0], -FLAT, FLAT) - np.clip(goal, -FLAT, FLAT)
         pull = np.where((np.abs(given[2][0]) < FLAT) | (miss * given[2][0] > 0), weight * miss, 0.0) / recipe.rows
         slopes = mlp.gradient(weights, inputs, given, pull)
-        weights = adam.step(weights, slopes, recipe.rate * (1.0 - step / recipe.steps))
+        weights = adam.step(weights, slopes, recipe.learning_rate * (1.0 - step / recipe.steps))
     return Mlp(weights)
 
 

@@ -19,32 +19,32 @@ from dc_gym.envs import policies
 from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import Policy, Setting
+from dc_gym.envs.policies import Policy, PolicyContext
 
 CODE_SUFFIX = ".py"
 FORMS = "give module:Class, or file.py:Class, of a policy"
 
 
-def policy_of(policy: str | Path, setting: Setting) -> Policy:
+def policy_of(policy: str | Path, context: PolicyContext) -> Policy:
     """Returns the policy of a name, a file, or a class."""
     text = str(policy)
     if text.endswith(policies.SUFFIX):
-        return FilePolicy(Path(text), setting)
+        return FilePolicy(Path(text), context)
     if ":" in text:
-        return UsersPolicy(text, setting)
+        return UsersPolicy(text, context)
     if text not in policies.names():
         forms = ("FILE.npz", "module:Class", "FILE.py:Class")
         if (near := spelling.near(text, controllers.names())) and not spelling.near(text, policies.names()):
             why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
             raise AgentError(f"controller.policy: {why}")
         raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*policies.names(), *forms]))
-    return policies.made(text, setting)
+    return policies.made(text, context)
 
 
 class UsersPolicy:
     """A policy of a user's class. An error in that class becomes one line that names its place."""
 
-    def __init__(self, text: str, setting: Setting) -> None:
+    def __init__(self, text: str, context: PolicyContext) -> None:
         self._text = text
         place, _, name = text.rpartition(":")
         self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
@@ -57,7 +57,7 @@ class UsersPolicy:
             what = f"{place} has no {name}" if made is None else f"{name} is not a class with a method act"
             raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
         with self._blamed():
-            self._policy: Any = made(setting)
+            self._policy: Any = made(context)
         policies.check_act(text, self._policy)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:

@@ -7,20 +7,20 @@ import pickle
 
 import pytest
 
-from dc_gym.envs.later import Later
+from dc_gym.envs.lazy_info import LazyInfo
 
 PLAIN = {"a": 1, "b": 2.5}
 
 
 @pytest.fixture
 def later():
-    return Later(dict.fromkeys(PLAIN), lambda: PLAIN)
+    return LazyInfo(dict.fromkeys(PLAIN), lambda: PLAIN)
 
 
 @pytest.mark.parametrize(
     "look",
     [
-        *(dict, list, len, bool, repr, str, json.dumps, copy.copy, copy.deepcopy, sorted, Later.copy),
+        *(dict, list, len, bool, repr, str, json.dumps, copy.copy, copy.deepcopy, sorted, LazyInfo.copy),
         *(lambda it: {**it}, lambda it: it == PLAIN, lambda it: it == PLAIN, lambda it: it != PLAIN, lambda it: "a" in it),
         *(lambda it: it["b"], lambda it: it.get("a"), lambda it: list(it.items()), lambda it: list(it.values()), list),
         *(lambda it: it | {"c": 1}, lambda it: {"c": 1} | it, lambda it: it.pop("a"), lambda it: pickle.loads(pickle.dumps(it))),
@@ -28,13 +28,13 @@ def later():
     ],
 )
 def test_it_reads_as_the_plain_one(look, later):
-    assert look(later) == look(dict(PLAIN)) if look is not Later.copy else later.copy() == PLAIN
+    assert look(later) == look(dict(PLAIN)) if look is not LazyInfo.copy else later.copy() == PLAIN
 
 
 def test_two_are_equal_if_what_they_say_is(later):
-    other = Later(dict.fromkeys(PLAIN), lambda: dict(PLAIN))
+    other = LazyInfo(dict.fromkeys(PLAIN), lambda: dict(PLAIN))
     assert [later] == [other] and later == other and (later != other) is False
-    assert later != Later(dict.fromkeys(PLAIN), lambda: PLAIN | {"b": 3})
+    assert later != LazyInfo(dict.fromkeys(PLAIN), lambda: PLAIN | {"b": 3})
 
 
 def test_copies_are_plain_and_changes_stay(later):
@@ -47,6 +47,6 @@ def test_copies_are_plain_and_changes_stay(later):
 
 def test_it_is_worked_out_once_and_not_before():
     asked = []
-    later = Later({"a": None}, lambda: asked.append(1) or {"a": 1})
+    later = LazyInfo({"a": None}, lambda: asked.append(1) or {"a": 1})
     assert not asked
     assert later["a"] == later["a"] == 1 and asked == [1]

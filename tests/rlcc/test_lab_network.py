@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the scenes that a lab runs in an episode of a training."""
+"""Tests the networks that a lab runs in an episode of a training."""
 
 import csv
 from itertools import groupby, pairwise
@@ -7,15 +7,15 @@ from itertools import groupby, pairwise
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.nics import base_rtts_ns
-from dc_gym.methods.rlcc.presets import Case
-from dc_gym.methods.rlcc.scenes import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, Scene, randomised, varied
+from dc_gym.methods.rlcc.lab_network import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, LabNetwork, randomised, varied
+from dc_gym.methods.rlcc.presets import TrafficPattern
 
-CASES = (Case("many_to_one", 2, 2), Case("all_to_all", 3))
-SHORT = Scene(life=50, pause=5)
+CASES = (TrafficPattern("many_to_one", 2, 2), TrafficPattern("all_to_all", 3))
+SHORT = LabNetwork(flow_lifetime_rtts=50, flow_gap_rtts=5)
 
 
-def flows(folder, seed=1, scene=SHORT):
-    scene.spec("rlcc-mlp", CASES, 1000, seed, folder)
+def flows(folder, seed=1, network=SHORT):
+    network.spec("rlcc-mlp", CASES, 1000, seed, folder)
     return [tuple(row.values()) for row in csv.DictReader((folder / MATRIX).open())]
 
 
@@ -35,19 +35,19 @@ def test_a_seed_is_a_scene(tmp_path):
 
 
 def test_the_base_round_trip_is_that_of_a_probe(tmp_path):
-    for scene in (SHORT, Scene(rate_bps=10**9), randomised(SHORT, 3)):
-        ran = Experiment.of(scene.spec("rlcc-mlp", CASES, 100, 1, tmp_path))
+    for network in (SHORT, LabNetwork(rate_bps=10**9), randomised(SHORT, 3)):
+        ran = Experiment.of(network.spec("rlcc-mlp", CASES, 100, 1, tmp_path))
         probe_ns = base_rtts_ns(ran.schedule, ran.graph, ran.router, ran.spec)[0]
-        assert abs(scene.base_rtt_ns / probe_ns - 1) < 0.05
+        assert abs(network.base_rtt_ns / probe_ns - 1) < 0.05
 
 
 def test_networks_and_numbers_of_flows_are_drawn_from_stated_ranges(tmp_path):
-    scenes = [randomised(SHORT, seed) for seed in range(40)]
-    assert len({scene.rate_bps for scene in scenes}) > 30 and scenes[7] == randomised(SHORT, 7)
-    for scene in scenes:
-        packets = scene.base_rtt_ns * scene.rate_bps / 8e9 / FRAME_BYTES
-        assert RATES_BPS[0] <= scene.rate_bps <= RATES_BPS[1]
+    networks = [randomised(SHORT, seed) for seed in range(40)]
+    assert len({network.rate_bps for network in networks}) > 30 and networks[7] == randomised(SHORT, 7)
+    for network in networks:
+        packets = network.base_rtt_ns * network.rate_bps / 8e9 / FRAME_BYTES
+        assert RATES_BPS[0] <= network.rate_bps <= RATES_BPS[1]
         assert BASE_PACKETS[0] * 0.9 <= packets <= BASE_PACKETS[1] * 1.1
-        assert BUFFERS[0] * 0.8 <= scene.buffer_bytes / FRAME_BYTES / packets <= BUFFERS[1] * 1.2
-    counts = {case.flows for seed in range(20) for case in varied((Case("many_to_one", 8),), seed)}
+        assert BUFFERS[0] * 0.8 <= network.buffer_bytes / FRAME_BYTES / packets <= BUFFERS[1] * 1.2
+    counts = {case.flows for seed in range(20) for case in varied((TrafficPattern("many_to_one", 8),), seed)}
     assert min(counts) >= 2 and max(counts) == 8 and len(counts) > 4

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.errors import MachineError
-from dc_gym.rl import quiet
+from dc_gym.rl import ray_session
 
 
 def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    quiet.require()
+    ray_session.require()
     import ray
 
     def busy(**options: object) -> None:
@@ -22,7 +22,7 @@ def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(ray, "init", busy)
     monkeypatch.setattr(ray, "shutdown", lambda: None)  # of the session that other tests have
-    with pytest.raises(MachineError) as told, quiet.session(None, 1, 1):
+    with pytest.raises(MachineError) as told, ray_session.session(None, 1, 1):
         pass
     said = "Ray does not start here (The current node timed out during startup.); wait until this machine is less busy"
     assert str(told.value) == said
@@ -30,7 +30,7 @@ def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_a_cluster_of_another_python_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet.require()
+    ray_session.require()
     import ray
 
     def other(**options: object) -> None:
@@ -40,5 +40,5 @@ def test_a_cluster_of_another_python_is_named_in_one_line(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(ray, "init", other)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
-    with pytest.raises(MachineError, match=r"3\.11\.7 This process: .* the same Python$"), quiet.session("here", 1, 1):
+    with pytest.raises(MachineError, match=r"3\.11\.7 This process: .* the same Python$"), ray_session.session("here", 1, 1):
         pass
