@@ -137,5 +137,4 @@ def _any_actions(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 def near_target(inputs: Floats, unit: float) -> npt.NDArray[np.bool_]:
     """Returns which rows lie in the operating band."""
-    within: npt.NDArray[np.bool_] = (np.abs(inputs[:, [1, 3]]) <= BAND * unit).all(axis=1)
-    return within
+    return np.asarray((np.abs(inputs[:, [1, 3]]) <= BAND * unit).all(axis=1))
