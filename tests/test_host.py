@@ -357,7 +357,7 @@ def test_watching_this_machine(monkeypatch):
     looked, t0_ns = [], time.monotonic_ns() + 200_000_000
     ticks = fidelity.cpu_ticks
     monkeypatch.setattr(fidelity, "cpu_ticks", lambda: looked.append(time.monotonic_ns()) or ticks())
-    watch = fidelity.Watch(t0_ns, t0_ns + 100_000_000)
+    watch = fidelity.FidelityWatch(t0_ns, t0_ns + 100_000_000)
     watch.start()
     while len(looked) < 2 and watch._thread.is_alive():  # it ends at once where root may not be a real-time process
         time.sleep(0.01)

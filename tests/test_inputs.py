@@ -13,7 +13,7 @@ from c_layout import layout, layout_of, numbers, texts
 
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
-from dc_gym.base.record_file import Kind
+from dc_gym.base.record_file import RecordKind
 from dc_gym.grounds import inputs
 from dc_gym.grounds.inputs import FLOW, HOST, KINDS, NETNS, NIC, NIC_FLOW, NIC_SETTINGS, OPENS, PATH, PORT
 from dc_gym.topologies.ecmp import route
@@ -37,7 +37,7 @@ DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
 
 
 @pytest.mark.parametrize("kind", HEADERS, ids=IDS)
-def test_records_are_those_of_c(kind: Kind) -> None:
+def test_records_are_those_of_c(kind: RecordKind) -> None:
     header, struct, magic, version = HEADERS[kind]
     declared = "ctrl/nic/shim.h" if kind is NIC_SETTINGS else header
     found = layout(declared, struct) if struct else (4, {name: (0, 4) for name in kind.dtype.names})
@@ -61,7 +61,7 @@ def test_headers_and_constants_are_those_of_c() -> None:
 # --- what is written
 
 
-def tables(requests: list[FlowRequest]) -> dict[Kind, np.ndarray]:
+def tables(requests: list[FlowRequest]) -> dict[RecordKind, np.ndarray]:
     schedule = make_schedule(requests, DUMBBELL, route(DUMBBELL, 1), "dctcp", 1)
     return {table.kind: table.records for table in inputs.flow_tables(schedule)}
 

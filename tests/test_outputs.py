@@ -144,7 +144,7 @@ def test_policies_replace_only_those_of_the_same_network(tmp_path: Path) -> None
     assert main.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
     out.write_bytes(CAT)
     assert main.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
-    fit = ["nic", "fit", "--out", str(tmp_path / "fit")]
+    fit = ["nic", "rebuild", "--out", str(tmp_path / "fit")]
     assert main.main(fit) == 0 == main.main(fit)
     made = sorted((tmp_path / "fit").iterdir())
     made[0].write_bytes(CAT)

@@ -40,7 +40,7 @@ fi
 """
 
 
-class Watch:
+class JanitorMessage:
     """The message to the janitor: `done` says that there is nothing to clean up."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Watch:
 
 
 @contextmanager
-def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[Watch]:
+def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[JanitorMessage]:
     """Cleans up if this process dies while the context is open, or if the context ends without `done`.
 
     It removes `partial`. It renames `aside` to `out` or, if `out` was just finished, removes `aside`. It leaves what is neither
@@ -59,7 +59,7 @@ def watching(partial: Path, out: Path | None = None, aside: Path | None = None) 
         argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/"
     )
     assert janitor.stdin is not None
-    watch = Watch()
+    watch = JanitorMessage()
     try:
         yield watch
     finally:

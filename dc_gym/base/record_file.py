@@ -23,7 +23,7 @@ RESERVED = "reserved"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RecordKind:
     """A kind of record."""
 
     magic: bytes
@@ -45,7 +45,7 @@ class Kind:
 class Table:
     """Records of one kind."""
 
-    kind: Kind
+    kind: RecordKind
     records: npt.NDArray[Any]
 
     def bytes(self) -> bytes:
@@ -58,7 +58,7 @@ def write(path: Path, *tables: Table) -> None:
     path.write_bytes(b"".join(table.bytes() for table in tables))
 
 
-def read(path: Path, kinds: Sequence[Kind]) -> list[Table]:
+def read(path: Path, kinds: Sequence[RecordKind]) -> list[Table]:
     """Returns the tables of a file, each of one of these kinds."""
     data, at, found = path.read_bytes(), 0, []
     known = {(kind.magic, kind.version, kind.dtype.itemsize): kind for kind in kinds}

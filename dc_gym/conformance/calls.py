@@ -18,7 +18,7 @@ from typing import Any
 from dc_gym.conformance.script import Anything, Either, Name, Struct
 from dc_gym.conformance.symbols import SYMBOLS
 
-__all__ = ["CALLS", "NEW_DESCRIPTORS", "Mismatch", "Process", "Unsupported", "evaluate"]
+__all__ = ["CALLS", "NEW_DESCRIPTORS", "Mismatch", "ScriptState", "Unsupported", "evaluate"]
 
 PORT = 8080
 CONTROL_BYTES = 4096
@@ -37,7 +37,7 @@ class Unsupported(Exception):
 
 
 @dataclass(slots=True)
-class Process:
+class ScriptState:
     """The state that the system calls of one script share."""
 
     domain: int
@@ -97,7 +97,7 @@ def _raw(name: str, *args: Any) -> int:
     return int(function(*args))
 
 
-def _buffer(process: Process, argument: Any, length: int) -> Any:
+def _buffer(process: ScriptState, argument: Any, length: int) -> Any:
     """Returns memory of `length` zero bytes, given bytes, or NULL."""
     if argument == Name("NULL"):
         return None
@@ -106,7 +106,7 @@ def _buffer(process: Process, argument: Any, length: int) -> Any:
     return memory
 
 
-def _address(process: Process, argument: Any, default: bytes) -> tuple[Any, int]:
+def _address(process: ScriptState, argument: Any, default: bytes) -> tuple[Any, int]:
     """Returns a socket address: `default` for `...`, and zero bytes (AF_UNSPEC) for 0."""
     if isinstance(argument, Anything):
         family = struct.pack("=H", process.domain) + struct.pack("!H", PORT)
@@ -122,24 +122,24 @@ def _address(process: Process, argument: Any, default: bytes) -> tuple[Any, int]
 # -- sockets ----------------------------------------------------------------
 
 
-def _socket(process: Process, args: Sequence[Any]) -> int:
+def _socket(process: ScriptState, args: Sequence[Any]) -> int:
     domain = process.domain if isinstance(args[0], Anything) else process.number(args[0])
     return _raw("socket", domain, process.number(args[1]), process.number(args[2]))
 
 
-def _bind(process: Process, args: Sequence[Any]) -> int:
+def _bind(process: ScriptState, args: Sequence[Any]) -> int:
     memory, length = _address(process, args[1], process.local)
     return _raw("bind", process.fd(args[0]), memory, length)
 
 
-def _listen(process: Process, args: Sequence[Any]) -> int:
+def _listen(process: ScriptState, args: Sequence[Any]) -> int:
     result = _raw("listen", process.fd(args[0]), process.number(args[1]))
     if result == 0:
         process.on_listen(process.fd(args[0]))
     return result
 
 
-def _accept(process: Process, args: Sequence[Any]) -> int:
+def _accept(process: ScriptState, args: Sequence[Any]) -> int:
     memory, length = ctypes.create_string_buffer(128), ctypes.c_uint32(128)
     flags = process.number(args[3]) if len(args) > 3 else 0
     result = _raw("accept4", process.fd(args[0]), memory, ctypes.byref(length), flags)
@@ -148,7 +148,7 @@ def _accept(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-def _connect(process: Process, args: Sequence[Any]) -> int:
+def _connect(process: ScriptState, args: Sequence[Any]) -> int:
     fd = process.fd(args[0])
     memory, length = _address(process, args[1], process.remote)
     if isinstance(args[1], Anything):
@@ -156,11 +156,11 @@ def _connect(process: Process, args: Sequence[Any]) -> int:
     return _raw("connect", fd, memory, length)
 
 
-def _shutdown(process: Process, args: Sequence[Any]) -> int:
+def _shutdown(process: ScriptState, args: Sequence[Any]) -> int:
     return _raw("shutdown", process.fd(args[0]), process.number(args[1]))
 
 
-def _setsockopt(process: Process, args: Sequence[Any]) -> int:
+def _setsockopt(process: ScriptState, args: Sequence[Any]) -> int:
     fd, level, name = process.fd(args[0]), process.number(args[1]), process.number(args[2])
     length = process.number(args[4])
     match args[3]:
@@ -174,7 +174,7 @@ def _setsockopt(process: Process, args: Sequence[Any]) -> int:
     return _raw("setsockopt", fd, level, name, memory, length)
 
 
-def _getsockopt(process: Process, args: Sequence[Any]) -> int:
+def _getsockopt(process: ScriptState, args: Sequence[Any]) -> int:
     fd, level, name = process.fd(args[0]), process.number(args[1]), process.number(args[2])
     match args[3], args[4]:
         case [expected], [size]:
@@ -192,23 +192,23 @@ def _getsockopt(process: Process, args: Sequence[Any]) -> int:
 # -- reading and writing ----------------------------------------------------
 
 
-def _read(process: Process, args: Sequence[Any]) -> int:
+def _read(process: ScriptState, args: Sequence[Any]) -> int:
     length = process.number(args[2])
     return _raw("read", process.fd(args[0]), _buffer(process, args[1], length), ctypes.c_size_t(length))
 
 
-def _write(process: Process, args: Sequence[Any]) -> int:
+def _write(process: ScriptState, args: Sequence[Any]) -> int:
     length = process.number(args[2])
     return _raw("write", process.fd(args[0]), _buffer(process, args[1], length), ctypes.c_size_t(length))
 
 
-def _recv(process: Process, args: Sequence[Any]) -> int:
+def _recv(process: ScriptState, args: Sequence[Any]) -> int:
     length = process.number(args[2])
     flags = process.number(args[3])
     return _raw("recv", process.fd(args[0]), _buffer(process, args[1], length), ctypes.c_size_t(length), flags)
 
 
-def _send(process: Process, args: Sequence[Any]) -> int:
+def _send(process: ScriptState, args: Sequence[Any]) -> int:
     fd, length, flags = process.fd(args[0]), process.number(args[2]), process.number(args[3])
     memory = _buffer(process, args[1], length)
     if len(args) == 4:
@@ -235,7 +235,7 @@ class _Message(ctypes.Structure):
     )
 
 
-def _message(process: Process, argument: Any) -> _Message:
+def _message(process: ScriptState, argument: Any) -> _Message:
     """Returns a struct msghdr with the vectors that the script asks for."""
     if not isinstance(argument, Struct):
         raise Unsupported(f"message {argument!r}")
@@ -249,12 +249,12 @@ def _message(process: Process, argument: Any) -> _Message:
     return message
 
 
-def _sendmsg(process: Process, args: Sequence[Any]) -> int:
+def _sendmsg(process: ScriptState, args: Sequence[Any]) -> int:
     message = _message(process, args[1])
     return _raw("sendmsg", process.fd(args[0]), ctypes.byref(message), process.number(args[2]))
 
 
-def _recvmsg(process: Process, args: Sequence[Any]) -> int:
+def _recvmsg(process: ScriptState, args: Sequence[Any]) -> int:
     message = _message(process, args[1])
     control = ctypes.create_string_buffer(CONTROL_BYTES)
     message.control, message.control_length = ctypes.cast(control, ctypes.c_void_p), CONTROL_BYTES
@@ -265,7 +265,7 @@ def _recvmsg(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-def _check_control(process: Process, expected: Sequence[Struct], data: bytes) -> None:
+def _check_control(process: ScriptState, expected: Sequence[Struct], data: bytes) -> None:
     """Compares control messages in the kernel's order."""
     found = []
     while len(data) >= 16:
@@ -279,7 +279,7 @@ def _check_control(process: Process, expected: Sequence[Struct], data: bytes) ->
         _check_payload(process, want.get("cmsg_data"), payload)
 
 
-def _check_payload(process: Process, want: Any, payload: bytes) -> None:
+def _check_payload(process: ScriptState, want: Any, payload: bytes) -> None:
     if not isinstance(want, Struct):
         _same("cmsg_data", process.number(want), int.from_bytes(payload[:4], "little", signed=True))
     elif want.get("scm_sec") is not None:
@@ -303,7 +303,7 @@ def _same(what: str, expected: int, found: int) -> None:
 # -- files and events -------------------------------------------------------
 
 
-def _close(process: Process, args: Sequence[Any]) -> int:
+def _close(process: ScriptState, args: Sequence[Any]) -> int:
     fd = process.fd(args[0])
     result = _raw("close", fd)
     if result == 0:
@@ -311,11 +311,11 @@ def _close(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-def _fcntl(process: Process, args: Sequence[Any]) -> int:
+def _fcntl(process: ScriptState, args: Sequence[Any]) -> int:
     return _raw("fcntl", process.fd(args[0]), *map(process.number, args[1:]))
 
 
-def _ioctl(process: Process, args: Sequence[Any]) -> int:
+def _ioctl(process: ScriptState, args: Sequence[Any]) -> int:
     value = ctypes.c_int()
     result = _raw("ioctl", process.fd(args[0]), ctypes.c_ulong(process.number(args[1])), ctypes.byref(value))
     match args[2:]:
@@ -324,40 +324,40 @@ def _ioctl(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-def _open(process: Process, args: Sequence[Any]) -> int:
+def _open(process: ScriptState, args: Sequence[Any]) -> int:
     return _raw("open", ctypes.c_char_p(args[0]), *map(process.number, args[1:]))
 
 
-def _pipe(process: Process, args: Sequence[Any]) -> int:
+def _pipe(process: ScriptState, args: Sequence[Any]) -> int:
     ends = os.pipe()
     process.fds |= dict(zip(map(process.number, args[0]), ends, strict=True))
     return 0
 
 
-def _splice(process: Process, args: Sequence[Any]) -> int:
+def _splice(process: ScriptState, args: Sequence[Any]) -> int:
     length = ctypes.c_size_t(process.number(args[4]))
     return _raw("splice", process.fd(args[0]), None, process.fd(args[2]), None, length, process.number(args[5]))
 
 
-def _sendfile(process: Process, args: Sequence[Any]) -> int:
+def _sendfile(process: ScriptState, args: Sequence[Any]) -> int:
     offset = ctypes.c_int64(process.number(args[2][0]))
     length = ctypes.c_size_t(process.number(args[3]))
     return _raw("sendfile", process.fd(args[0]), process.fd(args[1]), ctypes.byref(offset), length)
 
 
-def _epoll_create(process: Process, args: Sequence[Any]) -> int:
+def _epoll_create(process: ScriptState, args: Sequence[Any]) -> int:
     return _raw("epoll_create", process.number(args[0]))
 
 
 _EPOLL = struct.Struct("=Iq")  # packed, on x86-64
 
 
-def _epoll_ctl(process: Process, args: Sequence[Any]) -> int:
+def _epoll_ctl(process: ScriptState, args: Sequence[Any]) -> int:
     event = ctypes.create_string_buffer(_EPOLL.pack(process.number(args[3].get("events")), _user(process, args[3])))
     return _raw("epoll_ctl", process.fd(args[0]), process.number(args[1]), process.fd(args[2]), event)
 
 
-def _epoll_wait(process: Process, args: Sequence[Any]) -> int:
+def _epoll_wait(process: ScriptState, args: Sequence[Any]) -> int:
     room = process.number(args[2])
     events = ctypes.create_string_buffer(_EPOLL.size * max(room, 1))
     result = _raw("epoll_wait", process.fd(args[0]), events, room, process.number(args[3]))
@@ -368,13 +368,13 @@ def _epoll_wait(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-def _user(process: Process, event: Struct) -> int:
+def _user(process: ScriptState, event: Struct) -> int:
     """Returns the user data of an epoll event: the script's own number of a descriptor, or whatever it wrote."""
     values = [event.get(name) for name in ("fd", "ptr", "u32", "u64")]
     return next((process.number(value) for value in values if value is not None), 0)
 
 
-def _poll(process: Process, args: Sequence[Any]) -> int:
+def _poll(process: ScriptState, args: Sequence[Any]) -> int:
     wanted = args[0]
     memory = b"".join(struct.pack("=ihh", process.fd(each.get("fd")), process.number(each.get("events")), 0) for each in wanted)
     buffer = ctypes.create_string_buffer(memory, max(len(memory), 1))
@@ -385,7 +385,7 @@ def _poll(process: Process, args: Sequence[Any]) -> int:
     return result
 
 
-CALLS: dict[str, Callable[[Process, Sequence[Any]], int]] = {
+CALLS: dict[str, Callable[[ScriptState, Sequence[Any]], int]] = {
     "socket": _socket, "bind": _bind, "listen": _listen, "accept": _accept, "accept4": _accept, "connect": _connect,
     "shutdown": _shutdown, "setsockopt": _setsockopt, "getsockopt": _getsockopt,
     "read": _read, "write": _write, "recv": _recv, "recvfrom": _recv, "send": _send, "sendto": _send,

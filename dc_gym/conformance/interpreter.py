@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.conformance.calls import CALLS, NEW_DESCRIPTORS, Mismatch, Process, Unsupported
+from dc_gym.conformance.calls import CALLS, NEW_DESCRIPTORS, Mismatch, ScriptState, Unsupported
 from dc_gym.conformance.connection import Connection, State
 from dc_gym.conformance.packets import Segment, encode, encode_icmp
 from dc_gym.conformance.script import Anything, Code, Command, Event, Icmp, Script, Syscall, Tcp
@@ -50,7 +50,7 @@ class Failure(Exception):
 class _Blocking:
     """A system call that may block, in a thread of its own."""
 
-    def __init__(self, event: Event, call: Syscall, started_ns: int, end_ns: int, process: Process) -> None:
+    def __init__(self, event: Event, call: Syscall, started_ns: int, end_ns: int, process: ScriptState) -> None:
         self.event, self.call, self.started_ns, self.end_ns = event, call, started_ns, end_ns
         self.result: tuple[int, int] | Exception = (0, 0)
         self.ended_ns = 0
@@ -58,7 +58,7 @@ class _Blocking:
         self._thread.start()
         time.sleep(SETTLE_S)
 
-    def _run(self, process: Process) -> None:
+    def _run(self, process: ScriptState) -> None:
         try:
             self.result = _invoke(process, self.call)
         except (Mismatch, Unsupported) as error:
@@ -94,7 +94,7 @@ class Interpreter:
         """The largest timing error of one of them, in ns."""
         self.said: list[str] = []
         """Output of commands on standard error."""
-        self._process = Process(
+        self._process = ScriptState(
             domain=2 if family.name == "ipv4" else 10,
             local=family.socket_address(family.local),
             remote=family.socket_address(family.remote),
@@ -329,7 +329,7 @@ def describe(packet: Tcp) -> str:
     return f"{packet.flags} {packet.seq}:{packet.seq + packet.length}({packet.length}){ack}"
 
 
-def _invoke(process: Process, call: Syscall) -> tuple[int, int]:
+def _invoke(process: ScriptState, call: Syscall) -> tuple[int, int]:
     """Returns result and errno of a call."""
     try:
         result = CALLS[call.name](process, call.args)

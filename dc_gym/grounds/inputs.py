@@ -19,14 +19,14 @@ import numpy as np
 
 from dc_gym.base import record_file
 from dc_gym.base.errors import TestbedError
-from dc_gym.base.record_file import Kind, Table
+from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies.realize import nics
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
-PORT = Kind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16")]))
-HOST = Kind(
+PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16")]))
+HOST = RecordKind(
     b"DCGHOSTS",
     np.dtype(
         [
@@ -41,8 +41,8 @@ HOST = Kind(
         ]
     ),
 )
-NETNS = Kind(b"DCGNETNS", np.dtype([("path", "S256")]))
-FLOW = Kind(
+NETNS = RecordKind(b"DCGNETNS", np.dtype([("path", "S256")]))
+FLOW = RecordKind(
     b"DCGFLOWS",
     np.dtype(
         [
@@ -70,13 +70,13 @@ FLOW = Kind(
         ]
     ),
 )
-OPENS = Kind(b"DCGOPENS", np.dtype([("gate", "<u4")]))
-PATH = Kind(b"DCGPROWS", np.dtype([("row", "<u4")]))
-NIC = Kind(
+OPENS = RecordKind(b"DCGOPENS", np.dtype([("gate", "<u4")]))
+PATH = RecordKind(b"DCGPROWS", np.dtype([("row", "<u4")]))
+NIC = RecordKind(
     b"DCGYNICS",
     np.dtype([("line_bps", "<u8"), ("name", "S64"), ("netns", "S256"), ("wire", "S16"), ("ring", "S16"), ("tail", "S16")]),
 )
-NIC_FLOW = Kind(
+NIC_FLOW = RecordKind(
     b"DCGYQPRS",
     np.dtype(
         [
@@ -100,7 +100,7 @@ NIC_FLOW = Kind(
     ),
 )
 MOST_PARAMETERS = 44
-NIC_SETTINGS = Kind(
+NIC_SETTINGS = RecordKind(
     b"DCGYNSET",
     np.dtype(
         [

@@ -26,7 +26,7 @@ K_FRAMES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficPattern:
+class StudyTraffic:
     name: str
     title: str
     workload: Mapping[str, Any]
@@ -41,22 +41,22 @@ NETWORKS = {
 }
 
 
-def _many_to_one(flows: int) -> TrafficPattern:
-    return TrafficPattern(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
+def _many_to_one(flows: int) -> StudyTraffic:
+    return StudyTraffic(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
 
 
 TRAFFIC = {
     each.name: each
     for each in (
         *(_many_to_one(2**power) for power in range(1, 10)),
-        TrafficPattern("all-to-all", "All-to-all", {"kind": "all_to_all"}),
-        TrafficPattern(
+        StudyTraffic("all-to-all", "All-to-all", {"kind": "all_to_all"}),
+        StudyTraffic(
             "long-short",
             "Long and short flows",
             {"kind": "long_short", "long": 2, "short": 16, "size": "1MB"},
         ),
         *(
-            TrafficPattern(
+            StudyTraffic(
                 f"websearch-{load}",
                 f"WebSearch, {load} % load",
                 {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
@@ -113,7 +113,7 @@ class CompareScenario:
     """One network with one traffic."""
 
     network: ScaledNetwork
-    traffic: TrafficPattern
+    traffic: StudyTraffic
     length: RunLength
     scale: int
 
@@ -146,7 +146,7 @@ def scenarios(options: CompareOptions) -> Iterator[CompareScenario]:
             yield CompareScenario(NETWORKS[network], traffic, _length(network, traffic, options.full), options.scale)
 
 
-def _length(network: str, traffic: TrafficPattern, full: bool) -> RunLength:
+def _length(network: str, traffic: StudyTraffic, full: bool) -> RunLength:
     kind = next(kind for kind in LENGTHS if traffic.name.startswith(kind))
     if full:
         return FULL[kind]

@@ -83,7 +83,7 @@ class Counts:
         return cls(time.monotonic_ns(), cpu_ticks(), _squeezes())
 
 
-class Watch:
+class FidelityWatch:
     """Watches the machine from one time to another, in ns of CLOCK_MONOTONIC.
 
     The first count is one period early: reading takes a while, and nothing may delay the first flows. A tick has the same length.

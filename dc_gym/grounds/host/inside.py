@@ -79,7 +79,7 @@ class HostSite:
         self._judged = True
         self._links_found: list[calibration.Measured] = []
         self._duration_ns = 0
-        self._watch: fidelity.Watch | None = None
+        self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
     def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
@@ -111,7 +111,7 @@ class HostSite:
         print(f"::t0 {t0_ns}", flush=True)
         if not self._judged:
             return
-        self._watch = fidelity.Watch(t0_ns, t0_ns + self._duration_ns)
+        self._watch = fidelity.FidelityWatch(t0_ns, t0_ns + self._duration_ns)
         self._watch.start()
 
     def verdict(self, code: int, keeps: bool) -> int:

@@ -38,7 +38,7 @@ BOUNDS = {"tree": 0.005, "mlp": 0.005, "mlp8": 0.04, "lstm": 0.005}
 
 
 @dataclass(frozen=True, slots=True)
-class TableCell:
+class TableVICell:
     """One of the nine cells of Table VI: the action after two states."""
 
     before: str
@@ -65,12 +65,12 @@ class Situation:
     """The rate decided last, Q20."""
 
 
-def table(file: NicPolicy) -> list[TableCell]:
+def table(file: NicPolicy) -> list[TableVICell]:
     """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
     exact, integer = file.policy(inputs), TablePolicy(file.table())(inputs)
     return [
-        TableCell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
+        TableVICell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
         for i, before in enumerate(STATES)
         for j, now in enumerate(STATES)
     ]
@@ -146,10 +146,10 @@ def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[RunnerDecisi
     return len(after), float(np.abs(float_actions(file, before, after) - np.array([action(row) for row in after])).max())
 
 
-def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[TableCell]:
+def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[TableVICell]:
     """Returns the nine cells from an algorithm's decisions on `trace_of_table`. `exact` is for the inputs that these had."""
     before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
     return [
-        TableCell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
+        TableVICell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
         for cell, said, row in zip(table(file), float_actions(file, before, after), after, strict=True)
     ]
