@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dc_gym.base.spelling import unknown
-from dc_gym.figures import curves, plots, sweep_figure
+from dc_gym.figures import curves, kit, sweep_figure
 from dc_gym.figures.sweep_figure import Axis, Curve, Point, Sheet
 from dc_gym.records.results import load_result
 
@@ -131,7 +131,7 @@ def _rounded(values: Any) -> list[str]:
 
 def draw(picture: Picture, sheet: Sheet) -> None:
     figure = sweep_figure.draw(sheet)
-    print(plots.save(figure, picture.path, mark=mark_of(figure)).relative_to(ROOT))
+    print(kit.save(figure, picture.path, mark=mark_of(figure)).relative_to(ROOT))
 
 
 def mark_of(figure: Figure) -> str:

@@ -14,7 +14,7 @@ from synthetic import result
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
-from dc_gym.figures import curves, plots, sweep_figure, titles
+from dc_gym.figures import curves, kit, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.sweep_figure import Axis, Curve, Point
 from dc_gym.metrics import names
@@ -221,7 +221,7 @@ def test_elements_of_one_list_have_one_scale() -> None:
 
 def test_bars_end_on_the_axis() -> None:
     """An interval that reaches below 0 does not fit on a logarithmic axis: an arrow at the edge shows it."""
-    figure = plots.new_figure(4, 3)
+    figure = kit.new_figure(4, 3)
     ax = figure.subplots()
     bars = [bar_of(0.5, 0.01), bar_of(60.0, 270.0), bar_of(200.0, 5.0)]
     set_scale(ax, "y", bars)
@@ -237,7 +237,7 @@ def test_bars_end_on_the_axis() -> None:
 def test_bars_stop_at_what_can_be() -> None:
     assert bar_of(0.98, 0.05, most=1.0).high == 1.0 and bar_of(3.0, 9.0).low == 0.0
     assert bar_of(-3.0, 1.0).low == -4.0 and bar_of(3.0, None) == bar_of(3.0, 0.0)
-    ax = plots.new_figure(4, 3).subplots()
+    ax = kit.new_figure(4, 3).subplots()
     set_scale(ax, "y", [bar_of(0.97, None, 1.0), bar_of(1.0, None, 1.0)], 1.0)
     assert ax.get_ylim()[0] == pytest.approx(0.9) and ax.get_ylim()[1] > 1.0, "not from 0, where nothing is"
 

@@ -17,7 +17,7 @@ from synthetic import S
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.benchmarks.studies import demo
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import cases, kit, timeline
 from dc_gym.metrics import Series, Window, series
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -28,10 +28,10 @@ def a_series(intervals: int = 50, **options: object) -> Series:
     return series(synthetic.run(**options), 10 * S, WINDOW, intervals)  # type: ignore[arg-type]
 
 
-def a_case(title: str = "dumbbell-10m", **queues: float) -> plots.Case:
+def a_case(title: str = "dumbbell-10m", **queues: float) -> cases.CaseRuns:
     queues = queues or {"dctcp": 6000, "cubic": 150_000}
     runs = {name: [a_series(seed=seed, controller=name, queue_bytes=size) for seed in (1, 2, 3)] for name, size in queues.items()}
-    return plots.Case(title, runs, "10 Mbit/s")
+    return cases.CaseRuns(title, runs, "10 Mbit/s")
 
 
 def labels(axes: list) -> list[str]:
@@ -40,7 +40,7 @@ def labels(axes: list) -> list[str]:
 
 def test_run_figure() -> None:
     run = a_series()
-    figure = plots.run_figure(run, "a title", ["h1 to h3", "h2 to h4"], warmup_s=2)
+    figure = timeline.run_figure(run, "a title", ["h1 to h3", "h2 to h4"], warmup_s=2)
     axes = figure.axes
     assert labels(axes) == ["Queue (kB)", "Goodput (Mbit/s)", "RTT (ms)", "Jain's index"]
     assert axes[0].get_title(loc="left") == "Queue of s1-eth3, marking from K = 3,028 B"
@@ -55,13 +55,13 @@ def test_run_figure() -> None:
 
 
 def test_run_without_marking_has_no_k() -> None:
-    figure = plots.run_figure(dataclasses.replace(a_series(), k_bytes=None), "t", [])
+    figure = timeline.run_figure(dataclasses.replace(a_series(), k_bytes=None), "t", [])
     assert len(figure.axes[0].lines) == 1 and figure.axes[0].get_title(loc="left") == "Queue of s1-eth3"
 
 
 def test_many_flows_are_thin_with_their_mean() -> None:
     run = a_series(flows=16)
-    figure = plots.run_figure(run, "t", ["x"] * 16)
+    figure = timeline.run_figure(run, "t", ["x"] * 16)
     assert len(figure.axes[1].lines) == 17
     under_way = np.nanmean(np.where(run.goodput_bps > 0, run.goodput_bps, np.nan), axis=0)
     np.testing.assert_allclose(figure.axes[1].lines[-1].get_ydata(), under_way / 1e3)
@@ -73,7 +73,7 @@ def test_many_flows_are_thin_with_their_mean() -> None:
 
 def test_flows_that_are_too_many_to_tell_apart_are_summed() -> None:
     run = a_series(flows=300)
-    figure = plots.run_figure(run, "t", ["x"] * 300)
+    figure = timeline.run_figure(run, "t", ["x"] * 300)
     goodput, rtt = figure.axes[1], figure.axes[2]
     assert goodput.get_title(loc="left") == "Goodput of all 300 flows" and len(goodput.lines) == len(rtt.lines) == 1
     np.testing.assert_allclose(goodput.lines[0].get_ydata(), run.total_bps / 1e6)
@@ -94,19 +94,19 @@ def over_rdma(flows: int, srtt_us: int) -> Series:
 def test_runs_over_rdma_show_what_nics_allow() -> None:
     run = over_rdma(2, 90)
     assert run.rate_bps[1].tolist() == [1e6, 1e6] and np.isnan(run.rate_bps[0]).all()
-    shown = labels(plots.run_figure(run, "t", []).axes)
+    shown = labels(timeline.run_figure(run, "t", []).axes)
     assert shown == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "RTT (\u00b5s)", "Jain's index"]
-    without_probes = labels(plots.run_figure(over_rdma(2, 0), "t", []).axes)
+    without_probes = labels(timeline.run_figure(over_rdma(2, 0), "t", []).axes)
     assert without_probes == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "Jain's index"]
-    many = plots.run_figure(over_rdma(300, 90), "t", []).axes
+    many = timeline.run_figure(over_rdma(300, 90), "t", []).axes
     assert labels(many)[2:4] == ["Rate (Mbit/s)", "RTT (\u00b5s)"] and len(many[2].lines) == 1
 
 
 def test_units_follow_the_values() -> None:
     fast = a_series(rate_bps=10**10)
-    assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (\u00b5s)"]
+    assert labels(timeline.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (\u00b5s)"]
     short = series(synthetic.run(duration_ns=S // 5), S // 5, Window(0, S // 5), 20)
-    figure = plots.run_figure(short, "t", [], warmup_s=0.1)
+    figure = timeline.run_figure(short, "t", [], warmup_s=0.1)
     assert figure.axes[-1].get_xlabel() == "Time (ms)" and figure.axes[-1].get_xlim() == pytest.approx((0, 200))
 
 
@@ -115,14 +115,14 @@ def test_a_run_of_programs_has_no_panels_of_flows() -> None:
     tables = synthetic.run()
     alone = series(dataclasses.replace(tables, flows=tables.flows[:0], tcp=tables.tcp[:0]), 10 * S, WINDOW, 50)
     rows = [{"host": "h4", "command": ["/x/server.py"], "start_ns": 0, "end_ns": 9 * S}, {"host": "h2", "command": ["a"]}]
-    programs = [plots.Program.of(row) for row in rows]
-    figure = plots.run_figure(alone, "t", [], programs=programs)
+    programs = [timeline.Program.of(row) for row in rows]
+    figure = timeline.run_figure(alone, "t", [], programs=programs)
     assert labels(figure.axes) == ["Queue (kB)", "Sent (Mbit/s)", ""]
     assert "s1-eth3 sent" in figure.axes[1].get_title(loc="left") and "10 Mbit/s" in figure.axes[1].get_title(loc="left")
     assert max(figure.axes[1].lines[0].get_ydata()) == pytest.approx(9.9, rel=0.02)
     assert [text.get_text() for text in figure.axes[2].get_yticklabels()] == ["h4: server.py", "h2: a"]
     assert [patch.get_width() for patch in figure.axes[2].patches] == [9.0], "one did not start"
-    beside = plots.run_figure(a_series(), "t", ["x", "y"], programs=programs[:1])
+    beside = timeline.run_figure(a_series(), "t", ["x", "y"], programs=programs[:1])
     assert labels(beside.axes)[:3] == ["Queue (kB)", "Sent (Mbit/s)", "Goodput (Mbit/s)"] and len(beside.axes) == 6
     assert beside.axes[2].get_legend() is not None
 
@@ -131,7 +131,7 @@ def test_a_queue_that_was_always_empty_and_a_program_that_ended_at_once() -> Non
     """The queue's axis names no number but 0, and the program's bar is visible."""
     still = a_series()
     still = dataclasses.replace(still, queue_bytes=still.queue_bytes * 0, k_bytes=None)
-    figure = plots.run_figure(still, "t", ["x", "y"], programs=[plots.Program("h4: ping", 0.001, 0.001)])
+    figure = timeline.run_figure(still, "t", ["x", "y"], programs=[timeline.Program("h4: ping", 0.001, 0.001)])
     assert list(figure.axes[0].get_yticks()) == [0]
     (bar,) = figure.axes[-1].patches
     assert bar.get_linewidth() > 0 and bar.get_edgecolor()[:3] == bar.get_facecolor()[:3]
@@ -141,7 +141,7 @@ def test_a_band_ends_at_what_links_can_carry() -> None:
     def run(*mbps: float) -> Series:
         return dataclasses.replace(a_series(2), total_bps=np.array(mbps) * 1e6, most_bps=9.5e6)
 
-    figure = plots.demo_figure([plots.Case("x", {"cubic": [run(9, 2), run(5, 2), run(9.5, 2)]})])
+    figure = cases.demo_figure([cases.CaseRuns("x", {"cubic": [run(9, 2), run(5, 2), run(9.5, 2)]})])
     heights = figure.axes[2].collections[0].get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx(9.5)
     assert heights.min() < 2, "the lower end is where the interval has it"
@@ -149,13 +149,13 @@ def test_a_band_ends_at_what_links_can_carry() -> None:
 
 def test_a_run_without_data_is_drawn_empty(tmp_path: Path) -> None:
     empty = series(synthetic.tables(), S, Window(0, S), 10)
-    plots.save(plots.run_figure(empty, "nothing", []), tmp_path / "x.png")
-    plots.save(plots.demo_figure([plots.Case("nothing", {"dctcp": [empty]})]), tmp_path / "y.png")
+    kit.save(timeline.run_figure(empty, "nothing", []), tmp_path / "x.png")
+    kit.save(cases.demo_figure([cases.CaseRuns("nothing", {"dctcp": [empty]})]), tmp_path / "y.png")
 
 
 def test_demo_figure() -> None:
-    cases = [a_case(), a_case("dumbbell-1g", nv=6000)]
-    figure = plots.demo_figure(cases, "digest 1234")
+    drawn = [a_case(), a_case("dumbbell-1g", nv=6000)]
+    figure = cases.demo_figure(drawn, "digest 1234")
     grid = np.array(figure.axes).reshape(2, 5)
     assert [ax.get_title(loc="left") for ax in grid[0][1:]] == [
         "Bottleneck queue",
@@ -169,7 +169,7 @@ def test_demo_figure() -> None:
     assert len(figure.legends) == 1 and figure.get_supxlabel() == "digest 1234"
     dctcp, cubic = grid[0][2].lines
     assert (dctcp.get_color(), cubic.get_color()) == (controllers.find("dctcp").color, controllers.find("cubic").color)
-    totals = np.array([run.goodput_bps.sum(axis=0) for run in cases[0].runs["cubic"]]) / 1e6
+    totals = np.array([run.goodput_bps.sum(axis=0) for run in drawn[0].runs["cubic"]]) / 1e6
     np.testing.assert_allclose(cubic.get_ydata(), totals.mean(axis=0))
 
 
@@ -183,43 +183,43 @@ def test_the_demo_makes_its_own_damaged_result_again_and_refuses_another_one(tmp
 
 
 def test_panels_whose_lines_lie_far_apart_are_logarithmic() -> None:
-    far, near = (plots.demo_figure([case]).axes[1] for case in (a_case(), a_case(dctcp=6000, nv=12000)))
+    far, near = (cases.demo_figure([case]).axes[1] for case in (a_case(), a_case(dctcp=6000, nv=12000)))
     assert (far.get_yscale(), near.get_yscale()) == ("symlog", "linear")
     assert far.get_ylim()[0] == 0, "an empty queue is on the axis"
 
 
 def test_a_case_without_runs_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="no runs"):
-        plots.demo_figure([plots.Case("x", {})])
+        cases.demo_figure([cases.CaseRuns("x", {})])
 
 
 def test_plot_of_a_result_on_disk(tmp_path: Path) -> None:
     result = synthetic.result(tmp_path / "run")
-    path = plots.plot_result(result)
+    path = timeline.plot_result(result)
     assert path == result.path / "plot.png"
     image = imread(path)
     assert image.shape[0] > 800 and image.shape[1] > 800 and image.std() > 0.02
     first = path.read_bytes()
-    assert plots.plot_result(result, tmp_path / "again.png").read_bytes() == first, "the same result, the same picture"
+    assert timeline.plot_result(result, tmp_path / "again.png").read_bytes() == first, "the same result, the same picture"
 
 
 def test_rare_samples_leave_no_gaps(tmp_path: Path) -> None:
     rare = synthetic.run(interval_ns=S)
     spec = synthetic.result(tmp_path / "run", rare).manifest["spec"] | {"monitor": {"interval": "1s"}}
-    found = plots.load_series(synthetic.result(tmp_path / "again", rare, spec=spec))
+    found = timeline.load_series(synthetic.result(tmp_path / "again", rare, spec=spec))
     assert len(found.t_s) == 10 and np.isfinite(found.queue_bytes).all() and np.isfinite(found.srtt_us).all()
 
 
 def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no spec"):
-        plots.plot_result(synthetic.result(tmp_path / "run", spec=None))
+        timeline.plot_result(synthetic.result(tmp_path / "run", spec=None))
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    figure = plots.run_figure(a_series(), "t", [])
+    figure = timeline.run_figure(a_series(), "t", [])
     (tmp_path / "x.png.partial").symlink_to("/dev/full")
     with pytest.raises(TestbedError, match=r"cannot write .*x\.png: No space left"):
-        plots.save(figure, tmp_path / "x.png")
+        kit.save(figure, tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -228,12 +228,12 @@ def test_no_state_is_left_in_matplotlib() -> None:
     script = """
 import sys; sys.path.insert(0, sys.argv[1])
 import matplotlib, synthetic, io
-from dc_gym.figures import plots
+from dc_gym.figures import cases, kit, timeline
 from dc_gym.metrics import Series, Window, series
 assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
 settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend
 before = settings()
-plots.demo_figure([plots.Case("x", {"nv": [series(synthetic.run(), 10**10, Window(0, 10**10))]})]).savefig(io.BytesIO())
+cases.demo_figure([cases.CaseRuns("x", {"nv": [series(synthetic.run(), 10**10, Window(0, 10**10))]})]).savefig(io.BytesIO())
 assert settings() == before
 assert "matplotlib.pyplot" not in sys.modules
 """

@@ -13,7 +13,7 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.iroko import common, figure_5_4, figure_5_5
 from dc_gym.cli import main
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
@@ -452,7 +452,7 @@ def test_the_folder_of_a_figure(tmp_path):
     ]
     assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
     assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000
-    plots.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
+    kit.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
 
 
 @pytest.mark.lab

@@ -24,7 +24,7 @@ from dc_gym.base.units import FRAME_BYTES, format_rate
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.session import Session
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.sweep import runs
 
@@ -173,8 +173,8 @@ def draw_figure(points: Sequence[Point], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    style: Any = plots.STYLE
-    colors = dict(zip(LINES_BPS, plots.FLOW_COLORS, strict=False))
+    style: Any = kit.STYLE
+    colors = dict(zip(LINES_BPS, kit.FLOW_COLORS, strict=False))
     with mpl.rc_context(style):
         figure = Figure(figsize=(10, 3.6), layout="constrained")
         for axes, changes in zip(figure.subplots(1, len(CHANGES), sharey=True), CHANGES, strict=True):
@@ -193,4 +193,4 @@ def draw_figure(points: Sequence[Point], path: Path) -> None:
             axes.set_title(f"Rates set {changes}")
         figure.axes[0].set_ylabel("Measured, % off")
         figure.legend(*figure.axes[0].get_legend_handles_labels(), ncols=6, fontsize="small", loc="outside lower center")
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))

@@ -26,7 +26,7 @@ from dc_gym import spec, sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet, choose
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.grounds.host import needs, vm
 from dc_gym.records.results import Result, load_result
 from dc_gym.run import runner
@@ -213,14 +213,14 @@ def _check(
 
 def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
     label = WORDS[variant] + (" (unfit)" if one.unfit else "")
-    return {"color": plots.FLOW_COLORS[number], "linewidth": 1.3, "alpha": 0.5 if one.unfit else 1.0, "label": label}
+    return {"color": kit.FLOW_COLORS[number], "linewidth": 1.3, "alpha": 0.5 if one.unfit else 1.0, "label": label}
 
 
 def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
     """Draws the port's queue with one panel per case and one line per variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
     titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the 10 Mbit/s dumbbell"}
-    with plots.style():
+    with kit.style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(11, 4.2), layout="constrained")
@@ -239,7 +239,7 @@ def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
         for ax, case in ((over_time, "owner"), (share, "dumbbell")):
             ax.set_title(titles[case], loc="left")
             ax.legend(fontsize=8)
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
 
 
 if __name__ == "__main__":

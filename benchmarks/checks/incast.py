@@ -29,7 +29,7 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import plain_ticks
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -237,8 +237,8 @@ def _joined(numbers: Iterable[int]) -> str:
 
 def draw(rounds: Rounds, path: Path) -> None:
     """Draws goodput over the number of senders: mean of the seeds, with the smallest and the largest."""
-    with plots.style():
-        figure = plots.new_figure(7.2, 4.2)
+    with kit.style():
+        figure = kit.new_figure(7.2, 4.2)
         axes = figure.subplots()
         for case in CASES:
             values = np.array([[each.goodput_bps / 1e6 for each in rounds[case, n]] for n in SENDERS])
@@ -252,8 +252,8 @@ def draw(rounds: Rounds, path: Path) -> None:
         marks = {f"CUBIC drops: {onset(CUBIC)}": onset(CUBIC), f"DCTCP drops: {onset(DCTCP)}": onset(DCTCP)}
         marks |= {f"2 segments each: {first_overflow(LEAST_WINDOW)}": first_overflow(LEAST_WINDOW)}
         for words, senders in marks.items():
-            axes.axvline(senders, color=plots.FAINT, linestyle=":", linewidth=1)
-            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=plots.FAINT)
+            axes.axvline(senders, color=kit.FAINT, linestyle=":", linewidth=1)
+            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=kit.FAINT)
         axes.set_xscale("log", base=2)
         axes.set_xticks(SENDERS, [str(n) for n in SENDERS])
         axes.set_ylim(0, 1000)
@@ -262,6 +262,6 @@ def draw(rounds: Rounds, path: Path) -> None:
         axes.set_ylabel("Goodput (Mbit/s)")
         axes.set_title(f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames", loc="left")
         words = f"bars: least and largest of {len(SEEDS)} seeds; dotted: where the arithmetic says"
-        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=kit.FAINT)
         figure.legend(loc="outside upper center", ncols=2)
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))

@@ -22,7 +22,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.files import put
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import number
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Case
 from dc_gym.nets import fluid, nic_policy
@@ -148,11 +148,11 @@ def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name
         (f"RL-CC ({name})", mine, law, OURS, "eq. 2"),
         ("Swift", theirs, fit, THEIRS, f"best {fit.a:.2f} + {fit.b:.3f} sqrt(N)"),
     )
-    with plots.style({"axes.grid.axis": "both"}):
-        figure = plots.new_figure(12, 4.8)
+    with kit.style({"axes.grid.axis": "both"}):
+        figure = kit.new_figure(12, 4.8)
         for axes, side in zip(figure.subplots(1, 2), sides, strict=True):
             _draw_side(axes, *side)
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
 
 
 def _draw_side(axes: Axes, title: str, points: Mapping[int, Point], curve: Root, colour: str, label: str) -> None:

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.sweep import runs
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and numbers of waiting packets."""
-COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), plots.FLOW_COLORS, strict=False))
+COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), kit.FLOW_COLORS, strict=False))
 NAME = "beside a peer"
 START_NS, TEETH_NS = 2_000_000, 2_000_000
 
@@ -39,7 +39,7 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    style: Any = plots.STYLE
+    style: Any = kit.STYLE
     with mpl.rc_context(style):
         figure = Figure(figsize=(11, 3.4), layout="constrained")
         start, teeth, share = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 1))
@@ -61,7 +61,7 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
         share.set_xlabel("Queue (packets)")
         share.set_ylabel("Share of samples below")
         start.legend()
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 
@@ -70,7 +70,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    style: Any = plots.STYLE
+    style: Any = kit.STYLE
     with mpl.rc_context(style):
         figure = Figure(figsize=(11, 3.8), layout="constrained")
         single, binned = figure.subplots(1, 2)
@@ -98,7 +98,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
         binned.set_xlabel("Size of the flow")
         binned.set_title("Mean (bar) and 99th percentile (line) by size", loc="left")
         binned.legend()
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 

@@ -19,7 +19,7 @@ from dc_gym.base.files import PARTIAL, words
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
-from dc_gym.figures import plots
+from dc_gym.figures import cases, kit, timeline
 from dc_gym.records.results import Result, is_result, load_result
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
@@ -138,14 +138,14 @@ def draw(out: Path) -> Path:
     rows = []
     for case in CASES:
         runs = {
-            name: [plots.load_series(_result(out, case, name, seed), plots.DEMO_INTERVALS) for seed in SEEDS]
+            name: [timeline.load_series(_result(out, case, name, seed), cases.INTERVALS) for seed in SEEDS]
             for name in CONTROLLERS
         }
-        rows.append(plots.Case(case.name, runs, case.note))
+        rows.append(cases.CaseRuns(case.name, runs, case.note))
     sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
     caption = f"means over {len(SEEDS)} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
     caption += f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
-    return plots.save(plots.demo_figure(rows, caption), out / FIGURE, mark=MARK)
+    return kit.save(cases.demo_figure(rows, caption), out / FIGURE, mark=MARK)
 
 
 def table(out: Path) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
-from dc_gym.figures import curves, plots
+from dc_gym.figures import curves, timeline
 from dc_gym.records.results import is_result, load_result
 
 
@@ -16,7 +16,7 @@ def main(args: Namespace) -> int:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):
         result = load_result(args.dir)
-        print(plots.plot_to(result, args.out, args.force) if args.out else plots.plot_result(result))
+        print(timeline.plot_to(result, args.out, args.force) if args.out else timeline.plot_result(result))
         return 0
     curves.check_axes(args.dir, args.x, args.y or ())
     if not is_result(args.dir):

@@ -178,7 +178,7 @@ def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str
 
 
 def _check_name(out: Path) -> None:
-    from dc_gym.figures.plots import check_name  # imports pyarrow, which takes longer than everything else here
+    from dc_gym.figures.kit import check_name  # imports NumPy, which takes longer than everything else here
 
     check_name(out)
 
@@ -192,11 +192,11 @@ def _title(spec: Spec, graph: Graph) -> str:
 def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
     from matplotlib.lines import Line2D
 
-    from dc_gym.figures import plots
-    from dc_gym.figures.drawing import PLAIN, draw_topology, line_width
+    from dc_gym.figures import kit
+    from dc_gym.figures.topology import PLAIN, draw_topology, line_width
 
-    with plots.style():
-        figure = plots.new_figure(10, 5)
+    with kit.style():
+        figure = kit.new_figure(10, 5)
         axes = figure.add_subplot()
         draw_topology(graph, axes)
         handles, labels = axes.get_legend_handles_labels()
@@ -205,7 +205,7 @@ def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
             labels.append(quantity(rate_bps, "bps"))
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
         figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
-        return plots.save(figure, out, mark=mark)
+        return kit.save(figure, out, mark=mark)
 
 
 __all__ = ["describe", "main"]

@@ -19,7 +19,7 @@ from dc_gym.base import readable, spelling, stats, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots, sweep_figure, titles
+from dc_gym.figures import kit, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, Point
 from dc_gym.records.results import Result, load_result, result_folders
 
@@ -37,7 +37,7 @@ FINEST = 10**12
 def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None, force: bool = False) -> int:
     """Draws the figure, prints the points as a table, and prints where the figure is."""
     place = out or folder / _name(x_key, metrics, by_key)
-    plots.check_name(place)
+    kit.check_name(place)
     mark = mark_of("plot", [folder], place)
     require_place(place, is_marked(mark), force=force)
     sheet, left_out = sheet_of(folder, x_key, metrics, by_key)
@@ -45,7 +45,7 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
         print("\n".join(_table(metric, lines, sheet.axis, by_key)))
     if left_out:
         print(left_out)
-    print(plots.save(sweep_figure.draw(sheet), place, mark=mark))
+    print(kit.save(sweep_figure.draw(sheet), place, mark=mark))
     return 0
 
 

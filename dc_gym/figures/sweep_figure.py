@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots, titles
+from dc_gym.figures import kit, titles
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, is_wide, set_scale
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class Sheet:
 
 def draw(sheet: Sheet) -> Figure:
     """Draws one panel for each metric, one below the other."""
-    with plots.style():
-        figure = plots.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
+    with kit.style():
+        figure = kit.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
         axes = figure.subplots(len(sheet.panels), 1, squeeze=False, sharex=True)[:, 0]
         colors = _colors(list(dict.fromkeys(line.name for lines in sheet.panels.values() for line in lines)))
         places = _Places.of(sheet, list(colors))
@@ -126,7 +126,7 @@ def draw(sheet: Sheet) -> Figure:
             _panel(ax, sheet, metric, places, colors)
         places.label(axes[-1])
         _head(figure, sheet, places.joined, colors)
-        figure.supxlabel(sheet.caption, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        figure.supxlabel(sheet.caption, x=0.012, ha="left", fontsize=7.5, color=kit.FAINT)
     return figure
 
 
@@ -262,7 +262,7 @@ def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     free."""
     known = {name: found for name in names if (found := controllers.find(name))}
     names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
-    colors = _free(plots.FLOW_COLORS, [found.color for found in known.values()])
+    colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
     markers = _free(MARKERS, [found.marker for found in known.values()])
     return {
         name: (known[name].color, known[name].label, known[name].marker) if name in known else (next(colors), name, next(markers))

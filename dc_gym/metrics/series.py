@@ -57,6 +57,11 @@ class Series:
     most_bps: float = math.inf
     """The rate that links can carry for all flows together; infinite where it is not known."""
 
+    @property
+    def end_s(self) -> float:
+        """The end of the last interval."""
+        return float(self.t_s[-1] + self.t_s[0])
+
 
 def series(
     tables: Tables,

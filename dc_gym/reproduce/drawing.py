@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
 from dc_gym.reproduce.evidence import Column, Contender, Evidence, Floats, Track
 
@@ -47,8 +47,8 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
     learners = [each for each in contenders if any(len(track.x) for track in each.learning.values())]
     columns = 2 if learners else 1
     panels = [panel for panel in panels if any(_is_measured(each, panel) for each in contenders)] or panels[:1]
-    with plots.style():
-        canvas = plots.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
+    with kit.style():
+        canvas = kit.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
         axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col", sharey="row")
         for row, panel in enumerate(panels):
             if learners:
@@ -77,8 +77,8 @@ def _is_measured(who: Contender, panel: Column) -> bool:
 def dots(evidence: Evidence, column: Column, title: str) -> Figure:
     """Draws one quantity, with one row per contestant: the mean, its interval, and a small dot for each seed."""
     contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
         ax = canvas.subplots()
         known = [found for each in contenders if (found := each.estimate(column.name))]
         set_scale(ax, "x", [bar(found, column) for found in known])
@@ -96,7 +96,7 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
     found = who.estimate(column.name)
     assert found is not None
     mean = found.mean * column.factor
-    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=4)
+    ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
     draw_bar(ax, row, bar(found, column), who.color, "x")
     ax.plot(mean, row, "o", color=who.color, markersize=7, zorder=3)
     ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dc_gym.base.units import parse_time_ns
-from dc_gym.figures import plots
+from dc_gym.figures import timeline
 from dc_gym.metrics.queues import sides
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce.evidence import Floats, Track
@@ -47,7 +47,7 @@ def numbers(result: Result) -> dict[str, float]:
 
 def track(result: Result, bins: int = BINS) -> Track:
     """Returns the quantities over time."""
-    series = plots.load_series(result, bins)
+    series = timeline.load_series(result, bins)
     width_s = 2 * series.t_s[0]
     times, switch, host = longest_queues(result)
     steps, rewards = reward_steps(result)

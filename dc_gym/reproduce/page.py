@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dc_gym import __version__
 from dc_gym.base.files import put, words
 from dc_gym.base.outputs import is_marked, require_place
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.reproduce.claims import Verdict, plain, text
 from dc_gym.reproduce.evidence import Column, Contender
 from dc_gym.reproduce.findings import Findings
@@ -27,7 +27,7 @@ def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
     """Writes all files and returns the page's path."""
     with words("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
-    plots.save(findings.figure, folder / FIGURE)
+    kit.save(findings.figure, folder / FIGURE)
     put(folder / TABLE, _table(findings.contenders, findings.columns).encode())
     told: dict[str, object] = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__}
     told["claims"] = [as_dict(each) for each in findings.verdicts]

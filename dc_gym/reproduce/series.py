@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dc_gym.base.readable import number, sentence
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.reproduce.drawing import bar
 from dc_gym.reproduce.evidence import Column, Evidence
@@ -53,8 +53,8 @@ def figure(
     """
     names = [name for each in series for name in each.points.values()]
     columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
         axes = canvas.subplots(1, len(columns), squeeze=False)[0]
         for ax, column in zip(axes, columns, strict=True):
             _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
@@ -67,7 +67,7 @@ def figure(
             ax.set_title(sentence(column.title), loc="left")
         handles, labels = axes[0].get_legend_handles_labels()
         if any(column.name in each.paper for each in evidence.contenders.values() for column in columns):
-            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=plots.INK, linestyle=":", markersize=5)[0])
+            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
         canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")

@@ -107,6 +107,6 @@ def _begin(phase: str, clock: Clock, progress: Progress) -> None:
 
 
 def _plot(result: Result) -> None:
-    from dc_gym.figures import plots  # matplotlib takes a second to import
+    from dc_gym.figures import timeline  # matplotlib takes a second to import
 
-    plots.plot_result(result, result.path / "plot.png")
+    timeline.plot_result(result, result.path / "plot.png")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dc_gym import spec as specs
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.perf import scale
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce import runs
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
@@ -109,8 +109,8 @@ def _contender(variant: str, hosts: int, result: Result) -> Contender:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style():
-        canvas = plots.new_figure(7.0, 4.2)
+    with kit.style():
+        canvas = kit.new_figure(7.0, 4.2)
         ax = canvas.subplots()
         for variant, marker in zip(scale.VARIANTS, "os", strict=True):
             for column, line in ((SENT, "-"), (RECEIVED, ":")):

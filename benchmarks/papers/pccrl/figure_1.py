@@ -18,7 +18,7 @@ from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, WHO
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.benchmarks.papers.rlcc.common import name
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
@@ -121,8 +121,8 @@ def run(order: Order, progress: Progress) -> Findings:
 
 def _figure(evidence: Evidence) -> Figure:
     """Draws the figure as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
-    with plots.style():
-        canvas = plots.new_figure(9.6, 5.4)
+    with kit.style():
+        canvas = kit.new_figure(9.6, 5.4)
         axes = canvas.subplots(len(FLOWS), len(PANELS), sharex=True)
         for row, flows in zip(axes, FLOWS, strict=True):
             for ax, panel in zip(row, PANELS, strict=True):

@@ -15,7 +15,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import bar_of, log_ticks
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.evidence import Evidence
@@ -112,8 +112,8 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(9.4, 4.4)
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(9.4, 4.4)
         left, right = canvas.subplots(1, 2)
         for flows in FLOWS:
             _line(left, evidence, flows, {beta: _of_beta(beta, flows) for beta in BETAS})

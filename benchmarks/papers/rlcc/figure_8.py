@@ -16,7 +16,7 @@ from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, WHO
-from dc_gym.figures import plots
+from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, less_than, more_than
@@ -63,7 +63,7 @@ CLAIMS = (
 
 def track(result: Result) -> Track:
     """Returns the curves over time in ms, at 100 Gbit/s."""
-    drawn = plots.load_series(result, BINS)
+    drawn = timeline.load_series(result, BINS)
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
     width_s = 2 * drawn.t_s[0]
     queues, ports = result.records("queues"), len(result.ports)
@@ -82,8 +82,8 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style():
-        canvas = plots.new_figure(7.4, 5.0)
+    with kit.style():
+        canvas = kit.new_figure(7.4, 5.0)
         axes = canvas.subplots(len(PANELS), 1, sharex=True)
         for ax, panel in zip(axes, PANELS, strict=True):
             _draw(ax, evidence, panel)

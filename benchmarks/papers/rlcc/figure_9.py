@@ -19,7 +19,7 @@ from dc_gym.base.stats import estimate
 from dc_gym.base.units import format_size
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
 from dc_gym.reproduce.evidence import Column, Evidence
@@ -93,8 +93,8 @@ def run(order: Order, progress: Progress) -> Findings:
 
 def _figure(evidence: Evidence) -> Figure:
     """Draws bars as in the paper: each latency over the best of its size."""
-    with plots.style():
-        canvas = plots.new_figure(9.6, 3.8)
+    with kit.style():
+        canvas = kit.new_figure(9.6, 3.8)
         ax = canvas.subplots()
         width = 0.8 / len(WHO)
         best = _best(evidence)
@@ -111,7 +111,7 @@ def _figure(evidence: Evidence) -> Figure:
         ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
         ax.set_ylabel("Latency over the best")
         ax.set_xlabel("Size of message")
-        ax.axhline(1, color=plots.INK, linewidth=0.6)
+        ax.axhline(1, color=kit.INK, linewidth=0.6)
         canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas

@@ -21,7 +21,7 @@ from dc_gym.benchmarks.perf import nic_cost
 from dc_gym.benchmarks.perf.nic_cost import Cost
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms, kernels
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
@@ -129,8 +129,8 @@ def _contender(name: str, costs: list[Cost]) -> Contender:
 
 def _figure(evidence: Evidence) -> Figure:
     """Draws each form's cost over the trees', in the paper and here."""
-    with plots.style({"axes.grid.axis": "x"}):
-        canvas = plots.new_figure(7.0, 2.6)
+    with kit.style({"axes.grid.axis": "x"}):
+        canvas = kit.new_figure(7.0, 2.6)
         ax = canvas.subplots()
         trees = evidence.contenders["trees"]
         for row, each in enumerate(evidence.contenders.values()):

@@ -17,7 +17,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common, figure_9
 from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
 from dc_gym.reproduce.evidence import Column, Contender, Evidence
 from dc_gym.reproduce.findings import Findings
@@ -132,8 +132,8 @@ def _contender(evidence: Evidence, who: str, task: str, seeds: int) -> Contender
 
 def _figure(found: Evidence) -> Figure:
     """Draws the position of each task; mastery is the upper left corner."""
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(9.6, 3.6)
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(9.6, 3.6)
         tasks = list(next(iter(PAPER.values())))
         for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
             for who in PAPER:
@@ -142,8 +142,8 @@ def _figure(found: Evidence) -> Figure:
                 if share and time:
                     fill = each.color if PAPER[who][task] else "none"
                     ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
-            ax.axhline(BANDWIDTH, color=plots.INK, linewidth=0.7, linestyle=":")
-            ax.axvline(TIME, color=plots.INK, linewidth=0.7, linestyle=":")
+            ax.axhline(BANDWIDTH, color=kit.INK, linewidth=0.7, linestyle=":")
+            ax.axvline(TIME, color=kit.INK, linewidth=0.7, linestyle=":")
             ax.set_ylim(0, 1.08)
             ax.set_title(task, loc="left")
             ax.set_xlabel("Most time / best")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dc_gym.base.progress import Progress
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy
@@ -110,12 +110,12 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style({"axes.grid.axis": "y"}):
-        canvas = plots.new_figure(9.6, 3.8)
+    with kit.style({"axes.grid.axis": "y"}):
+        canvas = kit.new_figure(9.6, 3.8)
         axes = canvas.subplots(1, len(STATES), sharey=True)
         for ax, before in zip(axes, STATES, strict=True):
             printed = [evidence.contenders[name(before, now)].paper[policies()[0]] for now in STATES]
-            ax.plot(range(3), printed, "D:", color=plots.INK, markerfacecolor="none", markersize=8, label="the paper")
+            ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
             artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
             ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
             for each in policies():

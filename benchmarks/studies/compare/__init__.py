@@ -21,7 +21,7 @@ from dc_gym.benchmarks.studies.compare import page
 from dc_gym.benchmarks.studies.compare.measured import Compared, Entry, counted_flows, numbers
 from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, Scenario, check, grid, scenarios
 from dc_gym.ctrl import controllers
-from dc_gym.figures.plots import FLOW_COLORS
+from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records import results
 from dc_gym.records.results import Result
 from dc_gym.sweep.grid import Grid

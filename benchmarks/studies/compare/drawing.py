@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.stats import Estimate
 from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Entry
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, set_scale
 from dc_gym.pages.report.numbers import Metric, scale_of
 
@@ -25,8 +25,8 @@ SPREAD = 0.62
 def overview(compared: Sequence[Compared]) -> Figure:
     """Draws one panel per quantity, with one column per scenario."""
     shown = [metric for metric in (GOODPUT, DELAY, P99_DELAY, LOSS) if any(metric in each.metrics for each in compared)]
-    with plots.style():
-        figure = plots.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
+    with kit.style():
+        figure = kit.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
         axes = figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False)[:, 0]
         for ax, metric in zip(axes, shown, strict=False):
             _columns(ax, metric, compared)
@@ -38,8 +38,8 @@ def overview(compared: Sequence[Compared]) -> Figure:
 def scenario(each: Compared) -> Figure:
     """Draws one panel per quantity, with one row per controller."""
     metrics = each.metrics
-    with plots.style({"axes.grid.axis": "x"}):
-        figure = plots.new_figure(WIDTH, 0.75 + 0.3 * len(each.entries))
+    with kit.style({"axes.grid.axis": "x"}):
+        figure = kit.new_figure(WIDTH, 0.75 + 0.3 * len(each.entries))
         axes = figure.subplots(1, max(1, len(metrics)), sharey=True, squeeze=False)[0]
         for ax, metric in zip(axes, metrics, strict=False):
             _rows(ax, metric, each.entries)

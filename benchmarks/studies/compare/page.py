@@ -18,7 +18,7 @@ from dc_gym.base.files import put
 from dc_gym.base.units import format_time
 from dc_gym.benchmarks.studies.compare import drawing
 from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Entry
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.pages.report.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.pages.report.svg import to_svg, variables
 from dc_gym.topologies.paths import base_rtt_ns
@@ -106,7 +106,7 @@ def _row(each: Compared, metric: Metric) -> tuple[str, str, Sequence[Cell]]:
 
 
 def _svg(name: str, figure: Figure, words: str) -> Markup:
-    with plots.style():
+    with kit.style():
         return Markup(to_svg(figure, name, words))
 
 

@@ -7,7 +7,7 @@ import argparse
 
 from dc_gym.base.files import words
 from dc_gym.base.outputs import is_marked, mark_of, require_place
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies, scenarios
 from dc_gym.nets import nic_policy
@@ -25,10 +25,10 @@ def main(args: argparse.Namespace) -> int:
     for name, place in places.items():
         require_place(place, is_marked(marks[name]), force=args.force)
     for name, draw in drawn.items():
-        print(plots.save(draw(file, path.stem), places[name], mark=marks[name]))
+        print(kit.save(draw(file, path.stem), places[name], mark=marks[name]))
     traces = [scenario.in_fluid(file)]
     if args.lab:
         with runs.scratch("rlcc-show") as folder:
             traces.append(scenario.in_lab(path, file, folder))
-    print(plots.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
+    print(kit.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
     return 0

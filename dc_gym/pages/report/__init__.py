@@ -15,7 +15,7 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.pages.report import figures, page
 from dc_gym.pages.report.figures import Figures
 from dc_gym.pages.report.measured import Measured, measure
@@ -83,9 +83,9 @@ def write(
     put(out, text.encode())
     written = [out]
     for figure, places in named:
-        with plots.style(figures.STYLE):
+        with kit.style(figures.STYLE):
             drawn = figure.draw()
-        written += [plots.save(drawn, place, DPI, figures.STYLE, mark_of(COMMAND, folders, place)) for place in places]
+        written += [kit.save(drawn, place, DPI, figures.STYLE, mark_of(COMMAND, folders, place)) for place in places]
     progress.phase("done")
     return written
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import WIDE, log_ticks, plain_ticks
-from dc_gym.figures.drawing import draw_topology
-from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
 from dc_gym.pages.report.measured import QUANTILES, Measured
 from dc_gym.pages.report.runs import Group, Scenario
@@ -72,7 +72,7 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
 
     def draw() -> Figure:
         graph = run.spec.graph()
-        figure = plots.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
+        figure = kit.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
         ax = figure.subplots()
         colors = draw_topology(graph, ax, utilization)
         assert colors is not None, "there is a utilization"
@@ -164,7 +164,7 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
     def draw() -> Figure:
         columns = min(4, len(shown)) if len(shown) != 6 else 3
         rows = math.ceil(len(shown) / columns)
-        figure = plots.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
+        figure = kit.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
         axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
         peak = max(_peak(_lines(run.series)) for _, run in shown)
         scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
@@ -202,7 +202,7 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
     unfinished = sum(int((~each.finished).sum()) for each in sized.values())
 
     def draw() -> Figure:
-        figure = plots.new_figure(WIDE_WIDTH, 4.2)
+        figure = kit.new_figure(WIDE_WIDTH, 4.2)
         ax = figure.subplots()
         for group in shown:
             bins = sized[group.label].bins("hpcc")
@@ -232,7 +232,7 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
 
 
 def _figure(ratio: float) -> Figure:
-    return plots.new_figure(WIDTH, WIDTH * ratio)
+    return kit.new_figure(WIDTH, WIDTH * ratio)
 
 
 def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from dc_gym import __version__
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.pages.report import figures, tables
 from dc_gym.pages.report.figures import Figures
 from dc_gym.pages.report.measured import Measured
@@ -89,7 +89,7 @@ def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Fig
     """Draws every figure of a scenario in our style."""
     drawn = []
     for figure in figures.all_figures(each, measured):
-        with plots.style(figures.STYLE):
+        with kit.style(figures.STYLE):
             drawn.append((figure, figure.draw()))
     return drawn
 
@@ -103,7 +103,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
     baseline = baseline_of(each, name)
     drawn = []
     for figure, canvas in draw_all(each, measured):
-        with plots.style(figures.STYLE):
+        with kit.style(figures.STYLE):
             drawn.append((figure, Markup(to_svg(canvas, f"{anchor}-{figure.name}", f"{figure.title}. {figure.caption}"))))
     slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(each, measured, bins)) for bins in BINS]
     ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in each.groups]

@@ -17,7 +17,7 @@ from typing import Any
 from dc_gym.base.errors import UsageError
 from dc_gym.ctrl import controllers
 from dc_gym.figures.curves import find_results
-from dc_gym.figures.plots import FLOW_COLORS
+from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records.results import Result
 from dc_gym.spec.experiment import POLICY_COPY
 

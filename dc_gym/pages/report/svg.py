@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from dc_gym.ctrl import controllers
-from dc_gym.figures.plots import FAINT, FLOW_COLORS, INK, MARK
+from dc_gym.figures.kit import FAINT, FLOW_COLORS, INK, MARK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

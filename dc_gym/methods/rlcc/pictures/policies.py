@@ -11,7 +11,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from dc_gym.base.readable import number
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.nets import fluid, response
 from dc_gym.nets.decision import MOST, Floats
 from dc_gym.nets.nic_policy import Deployed, NicPolicy
@@ -25,8 +25,8 @@ OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
 
 def draw(file: NicPolicy, name: str) -> Figure:
     """Draws the three panels side by side."""
-    with plots.style(STYLE):
-        figure = plots.new_figure(15, 4.6)
+    with kit.style(STYLE):
+        figure = kit.new_figure(15, 4.6)
         surface, steady, settled = figure.subplots(1, 3)
         deployed = Deployed(file.table())
         shades = _surface(surface, deployed, file.scaling.unit)
@@ -39,8 +39,8 @@ def draw(file: NicPolicy, name: str) -> Figure:
 
 def draw_surfaces(file: NicPolicy, name: str) -> Figure:
     """Draws the action over both errors, by the latest action (columns) and the one before it (rows)."""
-    with plots.style(STYLE):
-        figure = plots.new_figure(14, 12.5)
+    with kit.style(STYLE):
+        figure = kit.new_figure(14, 12.5)
         deployed = Deployed(file.table())
         rows = figure.subplots(len(ACTIONS), len(ACTIONS), sharex=True, sharey=True)
         for old, row in zip(ACTIONS, rows, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies
@@ -31,8 +31,8 @@ COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
 
 def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
     """Draws one column per trace: round trips, errors, actions, rate."""
-    with plots.style(policies.STYLE):
-        figure = plots.new_figure(8.5 * len(traces), 9)
+    with kit.style(policies.STYLE):
+        figure = kit.new_figure(8.5 * len(traces), 9)
         columns = figure.subplots(4, len(traces), sharex="col", squeeze=False)
         for trace, column in zip(traces, columns.T, strict=True):
             _trace(trace, file, list(column))
@@ -81,8 +81,8 @@ def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
 
 def draw_steps(file: NicPolicy, name: str) -> Figure:
     """Draws the policy's response to an error that steps and stays, in open loop: the actions, and the rate that results."""
-    with plots.style(policies.STYLE):
-        figure = plots.new_figure(12, 4.6)
+    with kit.style(policies.STYLE):
+        figure = kit.new_figure(12, 4.6)
         actions, rates = figure.subplots(1, 2)
         policy, times = Deployed(file.table()), np.arange(-BEFORE, AFTER + 1)
         for (before, after), colour in zip(STEPS, COLOURS, strict=True):

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws cases by quantities, as in the demo: a row for each case, a column for each quantity, a colour for each controller."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base import readable
+from dc_gym.base.stats import band
+from dc_gym.ctrl import controllers
+from dc_gym.figures import kit
+from dc_gym.figures.axes import WIDE
+from dc_gym.metrics import Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+INTERVALS = 40  # long enough that a loss and its repair fall into one interval
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRuns:
+    """One row of the demo: a network, and the runs of each controller on it."""
+
+    title: str
+    runs: Mapping[str, Sequence[Series]]
+    """The runs by controller name, one for each seed; all have the same duration and number of intervals."""
+    note: str = ""
+    """A second line below the title, such as "10 Mbit/s, 2 pairs"."""
+
+
+def demo_figure(cases: Sequence[CaseRuns], caption: str = "") -> Figure:
+    """Returns the demo's figure. Rows are cases; columns are queue, goodput, srtt and fairness. A line is the mean over seeds, a
+    band its 95 % interval."""
+    with kit.style():
+        figure = kit.new_figure(13.2, 0.9 + 2.5 * len(cases))
+        grid = figure.subplots(len(cases), 5, squeeze=False, width_ratios=[0.09, 1, 1, 1, 1])
+        for (label, *row), case in zip(grid, cases, strict=True):
+            _case_label(label, case)
+            _demo_row(row, case)
+        for ax, title in zip(grid[0][1:], ("Bottleneck queue", "Goodput, all flows", "Smoothed RTT", "Fairness"), strict=True):
+            ax.set_title(title, loc="left", pad=8)
+        for ax in grid[-1][1:]:
+            ax.set_xlabel("Time (s)")
+        figure.align_ylabels(grid[:, 1:])
+        _controller_legend(figure, cases)
+        kit.caption(figure, caption)
+    return figure
+
+
+def _case_label(ax: Axes, case: CaseRuns) -> None:
+    """Draws the name of a row, in a column of its own."""
+    ax.set_axis_off()
+    ax.text(0, 0.5, case.title, rotation=90, ha="center", va="center", fontsize=10, fontweight="bold", transform=ax.transAxes)
+    ax.text(1.1, 0.5, case.note, rotation=90, ha="center", va="center", fontsize=8.5, color="#555555", transform=ax.transAxes)
+
+
+def _demo_row(row: Sequence[Axes], case: CaseRuns) -> None:
+    """Draws the four panels of a case."""
+    every = [run for runs in case.runs.values() for run in runs]
+    if not every:
+        raise ValueError(f"case {case.title!r} has no runs")
+    rate, rate_unit = kit.rate_unit(np.concatenate([run.total_bps for run in every]))
+    delay, delay_unit = kit.time_unit(np.concatenate([run.mean_srtt_us for run in every]))
+    queue, queue_unit = 1e3, "kB"
+    panels = {name: _quantities(runs, queue, rate, delay) for name, runs in case.runs.items()}
+    highest = (math.inf, max(run.most_bps for run in every) / rate, math.inf, 1.0)
+    labels = (f"Queue ({queue_unit})", f"Goodput ({rate_unit})", f"RTT ({delay_unit})", "Jain's index")
+    for column, (ax, label, most) in enumerate(zip(row, labels, highest, strict=True)):
+        lines = {name: _bounded(*band(panel[column]), most) for name, panel in panels.items()}
+        _draw_lines(ax, every[0].t_s, lines)
+        _set_axis(ax, column, [mean for mean, _, _ in lines.values()], [top for _, _, top in lines.values()], label)
+        ax.set_xlim(0, every[0].end_s)
+    thresholds = {run.k_bytes for run in every if run.k_bytes is not None}
+    if len(thresholds) == 1:
+        kit.end_line(row[0], thresholds.pop() / queue, "K", kit.MARK)
+
+
+def _quantities(runs: Sequence[Series], queue: float, rate: float, delay: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Returns the values of the four panels for one controller, each [runs, intervals]."""
+    return (
+        np.array([run.queue_bytes / queue for run in runs]),
+        np.array([run.total_bps / rate for run in runs]),
+        np.array([run.mean_srtt_us / delay for run in runs]),
+        np.array([run.jain for run in runs]),
+    )
+
+
+Lines = Mapping[str, tuple[Floats, Floats, Floats]]
+"""By controller: a mean, and the ends of its band."""
+
+
+def _bounded(mean: Floats, half: Floats, most: float) -> tuple[Floats, Floats, Floats]:
+    """Returns a mean and its band, cut at possible values; NaN where there is none."""
+    return mean, np.maximum(mean - half, 0), np.minimum(mean + half, max(most, kit.peak(mean)))
+
+
+def _draw_lines(ax: Axes, t_s: Floats, lines: Lines) -> None:
+    for name, (_, low, high) in lines.items():
+        ax.fill_between(t_s, low, high, color=kit.color_of(name), alpha=0.16, linewidth=0)
+    for name, (mean, _, _) in lines.items():
+        ax.plot(t_s, mean, color=kit.color_of(name))
+
+
+def _set_axis(ax: Axes, column: int, means: Sequence[Floats], tops: Sequence[Floats], label: str) -> None:
+    """Sets scale and limits of a panel. Queues and delays that lie far apart get a logarithmic axis."""
+    middles = [float(np.nanmedian(mean)) for mean in means if np.isfinite(mean).any()]
+    positive = [middle for middle in middles if middle > 0]
+    spread = max(positive) / min(positive) if positive else 1
+    ax.set_ylabel(label)
+    if column == 3:
+        kit.fairness_axis(ax, np.concatenate(means))
+    elif column != 1 and spread > WIDE:
+        _log_axis(ax, np.concatenate(tops), kit.FRAME_KB if column == 0 else min(positive) / 3)
+    else:
+        kit.from_zero(ax, np.concatenate(tops))
+
+
+def _log_axis(ax: Axes, values: Floats, linear_below: float) -> None:
+    """Makes the axis logarithmic above a value and linear from 0 to it, because a queue may be empty."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    ax.set_yscale("symlog", linthresh=linear_below, linscale=0.4)
+    ax.set_ylim(0, kit.peak(values) * 1.3)
+    decades = 10.0 ** np.arange(math.floor(math.log10(linear_below)), math.ceil(math.log10(kit.peak(values) * 1.3)))
+    ax.set_yticks([0, *(tick for tick in decades if tick >= linear_below)])
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
+
+
+def _controller_legend(figure: Figure, cases: Sequence[CaseRuns]) -> None:
+    """Draws one legend above all panels."""
+    from matplotlib.lines import Line2D
+
+    names = list(dict.fromkeys(name for case in cases for name in case.runs))
+    lines = [Line2D([], [], color=kit.color_of(name), linewidth=2.4) for name in names]
+    labels = [found.label if (found := controllers.find(name)) else name for name in names]
+    figure.legend(lines, labels, loc="outside upper center", ncols=max(1, len(names)), fontsize=10, handlelength=1.6)
