@@ -24,7 +24,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.base.stats import Estimate
 from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
 from dc_gym.pages import report
-from dc_gym.pages.report.numbers import plain, scale_of, size, with_interval
+from dc_gym.pages.numbers import plain, scale_of, size, with_interval
 from dc_gym.pages.report.runs import gather, scenarios
 from dc_gym.records import results
 

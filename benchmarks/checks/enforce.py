@@ -170,13 +170,9 @@ def save(points: Sequence[Point], path: Path) -> None:
 
 def draw_figure(points: Sequence[Point], path: Path) -> None:
     """Draws the error of each host over its rate."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    style: Any = kit.STYLE
     colors = dict(zip(LINES_BPS, kit.FLOW_COLORS, strict=False))
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(10, 3.6), layout="constrained")
+    with kit.style():
+        figure = kit.new_figure(10, 3.6)
         for axes, changes in zip(figure.subplots(1, len(CHANGES), sharey=True), CHANGES, strict=True):
             axes.axhspan(-100 * TOLERANCE, 100 * TOLERANCE, color="0.93")
             axes.axhline(0, color="0.6", linewidth=0.8)

@@ -221,9 +221,7 @@ def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the 10 Mbit/s dumbbell"}
     with kit.style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        figure = kit.new_figure(11, 4.2)
         over_time, share = figure.subplots(1, 2)
         for number, (variant, one) in enumerate(seen["owner"].items()):
             over_time.plot(one.t_s, one.packets, **_look(number, variant, one))

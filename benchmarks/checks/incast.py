@@ -262,6 +262,6 @@ def draw(rounds: Rounds, path: Path) -> None:
         axes.set_ylabel("Goodput (Mbit/s)")
         axes.set_title(f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames", loc="left")
         words = f"bars: least and largest of {len(SEEDS)} seeds; dotted: where the arithmetic says"
-        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=kit.FAINT)
+        kit.caption(figure, words)
         figure.legend(loc="outside upper center", ncols=2)
         kit.save(figure, path, mark=runs.mark_of(NAME))

@@ -8,8 +8,6 @@ what it fits to Swift; here it is a + b sqrt(N) by relative least squares. The p
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dc_gym.base.checks import Check
-from dc_gym.base.files import put
+from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import number
 from dc_gym.figures import kit
@@ -133,9 +131,8 @@ def swift_check(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Check
 
 def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Check:
     rows = [*mine.values(), *theirs.values()]
-    names, text = [each.name for each in fields(Point)], io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([names, *map(astuple, rows)])
-    table = put(free_place(OUT / "inflation.csv", is_table_of(names)), text.getvalue().encode())
+    names = [each.name for each in fields(Point)]
+    table = put(free_place(OUT / "inflation.csv", is_table_of(names)), csv_bytes(names, map(astuple, rows)))
     picture = runs.figure_place(OUT / "inflation.png", NAME)
     draw(mine, theirs, law, name, picture)
     return Check("figure 3", "drawn", f"{picture}, {table}", ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,10 @@ class Slowdowns(Protocol):
 
 def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Path:
     """Draws the start, some teeth of the sawtooth after the warm-up, and the distribution from then on."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    style: Any = kit.STYLE
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(11, 3.4), layout="constrained")
+    with kit.style():
+        figure = kit.new_figure(11, 3.4)
         start, teeth, share = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 1))
         for who, (t_ns, packets) in queues.items():
             first = t_ns < START_NS
@@ -67,12 +64,8 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
 
 def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
     """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    style: Any = kit.STYLE
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(11, 3.8), layout="constrained")
+    with kit.style():
+        figure = kit.new_figure(11, 3.8)
         single, binned = figure.subplots(1, 2)
         for who, values in list(found.by_runner.items())[:2]:
             single.plot(found.size_bytes, values, ".", color=COLORS[who], markersize=4, alpha=0.8)

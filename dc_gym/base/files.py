@@ -8,11 +8,13 @@ lock (folder_lock.py).
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import io
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
@@ -63,6 +65,13 @@ def put(path: Path, content: bytes) -> Path:
         with whole(path) as work:
             work.write_bytes(content)
     return path
+
+
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Returns a table as CSV, with lines that end as on Unix."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+    return stream.getvalue().encode()
 
 
 @contextlib.contextmanager

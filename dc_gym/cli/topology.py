@@ -190,8 +190,6 @@ def _title(spec: Spec, graph: Graph) -> str:
 
 
 def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
-    from matplotlib.lines import Line2D
-
     from dc_gym.figures import kit
     from dc_gym.figures.topology import PLAIN, draw_topology, line_width
 
@@ -201,10 +199,10 @@ def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
         draw_topology(graph, axes)
         handles, labels = axes.get_legend_handles_labels()
         for rate_bps in sorted({cable.rate_bps for cable in graph.cables}, reverse=True):
-            handles.append(Line2D([], [], color=PLAIN, linewidth=line_width(graph, rate_bps)))
+            handles.append(kit.sample(PLAIN, linewidth=line_width(graph, rate_bps)))
             labels.append(quantity(rate_bps, "bps"))
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        kit.title(figure, title)
         return kit.save(figure, out, mark=mark)
 
 

@@ -18,14 +18,14 @@ from dc_gym.base.readable import quantity
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["WIDE", "Bar", "bar_of", "draw_bar", "is_wide", "log_ticks", "plain_ticks", "set_scale"]
+__all__ = ["WIDE", "Bar", "bar_of", "draw_bar", "is_wide", "log_from_zero", "log_ticks", "plain_ticks", "set_scale"]
 
 Side = Literal["x", "y"]
 WIDE = 15
 """Values that differ by more than this factor get a logarithmic axis."""
 BEYOND_LOG, BEYOND = 10.0, 2.5
 """An interval that ends beyond this multiple of the largest mean does not stretch the axis; its end is an arrow."""
-MARGIN_LOG, MARGIN = 1.4, 1.08
+MARGIN_LOG, MARGIN, ROOM_LOG = 1.4, 1.08, 1.5
 CLOSE: Mapping[Side, float] = {"x": 40, "y": 300}
 """Up to this factor between its ends, a logarithmic axis is labelled at 1, 2 and 5; beyond it at the decades."""
 THOUSANDS = 1000.0
@@ -106,6 +106,14 @@ def plain_ticks(ax: Axes, side: Side) -> None:
     formatter = ScalarFormatter(useOffset=False)
     formatter.set_scientific(False)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}") if largest >= THOUSANDS else formatter)
+
+
+def log_from_zero(ax: Axes, side: Side, top: float, linear_below: float) -> None:
+    """Makes an axis logarithmic above a value and linear from 0 to it, because a queue may be empty. It ends above `top`."""
+    x = side == "x"
+    (ax.set_xscale if x else ax.set_yscale)("symlog", linthresh=linear_below, linscale=0.4)
+    (ax.set_xlim if x else ax.set_ylim)(0, top * ROOM_LOG)
+    log_ticks(ax, side, linear_below)
 
 
 def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0, family: str = "") -> None:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base import readable
 from dc_gym.base.stats import band
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit
-from dc_gym.figures.axes import WIDE
+from dc_gym.figures.axes import WIDE, log_from_zero
 from dc_gym.metrics import Series
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def _bounded(mean: Floats, half: Floats, most: float) -> tuple[Floats, Floats, F
 
 def _draw_lines(ax: Axes, t_s: Floats, lines: Lines) -> None:
     for name, (_, low, high) in lines.items():
-        ax.fill_between(t_s, low, high, color=kit.color_of(name), alpha=0.16, linewidth=0)
+        kit.shade(ax, t_s, low, high, kit.color_of(name))
     for name, (mean, _, _) in lines.items():
         ax.plot(t_s, mean, color=kit.color_of(name))
 
@@ -119,28 +118,14 @@ def _set_axis(ax: Axes, column: int, means: Sequence[Floats], tops: Sequence[Flo
     if column == 3:
         kit.fairness_axis(ax, np.concatenate(means))
     elif column != 1 and spread > WIDE:
-        _log_axis(ax, np.concatenate(tops), kit.FRAME_KB if column == 0 else min(positive) / 3)
+        log_from_zero(ax, "y", kit.peak(np.concatenate(tops)), kit.FRAME_KB if column == 0 else min(positive) / 3)
     else:
         kit.from_zero(ax, np.concatenate(tops))
 
 
-def _log_axis(ax: Axes, values: Floats, linear_below: float) -> None:
-    """Makes the axis logarithmic above a value and linear from 0 to it, because a queue may be empty."""
-    from matplotlib.ticker import FuncFormatter, NullLocator
-
-    ax.set_yscale("symlog", linthresh=linear_below, linscale=0.4)
-    ax.set_ylim(0, kit.peak(values) * 1.3)
-    decades = 10.0 ** np.arange(math.floor(math.log10(linear_below)), math.ceil(math.log10(kit.peak(values) * 1.3)))
-    ax.set_yticks([0, *(tick for tick in decades if tick >= linear_below)])
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
-
-
 def _controller_legend(figure: Figure, cases: Sequence[CaseRuns]) -> None:
     """Draws one legend above all panels."""
-    from matplotlib.lines import Line2D
-
     names = list(dict.fromkeys(name for case in cases for name in case.runs))
-    lines = [Line2D([], [], color=kit.color_of(name), linewidth=2.4) for name in names]
+    lines = [kit.sample(kit.color_of(name)) for name in names]
     labels = [found.label if (found := controllers.find(name)) else name for name in names]
     figure.legend(lines, labels, loc="outside upper center", ncols=max(1, len(names)), fontsize=10, handlelength=1.6)

@@ -25,9 +25,10 @@ from dc_gym.figures.axes import plain_ticks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Floats = npt.NDArray[np.float64]
-DPI = 150
+DPI, TITLE_POINTS = 150, 11.0
 FORMATS: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None},
@@ -38,7 +39,7 @@ MARKS = {".png": "Comment", ".pdf": "Keywords", ".svg": "Description"}
 """The metadata field of a file that records what made it."""
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")
-INK, FAINT, MARK = "#222222", "#8A8A8A", "#B22222"
+INK, FAINT, MARK, GRID, SHADE = "#222222", "#8A8A8A", "#B22222", "#E6E6E6", "#F4F4F4"
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -53,7 +54,7 @@ STYLE = {
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
-    "grid.color": "#E6E6E6",
+    "grid.color": GRID,
     "grid.linewidth": 0.7,
     "xtick.color": FAINT,
     "ytick.color": FAINT,
@@ -107,6 +108,7 @@ def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def peak(values: Floats) -> float:
+    """Returns the largest value that is finite; 0 if there is none."""
     finite = values[np.isfinite(values)]
     return float(finite.max()) if finite.size else 0.0
 
@@ -135,21 +137,53 @@ def end_line(ax: Axes, height: float, name: str, color: str) -> None:
     end.set(ha="left", va="center", fontsize=9, fontweight="bold", color=color)
 
 
+def warm_up(ax: Axes, end: float) -> None:
+    """Shades the time before `end`."""
+    if end > 0:
+        ax.axvspan(0, end, color=SHADE, zorder=0, linewidth=0)
+
+
+def shade(ax: Axes, x: Floats, low: Floats, high: Floats, color: str) -> None:
+    """Draws the interval around a line."""
+    ax.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+
+
+def title(figure: Figure, text: str) -> None:
+    """Writes the figure's title above all panels, at the left."""
+    figure.suptitle(text, x=0.012, ha="left", fontsize=TITLE_POINTS, fontweight="bold")
+
+
 def caption(figure: Figure, text: str) -> None:
+    """Writes small text below all panels, at the left."""
     if text:
         figure.supxlabel(text, x=0.012, ha="left", fontsize=7.5, color=FAINT)
 
 
+def sample(color: str, **look: Any) -> Line2D:
+    """Returns a line as an entry of a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=color, **{"linewidth": 2.4} | look)
+
+
+def legend_below(figure: Figure, ax: Axes, columns: int) -> None:
+    """Draws the legend of one panel below all panels."""
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
 def rate_unit(values_bps: Floats) -> tuple[float, str]:
+    """Returns a factor and a unit that suit an axis of rates."""
     scale = readable.axis_scale("bps", peak(values_bps))
     return scale.factor, scale.unit
 
 
 def time_unit(values_us: Floats) -> tuple[float, str]:
+    """Returns a factor and a unit that suit an axis of short times."""
     scale = readable.axis_scale("us", peak(values_us))
     return scale.factor, readable.typeset(scale.unit)
 
 
 def color_of(name: str) -> str:
+    """Returns the colour of a controller."""
     found = controllers.find(name)
     return found.color if found else FAINT

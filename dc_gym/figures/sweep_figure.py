@@ -126,7 +126,7 @@ def draw(sheet: Sheet) -> Figure:
             _panel(ax, sheet, metric, places, colors)
         places.label(axes[-1])
         _head(figure, sheet, places.joined, colors)
-        figure.supxlabel(sheet.caption, x=0.012, ha="left", fontsize=7.5, color=kit.FAINT)
+        kit.caption(figure, sheet.caption)
     return figure
 
 
@@ -277,15 +277,13 @@ def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
 
 def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
     """Draws the title and, below it, the legend, unless there is only one line or the axis names the lines."""
-    from matplotlib.lines import Line2D
-
     if len(colors) < 2 or sheet.axis.names_lines:
-        figure.suptitle(sheet.title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        kit.title(figure, sheet.title)
         return
     key = "" if sheet.by_key == "controller.name" else f"{titles.of_key(sheet.by_key)}: "
     shape: dict[str, Any] = {"markersize": 5, "linestyle": "-" if joined else ""}
-    handles = [Line2D([], [], color=color, marker=marker, **shape) for color, _, marker in colors.values()]
+    handles = [kit.sample(color, marker=marker, **shape) for color, _, marker in colors.values()]
     labels = [f"{key}{label}" for _, label, _ in colors.values()]
     columns = max(1, min(len(labels), LEGEND_LETTERS // (4 + max(map(len, labels)))))
-    look = {"title_fontproperties": {"size": 11, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
+    look = {"title_fontproperties": {"size": kit.TITLE_POINTS, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=sheet.title, **look)

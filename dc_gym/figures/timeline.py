@@ -111,14 +111,13 @@ def run_figure(
         grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)[:, 0]
         for ax, panel in zip(grid, panels, strict=False):
             panel(ax, run)
-            if warmup_s > 0:
-                ax.axvspan(0, scale.of(warmup_s), color="#F4F4F4", zorder=0, linewidth=0)
+            kit.warm_up(ax, scale.of(warmup_s))
         if programs:
             _program_panel(grid[-1], programs, scale)
         grid[-1].set_xlabel(f"Time ({readable.typeset(scale.unit)})")
         figure.align_ylabels(grid[: len(panels)])
         grid[-1].set_xlim(0, run.end_s)
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        kit.title(figure, title)
         if run.flows:
             _flow_legend(grid[goodput], flow_labels if len(run.goodput_bps) else [])
         kit.caption(figure, caption)
@@ -227,13 +226,11 @@ def _run_fairness(ax: Axes, run: Series) -> None:
 
 def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
     """Draws a legend with the flows' names if there are few flows."""
-    from matplotlib.lines import Line2D
-
     if 0 < len(labels) <= len(kit.FLOW_COLORS):
-        lines = [Line2D([], [], color=color, linewidth=2) for color in kit.FLOW_COLORS[: len(labels)]]
+        lines = [kit.sample(color, linewidth=2) for color in kit.FLOW_COLORS[: len(labels)]]
         shown = list(labels)
     elif labels:
-        lines = [Line2D([], [], color="#9DB8CC", linewidth=1), Line2D([], [], color=kit.FLOW_COLORS[0], linewidth=2)]
+        lines = [kit.sample("#9DB8CC", linewidth=1), kit.sample(kit.FLOW_COLORS[0], linewidth=2)]
         shown = [f"each of {len(labels)} flows", "mean of those under way"]
     else:
         return

@@ -17,7 +17,7 @@ import numpy as np
 from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
 from dc_gym.figures import kit
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
+from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
 from dc_gym.reproduce.evidence import Column, Contender, Evidence, Floats, Track
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
 """Names of quantities in a training's progress, where they differ."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
-LETTERS = 76
+LETTERS = 72
 """Characters of the title per column of panels."""
 POINTS = 60
 """Number of points of a learning curve; each is a mean over equally many steps."""
@@ -62,10 +62,8 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
             axes[-1][0].xaxis.set_major_formatter("{x:,.0f}")
         axes[0][-1].set_title("The policy as it is in the end" if learners else "Over time", loc="left")
         axes[-1][-1].set_xlabel("Time (s)")
-        handles, labels = axes[0][-1].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4 if learners else 3)
-        text = textwrap.fill(title, LETTERS * columns)
-        canvas.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0][-1], 4 if learners else 3)
+        kit.title(canvas, textwrap.fill(title, LETTERS * columns))
     return canvas
 
 
@@ -154,9 +152,7 @@ def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most
             ax.plot(x[known], row[known], color=who.color, linewidth=0.8, alpha=0.8)
     elif np.isfinite(half).any():
         least, most = REWARDS if panel.name == "reward" else (0.0, most)
-        ax.fill_between(
-            x, np.maximum(mean - half, least), np.minimum(mean + half, most), color=who.color, alpha=0.18, linewidth=0
-        )
+        kit.shade(ax, x, np.maximum(mean - half, least), np.minimum(mean + half, most), who.color)
 
 
 def _scale(row: Sequence[Axes], panel: Column) -> None:
@@ -169,20 +165,14 @@ def _scale(row: Sequence[Axes], panel: Column) -> None:
     elif not len(values) or values.max() <= 0:
         return
     elif panel.name.endswith("_bytes"):
-        _queue_scale(ax, float(values.max()), FRAME_BYTES * panel.factor)
+        largest, frame = float(values.max()), FRAME_BYTES * panel.factor
+        if largest > DECADES * frame:
+            log_from_zero(ax, "y", largest, frame)
+        else:
+            ax.set_ylim(0, largest * ROOM)
     elif panel.name.endswith("_s") and values.max() > DECADES * values.min() > 0:
         ax.set_yscale("log")
         ax.set_ylim(values.min() / ROOM, values.max() * ROOM)
         log_ticks(ax, "y")
     else:
         ax.set_ylim(0, np.percentile(values, SETTLED) * 1.25)
-
-
-def _queue_scale(ax: Axes, largest: float, frame: float) -> None:
-    """Scales a queue's axis. A queue may be empty, so its logarithmic axis is linear below one frame."""
-    wide = largest > DECADES * frame
-    if wide:
-        ax.set_yscale("symlog", linthresh=frame, linscale=0.4)
-    ax.set_ylim(0, largest * ROOM)
-    if wide:
-        log_ticks(ax, "y", linear_below=frame)

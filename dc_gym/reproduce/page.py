@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from dc_gym import __version__
-from dc_gym.base.files import put, words
+from dc_gym.base.files import csv_bytes, put, words
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import kit
+from dc_gym.pages import html
 from dc_gym.reproduce.claims import Verdict, plain, text
 from dc_gym.reproduce.evidence import Column, Contender
 from dc_gym.reproduce.findings import Findings
 
+PACKAGE = "dc_gym.reproduce"
 FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
 OVERVIEW = "all claims"
 
@@ -28,13 +26,13 @@ def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
     with words("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
     kit.save(findings.figure, folder / FIGURE)
-    put(folder / TABLE, _table(findings.contenders, findings.columns).encode())
-    told: dict[str, object] = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__}
-    told["claims"] = [as_dict(each) for each in findings.verdicts]
+    put(folder / TABLE, csv_bytes(*_table(findings.contenders, findings.columns)))
+    claims = [as_dict(each) for each in findings.verdicts]
+    told = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__, "claims": claims}
     put(folder / CLAIMS, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
-    head, rows = header(findings), cells(findings)
-    values = {"paper": paper, "number": number, "findings": findings, "head": head, "rows": rows}
-    return put(folder / PAGE, _render("page.html.j2", mark=mark_of(f"{paper} {number}"), **values))
+    title, mark = f"{paper} {number}: {findings.title}", mark_of(f"{paper} {number}")
+    values = {"findings": findings, "claims": claims, "columns": header(findings), "rows": cells(findings)}
+    return put(folder / PAGE, html.render(PACKAGE, "page.html.j2", title=title, mark=mark, **values))
 
 
 def mark_of(what: str) -> str:
@@ -57,14 +55,8 @@ def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
     for title, figures in papers.items():
         told = [json.loads((each / CLAIMS).read_text()) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
         parts.append((title, told))
-    return put(folder / PAGE, _render("overview.html.j2", mark=mark_of(OVERVIEW), papers=parts))
-
-
-def _render(template: str, **values: object) -> bytes:
-    environment = Environment(
-        loader=PackageLoader("dc_gym.reproduce"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template(template).render(**values, version=__version__).encode()
+    text = html.render(PACKAGE, "overview.html.j2", title="Papers, reproduced", mark=mark_of(OVERVIEW), papers=parts)
+    return put(folder / PAGE, text)
 
 
 def as_dict(verdict: Verdict) -> dict[str, object]:
@@ -104,17 +96,16 @@ def _printed(column: Column, findings: Findings) -> bool:
     return any(column.name in each.paper for each in findings.contenders)
 
 
-def _table(contenders: Sequence[Contender], columns: Sequence[Column]) -> str:
-    """Returns the CSV table in SI units, with a row per contestant and seed."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+def _table(contenders: Sequence[Contender], columns: Sequence[Column]) -> tuple[list[str], Iterator[list[object]]]:
+    """Returns header and rows of the table in SI units, with a row per contestant and seed."""
     printed = [column for column in columns if any(column.name in each.paper for each in contenders)]
     names = [*(column.name for column in columns), *(f"paper_{column.name}" for column in printed)]
-    writer.writerow(["contestant", "seed", "steps", *names])
-    for each in contenders:
-        seeds = sorted({seed for values in each.numbers.values() for seed in values})
-        for seed in seeds:
-            values = [each.numbers.get(column.name, {}).get(seed, "") for column in columns]
-            values += [each.paper.get(column.name, "") for column in printed]
-            writer.writerow([each.name, seed, each.steps if each.learning else "", *values])
-    return stream.getvalue()
+
+    def rows() -> Iterator[list[object]]:
+        for each in contenders:
+            for seed in sorted({seed for values in each.numbers.values() for seed in values}):
+                measured = [each.numbers.get(column.name, {}).get(seed, "") for column in columns]
+                paper = [each.paper.get(column.name, "") for column in printed]
+                yield [each.name, seed, each.steps if each.learning else "", *measured, *paper]
+
+    return ["contestant", "seed", "steps", *names], rows()

@@ -70,7 +70,7 @@ def figure(
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
-        canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.title(canvas, title)
     return canvas
 
 

@@ -130,8 +130,8 @@ def _figure(evidence: Evidence) -> Figure:
                 ax.set_title(f"{flows} flows: {panel.title}", loc="left")
         for ax in axes[-1]:
             ax.set_xlabel("Time (ms, at 100 Gbit/s)")
-        canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0][0], len(WHO))
+        kit.title(canvas, TITLE)
     return canvas
 
 
@@ -140,5 +140,5 @@ def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Column) -> None:
         tracks = list(evidence.contenders[name(who, flows)].over_time.values())
         mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
         ax.plot(tracks[0].x, mean, color=COLORS[who], label=pccrl.label(who))
-        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=COLORS[who], alpha=0.18, linewidth=0)
+        kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, COLORS[who])
     ax.set_ylim(bottom=0)

@@ -125,8 +125,8 @@ def _figure(evidence: Evidence) -> Figure:
             log_ticks(ax, "x")
             ax.set_xlabel(sentence(common.LATENCY.title))
             ax.set_ylabel(sentence(common.GOODPUT.title))
-        canvas.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(FLOWS))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, left, len(FLOWS))
+        kit.title(canvas, TITLE)
     return canvas
 
 

@@ -91,8 +91,8 @@ def _figure(evidence: Evidence) -> Figure:
         axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
         log_ticks(axes[0], "y", LEAST_LOST)
         axes[-1].set_xlabel("Time (ms, at 100 Gbit/s)")
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0], len(WHO))
+        kit.title(canvas, TITLE)
     return canvas
 
 
@@ -101,6 +101,6 @@ def _draw(ax: Axes, evidence: Evidence, panel: Column) -> None:
         tracks = list(each.over_time.values())
         mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
         ax.plot(tracks[0].x, mean, color=each.color, label=each.label)
-        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=each.color, alpha=0.18, linewidth=0)
+        kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
     ax.set_ylim(bottom=0)
     ax.set_title(panel.title, loc="left")

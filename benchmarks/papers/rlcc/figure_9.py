@@ -112,8 +112,8 @@ def _figure(evidence: Evidence) -> Figure:
         ax.set_ylabel("Latency over the best")
         ax.set_xlabel("Size of message")
         ax.axhline(1, color=kit.INK, linewidth=0.6)
-        canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, ax, len(WHO))
+        kit.title(canvas, TITLE)
     return canvas
 
 

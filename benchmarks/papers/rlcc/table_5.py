@@ -154,5 +154,5 @@ def _figure(found: Evidence) -> Figure:
             loc="outside lower center",
             ncols=len(PAPER),
         )
-        canvas.suptitle(f"{TITLE} (filled: mastered in the paper)", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.title(canvas, f"{TITLE} (filled: mastered in the paper)")
     return canvas

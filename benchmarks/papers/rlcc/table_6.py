@@ -127,6 +127,6 @@ def _figure(evidence: Evidence) -> Figure:
             ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
             ax.set_title(f"{before} before", loc="left")
         axes[0].set_ylabel("Action: factor of the rate")
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0], 5)
+        kit.title(canvas, TITLE)
     return canvas

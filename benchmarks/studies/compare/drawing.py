@@ -11,7 +11,7 @@ from dc_gym.base.stats import Estimate
 from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Entry
 from dc_gym.figures import kit
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, set_scale
-from dc_gym.pages.report.numbers import Metric, scale_of
+from dc_gym.pages.numbers import Metric, scale_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +93,6 @@ def _ranks(compared: Sequence[Compared]) -> dict[str, int]:
 
 
 def _legend(figure: Figure, compared: Sequence[Compared]) -> None:
-    from matplotlib.lines import Line2D
-
     entries = {entry.name: entry for each in compared for entry in each.entries}.values()
-    handles = [Line2D([], [], color=e.color, marker=e.marker, linestyle="", markersize=6, label=e.label) for e in entries]
+    handles = [kit.sample(e.color, marker=e.marker, linestyle="", markersize=6, label=e.label) for e in entries]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(8, max(1, len(handles))))

@@ -18,7 +18,7 @@ from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.benchmarks.studies.compare.scenarios import Scenario
 from dc_gym.metrics import Window, series
 from dc_gym.metrics.convergence import HOLD
-from dc_gym.pages.report.numbers import Metric
+from dc_gym.pages.numbers import Metric
 from dc_gym.records.results import Result
 from dc_gym.spec import Spec, from_dict
 

@@ -3,31 +3,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dc_gym import __version__
-from dc_gym.base.files import put
+from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.units import format_time
 from dc_gym.benchmarks.studies.compare import drawing
 from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Entry
-from dc_gym.figures import kit
-from dc_gym.pages.report.numbers import Metric, plain, scale_of, with_interval
-from dc_gym.pages.report.svg import to_svg, variables
+from dc_gym.pages import html
+from dc_gym.pages.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PAGE, TABLE = "index.html", "table.csv"
+PAGE, TABLE, MARK = "index.html", "table.csv", "dcgym bench compare"
 COLUMNS = ("network", "traffic", "controller", "seed", "metric", "value")
 
 
@@ -55,19 +46,20 @@ class Section:
 
 def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> Path:
     """Writes index.html and table.csv, and returns the page's path."""
-    put(folder / TABLE, _csv(compared).encode())
-    loader = PackageLoader("dc_gym.benchmarks.studies.compare")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    text = environment.get_template("page.html.j2").render(
-        version=__version__,
-        facts=facts,
-        overview=_svg("overview", drawing.overview(compared), "Goodput and queueing delay of everybody in every scenario"),
+    put(folder / TABLE, csv_bytes(COLUMNS, _rows(compared)))
+    words = "Goodput and queueing delay of everybody in every scenario"
+    text = html.render(
+        "dc_gym.benchmarks.studies.compare",
+        "page.html.j2",
+        title="Congestion controls compared",
+        mark=MARK,
+        told=facts,
+        overview=html.drawing(drawing.overview(compared), "overview", words),
         sections=[_section(each) for each in compared],
         scaling=_scaling(compared),
         few=FEW_FLOWS,
-        colors=[(name, light) for light, (name, _) in variables().items() if not name.startswith("fig-")],
     )
-    return put(folder / PAGE, text.encode())
+    return put(folder / PAGE, text)
 
 
 def _section(each: Compared) -> Section:
@@ -85,7 +77,7 @@ def _section(each: Compared) -> Section:
         facts=facts,
         labels=[f"{entry.label} (n\u00a0=\u00a0{_seeds(entry)})" for entry in each.entries],
         rows=[_row(each, metric) for metric in each.metrics],
-        figure=_svg(scenario.name, drawing.scenario(each), f"{network}, {scenario.traffic.title}"),
+        figure=html.drawing(drawing.scenario(each), scenario.name, f"{network}, {scenario.traffic.title}"),
         notes=each.unfit,
     )
 
@@ -105,11 +97,6 @@ def _row(each: Compared, metric: Metric) -> tuple[str, str, Sequence[Cell]]:
     return metric.label, unit, cells
 
 
-def _svg(name: str, figure: Figure, words: str) -> Markup:
-    with kit.style():
-        return Markup(to_svg(figure, name, words))
-
-
 def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]]:
     """Returns, by network, what does not follow its scale."""
     found: dict[str, Sequence[str]] = {}
@@ -121,18 +108,13 @@ def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]
     return list(found.items())
 
 
-def _csv(compared: Sequence[Compared]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+def _rows(compared: Sequence[Compared]) -> Iterator[tuple[object, ...]]:
+    """Yields the rows of table.csv."""
     for each in compared:
         for entry in each.entries:
             for metric, values in entry.numbers.items():
                 for seed, value in values.items():
-                    writer.writerow(
-                        [each.scenario.network.name, each.scenario.traffic.name, entry.name, seed, metric, repr(value)]
-                    )
-    return stream.getvalue()
+                    yield each.scenario.network.name, each.scenario.traffic.name, entry.name, seed, metric, repr(value)
 
 
 def summary(each: Compared) -> Mapping[str, str]:

@@ -79,8 +79,7 @@ def write(
     for place in (place for _, places in named for place in places):
         require_place(place, is_marked(mark_of(COMMAND, folders, place)), force=force, remedy=REMEDY_OF_FIGURES)
     progress.phase("draw")
-    text = page.render(found, notes, measured, baseline, mark)
-    put(out, text.encode())
+    put(out, page.render(found, notes, measured, baseline, mark))
     written = [out]
     for figure, places in named:
         with kit.style(figures.STYLE):

@@ -18,13 +18,12 @@ from dc_gym.base import readable
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
 from dc_gym.figures import kit
-from dc_gym.figures.axes import WIDE, log_ticks, plain_ticks
+from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
 from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
 from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
 from dc_gym.pages.report.measured import QUANTILES, Measured
 from dc_gym.pages.report.runs import Group, Scenario
-from dc_gym.pages.report.svg import SHADE
 from dc_gym.pages.report.tables import together
 
 if TYPE_CHECKING:
@@ -103,20 +102,10 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
         every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
         k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
         ax.set_ylabel("Queue (kB)")
-        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(_peak(each) for each in every), 0.0))
+        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(kit.peak(each) for each in every), 0.0))
         if len(thresholds) == 1:
             k_bytes = thresholds.copy().pop()
-            ax.axhline((k_bytes or 0) / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1, zorder=1.5)
-            ax.annotate(
-                "K",
-                (1, (k_bytes or 0) / 1e3),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                color=MARK,
-                va="center",
-                fontweight="bold",
-            )
+            kit.end_line(ax, (k_bytes or 0) / 1e3, "K", MARK)
         _legend(figure, groups)
         return figure
 
@@ -166,12 +155,12 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
         rows = math.ceil(len(shown) / columns)
         figure = kit.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
         axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
-        peak = max(_peak(_lines(run.series)) for _, run in shown)
+        peak = max(kit.peak(_lines(run.series)) for _, run in shown)
         scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
         for ax, (group, run) in zip(axes, shown, strict=False):
             _rate_lines(ax, run.series, scale.factor, group.color, time)
             ax.set_title(group.label, loc="left", color=group.color)
-            _warm_up(ax, run, time)
+            kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
             ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
         for ax in axes[len(shown) :]:
             ax.set_axis_off()
@@ -241,7 +230,7 @@ def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], 
         runs = [measured[run.number] for run in group.runs]
         mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
         at = runs[0].queue_s / time.factor
-        ax.fill_between(at, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        kit.shade(ax, at, np.maximum(mean - half, 0), mean + half, group.color)
         ax.plot(at, mean, color=group.color, linewidth=1.4)
 
 
@@ -250,7 +239,7 @@ def _time_scale(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Sc
 
 
 def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
-    _warm_up(ax, run, time)
+    kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
     ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
     ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
 
@@ -260,26 +249,14 @@ def _grey(run: Measured) -> str:
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 
-def _warm_up(ax: Axes, run: Measured, time: Scale) -> None:
-    if run.spec.time.warmup_ns:
-        ax.axvspan(0, time.of(run.spec.time.warmup_ns / 1e9), color=SHADE, zorder=0, linewidth=0)
-
-
 def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
     """Sets an axis in kB from 0. If the means lie far apart, it is logarithmic above one frame."""
-    from matplotlib.ticker import FuncFormatter, NullLocator
-
     positive = [mean for mean in means if mean > 0]
     limit = ax.set_xlim if axis == "x" else ax.set_ylim
     if not positive or max(positive) / min(positive) <= WIDE:
         limit(0, top * 1.08 if top > 0 else 1)
         return
-    (ax.set_xscale if axis == "x" else ax.set_yscale)("symlog", linthresh=FRAME_KB, linscale=0.4)
-    limit(0, top * 1.5)
-    which = ax.xaxis if axis == "x" else ax.yaxis
-    which.set_ticks([0, *(10.0**power for power in range(1, math.ceil(math.log10(top * 1.5))))])
-    which.set_minor_locator(NullLocator())
-    which.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
+    log_from_zero(ax, axis, top, FRAME_KB)
 
 
 def _lines(run: Series) -> Floats:
@@ -303,10 +280,8 @@ def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
 
 
 def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [Line2D([], [], color=group.color, linewidth=2.4) for group in groups]
-    lines += [Line2D([], [], color=INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]  # type: ignore[arg-type]
+    lines = [kit.sample(group.color) for group in groups]
+    lines += [kit.sample(INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]
     names = [group.label for group in groups] + [name for name, _ in styles]
     columns = max(1, min(4, len(lines), LEGEND_LETTERS // max(map(len, names))))
     figure.legend(lines, names, loc="outside upper left", ncols=columns, handlelength=1.6)
@@ -321,8 +296,3 @@ def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
 def _mean(values: Floats) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else 0.0
-
-
-def _peak(values: Floats) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else 0.0

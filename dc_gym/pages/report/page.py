@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dc_gym import __version__
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit
+from dc_gym.pages import html
 from dc_gym.pages.report import figures, tables
 from dc_gym.pages.report.figures import Figures
 from dc_gym.pages.report.measured import Measured
 from dc_gym.pages.report.runs import Group, Run, Scenario
-from dc_gym.pages.report.svg import to_svg, variables
 from dc_gym.pages.report.tables import Cell, Table
 from dc_gym.spec import from_dict
 
@@ -59,28 +57,23 @@ def render(
     measured: Mapping[str, Measured],
     baseline: str | None = None,
     mark: str = "",
-) -> str:
-    """Returns the page as text. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
+) -> bytes:
+    """Returns the page. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
     the page."""
-    environment = Environment(
-        loader=PackageLoader("dc_gym.pages.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     sections = [_section(f"scenario-{row}", each, measured, baseline) for row, each in enumerate(scenarios, 1)]
     runs = [run for each in scenarios for run in each.all_runs]
-    return environment.get_template("page.html.j2").render(
-        title=_title(scenarios),
-        version=__version__,
+    subject = _title(scenarios)
+    return html.render(
+        "dc_gym.pages.report",
+        "page.html.j2",
+        title=f"{subject} \u00b7 dcgym report",
+        subject=subject,
         mark=mark,
         sections=sections,
         notes=notes,
         runs=len(runs),
         fit=sum(run.result.fit for run in runs),
         certificates=[tables.certificate(run) for run in runs],
-        colors=[(name, light, dark) for light, (name, dark) in variables().items()],
         cell=_cell,
     )
 
@@ -103,8 +96,8 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
     baseline = baseline_of(each, name)
     drawn = []
     for figure, canvas in draw_all(each, measured):
-        with kit.style(figures.STYLE):
-            drawn.append((figure, Markup(to_svg(canvas, f"{anchor}-{figure.name}", f"{figure.title}. {figure.caption}"))))
+        words = f"{figure.title}. {figure.caption}"
+        drawn.append((figure, html.drawing(canvas, f"{anchor}-{figure.name}", words, figures.STYLE)))
     slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(each, measured, bins)) for bins in BINS]
     ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in each.groups]
     return Section(

@@ -12,8 +12,8 @@ import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.metrics import Sized
+from dc_gym.pages.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
 from dc_gym.pages.report.measured import Measured
-from dc_gym.pages.report.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
 from dc_gym.pages.report.runs import Group, Run, Scenario
 from dc_gym.run import calibration
 

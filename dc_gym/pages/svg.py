@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from dc_gym.ctrl import controllers
-from dc_gym.figures.kit import FAINT, FLOW_COLORS, INK, MARK
+from dc_gym.figures.kit import FAINT, FLOW_COLORS, GRID, INK, MARK, SHADE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-GRID, SHADE, PAPER = "#E6E6E6", "#F4F4F4", "#FFFFFF"
+PAPER = "#FFFFFF"
 SURFACES = {INK: "ink", FAINT: "faint", GRID: "grid", SHADE: "shade", MARK: "mark", PAPER: "paper"}
 DARK = {INK: "#E6E8EA", FAINT: "#8E959C", GRID: "#30363C", SHADE: "#22272C", MARK: "#FF8A80", PAPER: "#1B1F23"}
 LIGHTEN = 0.35  # in dark mode a series' colour is this much nearer to white
