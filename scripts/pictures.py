@@ -30,7 +30,7 @@ from matplotlib.lines import Line2D
 
 from dc_gym.base.spelling import unknown
 from dc_gym.figures import curves, kit, sweep_figure
-from dc_gym.figures.sweep_figure import Axis, Curve, Point, Sheet
+from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
 from dc_gym.records.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,7 +99,7 @@ def plain(sheet: Sheet) -> dict[str, Any]:
 def from_plain(told: Mapping[str, Any]) -> Sheet:
     panels = {
         metric: [
-            Curve(line["name"], tuple(Point(**each | {"values": tuple(each["values"])}) for each in line["points"]))
+            Curve(line["name"], tuple(CurvePoint(**each | {"values": tuple(each["values"])}) for each in line["points"]))
             for line in lines
         ]
         for metric, lines in told["panels"].items()

@@ -34,8 +34,8 @@ def test_slope_of_a_power_is_its_exponent():
 
 
 def test_a_sender_off_its_rate_is_the_worst_and_fails_its_check():
-    cost = scale.Cost(1.0, 1.0, 100 << 20)
-    good = scale.Point(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost)
+    cost = scale.RunCost(1.0, 1.0, 100 << 20)
+    good = scale.ScalePoint(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost)
     assert good.worst == pytest.approx(0.0005) and scale._point_check("limited", good).ok
     assert not scale._point_check("limited", replace(good, sent_bps=(9.98e6, 10.0e6, 10.0e6))).ok
     assert not scale._point_check("limited", replace(good, middle_bps=9.9e6)).ok

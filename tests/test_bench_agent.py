@@ -10,8 +10,8 @@ import pytest
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.benchmarks.checks import enforce, orphans
-from dc_gym.benchmarks.checks.enforce import Point, each_step, once, spec_of
-from dc_gym.benchmarks.checks.orphans import CASES, Case
+from dc_gym.benchmarks.checks.enforce import RatePoint, each_step, once, spec_of
+from dc_gym.benchmarks.checks.orphans import CASES, KillCase
 from dc_gym.benchmarks.perf import steps
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.session import Session
@@ -39,7 +39,7 @@ def test_all_take_turns_and_medians_count(monkeypatch):
 @pytest.mark.parametrize(("env", "good"), [(700, True), (690, False)])
 def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
     paces = {"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}
-    check, *others = steps.step_checks({name: steps.Pace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
+    check, *others = steps.step_checks({name: steps.RacerPace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
     assert check.ok == good and check.measured.startswith(f"{env / 1000:.2f} ")
     words = [other.measured for other in others]
     assert all(other.ok for other in others) and words[0] == "1.00 (200 of 200 us a step)"
@@ -79,14 +79,14 @@ def test_a_race_in_labs(lab_kernel, tmp_path):
 
 
 def test_the_worst_host_decides():
-    points = [Point(10**7, "tcp", "once", 10_000, 10_050), Point(10**7, "tcp", "once", 1e7, 0.985e7)]
+    points = [RatePoint(10**7, "tcp", "once", 10_000, 10_050), RatePoint(10**7, "tcp", "once", 1e7, 0.985e7)]
     assert enforce.bar_of(points[:1]).ok and not enforce.bar_of(points).ok
     assert enforce.bar_of(points).measured.startswith("-1.500% at the worst: 9.85 Mbit/s where 10 Mbit/s were")
 
 
 def test_points_are_written_and_drawn(tmp_path):
     points = [
-        Point(line, transport, changes, line / 10, line / 10 * 1.001)
+        RatePoint(line, transport, changes, line / 10, line / 10 * 1.001)
         for line in enforce.LINES_BPS
         for transport in enforce.TRANSPORTS
         for changes in enforce.CHANGES
@@ -137,7 +137,7 @@ def test_what_is_left_is_found(tmp_path, monkeypatch):
     """The bench finds a child that outlives its parent, and a file in shared memory."""
     monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
     monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
-    case = Case("a test: the driver", lambda spec, folder: [sys.executable, "-c", STRAY], orphans.the_driver, True)
+    case = KillCase("a test: the driver", lambda spec, folder: [sys.executable, "-c", STRAY], orphans.the_driver, True)
     (tmp_path / "dcgym-env-left").mkdir()
     _, left = orphans.play(case, tmp_path / "none.toml", tmp_path)
     try:
@@ -162,7 +162,7 @@ def test_what_never_begins_is_left_to_its_janitors(tmp_path, monkeypatch):
     monkeypatch.setattr(orphans, "START_S", 1.0)
     litter = tmp_path / "dcgym-litter"
     litter.mkdir()
-    case = Case("a test: nothing", lambda spec, folder: [sys.executable, "-c", TIDY, str(litter)], lambda family: None, True)
+    case = KillCase("a test: nothing", lambda spec, folder: [sys.executable, "-c", TIDY, str(litter)], lambda family: None, True)
     with pytest.raises(TestbedError, match="never began"):
         orphans.play(case, tmp_path / "none.toml", tmp_path)
     assert not litter.exists()
@@ -189,12 +189,12 @@ def test_a_folder_of_those_who_live_on_is_not_left_by_the_dead(tmp_path, monkeyp
     def the_child(family):
         return family[1] if len(family) > 1 else None
 
-    case = Case("a test: a child", lambda spec, folder: [sys.executable, "-c", SHARED, str(shared)], the_child, False)
+    case = KillCase("a test: a child", lambda spec, folder: [sys.executable, "-c", SHARED, str(shared)], the_child, False)
     said, left = orphans.play(case, tmp_path / "none.toml", own)
     assert said.startswith("1 processes gone after") and left == [str(shared)]
 
 
 def test_a_driver_that_ends_too_early_is_quoted(tmp_path):
-    case = Case("a test", lambda spec, folder: [sys.executable, "-c", "print('no such thing')"], orphans.the_driver, True)
+    case = KillCase("a test", lambda spec, folder: [sys.executable, "-c", "print('no such thing')"], orphans.the_driver, True)
     with pytest.raises(TestbedError, match=r"never began(.|\n)*no such thing"):
         orphans.play(case, tmp_path / "none.toml", tmp_path)

@@ -12,8 +12,16 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies.compare import measured, page
-from dc_gym.benchmarks.studies.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Entry
-from dc_gym.benchmarks.studies.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, CompareOptions, Scenario, check, grid, scenarios
+from dc_gym.benchmarks.studies.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Competitor
+from dc_gym.benchmarks.studies.compare.scenarios import (
+    DEFAULT_TRAFFIC,
+    TRAFFIC,
+    CompareOptions,
+    CompareScenario,
+    check,
+    grid,
+    scenarios,
+)
 from dc_gym.cli import main
 from dc_gym.spec import Spec
 from dc_gym.traffic.flows import FlowRequest
@@ -27,15 +35,15 @@ def flows_of(spec: Spec) -> list[FlowRequest]:
     return spec.flows(spec.graph())
 
 
-def scenario_of(name: str, network: str = "dumbbell") -> Scenario:
+def scenario_of(name: str, network: str = "dumbbell") -> CompareScenario:
     return next(scenarios(options(networks=(network,), traffic=(name,))))
 
 
-def entry(name: str, flows: int = 5000, **numbers: Mapping[int, float]) -> Entry:
-    return Entry(name, name.upper(), "#0072B2", "o", numbers, flows)
+def entry(name: str, flows: int = 5000, **numbers: Mapping[int, float]) -> Competitor:
+    return Competitor(name, name.upper(), "#0072B2", "o", numbers, flows)
 
 
-def compared(name: str, *entries: Entry, unfit: tuple[str, ...] = ()) -> Compared:
+def compared(name: str, *entries: Competitor, unfit: tuple[str, ...] = ()) -> Compared:
     scenario = scenario_of(name)
     return Compared(scenario, entries, unfit, grid(scenario, options(), ()).points[0].spec)
 

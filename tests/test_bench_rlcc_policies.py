@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dc_gym.benchmarks.checks import rlcc_distil, rlcc_theory
-from dc_gym.benchmarks.checks.rlcc_distil import Measured
-from dc_gym.benchmarks.checks.rlcc_theory import Point
+from dc_gym.benchmarks.checks.rlcc_distil import SettledFlows
+from dc_gym.benchmarks.checks.rlcc_theory import InflationPoint
 from dc_gym.cli.main import main
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.theory import EQ_2, Root, at_offset
 
-NET = Measured(2.0, 0.98, 1.0, 0)
+NET = SettledFlows(2.0, 0.98, 1.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ NET = Measured(2.0, 0.98, 1.0, 0)
     [(2.09, 0.98, True), (2.11, 0.98, False), (1.89, 0.98, False), (2.0, 0.961, True), (2.0, 0.959, False)],
 )
 def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, good: bool) -> None:
-    assert rlcc_distil.near(Measured(inflation, goodput, 1.0, 0), NET) == good
+    assert rlcc_distil.near(SettledFlows(inflation, goodput, 1.0, 0), NET) == good
 
 
 @pytest.mark.parametrize(("enough", "bars_good"), [(10, True), (20, True), (40, True), (99, False)])
 def test_more_trees_are_tried_until_they_are_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, enough: int, bars_good: bool
 ) -> None:
-    def measured(_folder: Path, _title: str, file: NicPolicy) -> dict[int, Measured]:
+    def measured(_folder: Path, _title: str, file: NicPolicy) -> dict[int, SettledFlows]:
         few = isinstance(file.policy, Trees) and len(file.policy.inputs) < enough
-        return {flows: Measured(3.0 if few and flows == 512 else 2.0, 0.98, 1.0, 0) for flows in rlcc_distil.FLOWS}
+        return {flows: SettledFlows(3.0 if few and flows == 512 else 2.0, 0.98, 1.0, 0) for flows in rlcc_distil.FLOWS}
 
     def made(net: NicPolicy, how: rlcc_distil.Distillation) -> NicPolicy:
         count = how.trees
@@ -50,8 +50,8 @@ def test_more_trees_are_tried_until_they_are_enough(
     assert f"{min(enough, 40)} trees: {41 * min(enough, 40)} bytes" in checks[-1].measured
 
 
-def point(flows: int, inflation: float) -> Point:
-    return Point("rlcc-tree", flows, inflation, 1.0, 3.0, 0.99, 0.01, 1.0, 0)
+def point(flows: int, inflation: float) -> InflationPoint:
+    return InflationPoint("rlcc-tree", flows, inflation, 1.0, 3.0, 0.99, 0.01, 1.0, 0)
 
 
 def test_a_policy_is_held_to_eq_2_and_to_where_it_rests() -> None:

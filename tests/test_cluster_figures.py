@@ -13,22 +13,24 @@ from dc_gym.benchmarks.papers.rlcc import cluster, figure_8, figure_9, table_4
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
 from dc_gym.reproduce.evidence import Contender, Evidence
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, US, Length
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, US, RunLength
 
 QUARTER = {"nic.parameters": {"rate": 1 << 18}}
 
 
 def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
-        few = [row.name for row in cluster.chosen(scenario, Order(tmp_path))]
+        few = [row.name for row in cluster.chosen(scenario, ReproduceOptions(tmp_path))]
         assert few == [cluster.name(who, scenario, count) for who in cluster.ALL for count in counts]
-        assert len(cluster.chosen(scenario, Order(tmp_path, full=True))) == len(cluster.ALL) * len(table_4.COUNTS[scenario])
+        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(cluster.ALL) * len(
+            table_4.COUNTS[scenario]
+        )
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
     row = cluster.ROWS[cluster.MANY_TO_ONE][0]
-    small, large = (rlcc.spec(row, Order(tmp_path, full=full), 1).graph() for full in (False, True))
+    small, large = (rlcc.spec(row, ReproduceOptions(tmp_path, full=full), 1).graph() for full in (False, True))
     assert (len(small.hosts), len(large.hosts)) == (16, 64)
     for graph in (small, large):
         tor = graph.peer(graph.ports_of("h1")[0]).node
@@ -61,7 +63,7 @@ def test_hpcc_has_the_paper_s_numbers_alone(tmp_path):
     evidence = Evidence({row.name: Contender(row.name, row.name, row.color, {}, paper=row.paper) for row in rows})
     absent = {"HPCC, 128 flows": pccrl.printed((83, 96, 5, 0.2))}
     figure = figure_9._figure(Evidence({who: Contender(who, who, "#000000", {}) for who in cluster.WHO}))
-    found = pccrl.completed(rlcc.findings("T", rows, Order(tmp_path), evidence, pccrl.QUANTITIES, (), figure), absent)
+    found = pccrl.completed(rlcc.findings("T", rows, ReproduceOptions(tmp_path), evidence, pccrl.QUANTITIES, (), figure), absent)
     ours, theirs = page.cells(found)
     assert ours[0] == "PCC-RL (RL-CC's tree stands in for it), 128 flows" and theirs[0].startswith("HPCC, 128 flows (not run")
     assert theirs[1:] == ["-", "83", "-", "96", "-", "5", "-", "0.2"]
@@ -74,10 +76,12 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
         figure_1.ROWS[0],
         controller="fixed",
         workload=figure_1.ROWS[0].workload | {"size": "1MB", "short_start": 500 * US, "jitter": 0},
-        length=Length(1 * MS, 100 * US),
+        length=RunLength(1 * MS, 100 * US),
         values=QUARTER,
     )
-    found = rlcc.run("known", [row], Order(tmp_path, seeds=1), Quiet(), cluster.long_short, figure_8.track).contenders[row.name]
+    found = rlcc.run("known", [row], ReproduceOptions(tmp_path, seeds=1), Quiet(), cluster.long_short, figure_8.track).contenders[
+        row.name
+    ]
     value = {name: each[1] for name, each in found.numbers.items() if each}
     took_s, base_s = 1e6 * 8 * 1514 / 1440 / 25e9, 6.07e-6
     assert value[cluster.SLOWDOWN.name] == pytest.approx((took_s + base_s / 2) / base_s, rel=0.02)

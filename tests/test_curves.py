@@ -16,7 +16,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
 from dc_gym.figures import curves, kit, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
-from dc_gym.figures.sweep_figure import Axis, Curve, Point
+from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint
 from dc_gym.metrics import names
 
 
@@ -170,7 +170,7 @@ def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
 def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "mean_srtt_us", **more: Any) -> sweep_figure.Sheet:
     """Returns a sheet with one panel, from values by line and x."""
     made = [
-        Curve(name, tuple(Point(x, sum(values) / len(values), 1.0, tuple(values)) for x, values in points.items()))
+        Curve(name, tuple(CurvePoint(x, sum(values) / len(values), 1.0, tuple(values)) for x, values in points.items()))
         for name, points in lines.items()
     ]
     family = {"topology.buffer": "bytes"}.get(key, "")
@@ -208,7 +208,7 @@ def test_only_amounts_are_joined() -> None:
 
 def test_elements_of_one_list_have_one_scale() -> None:
     far, near = (
-        [Curve("dctcp", tuple(Point(x, y, None, (y,)) for x, y in each))]
+        [Curve("dctcp", tuple(CurvePoint(x, y, None, (y,)) for x, y in each))]
         for each in (((1.0, 1e6), (2.0, 90e6)), ((1.0, 50e6), (2.0, 95e6)))
     )
     panels = {"flow_goodput_bps.0": far, "flow_goodput_bps.1": near}

@@ -19,15 +19,15 @@ from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.fingerprint import fingerprint
 from dc_gym.records.folder import is_unfinished
 from dc_gym.verify import golden
-from dc_gym.verify.golden import Book, Entry
+from dc_gym.verify.golden import Book, GoldenEntry
 
 HERE = {"linux": "debian 7.2.12", "libc": "glibc 2.36"}
 OURS = {"kernel": "k1", "programs": "p1"}
 RECORD = Path(__file__).resolve().parent.parent / "results" / "golden-unknown.json"
 
 
-def entry(**digests: str) -> Entry:
-    return Entry(dict(HERE), dict(OURS), {name.replace("_", "-"): digest for name, digest in digests.items()})
+def entry(**digests: str) -> GoldenEntry:
+    return GoldenEntry(dict(HERE), dict(OURS), {name.replace("_", "-"): digest for name, digest in digests.items()})
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     """Runs the command on a file of its own, with made-up runs: command(entry, *words) -> (code, output, errors)."""
     file = tmp_path / "golden.json"
 
-    def call(of: Entry | None, *words: str) -> tuple[int, str, str]:
+    def call(of: GoldenEntry | None, *words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(golden, "run", lambda names, *rest: of)
         code = main.main(["golden", "--quiet", "--file", str(file), "--record", str(tmp_path / "unknown.json"), *words])
         return code, *capsys.readouterr()

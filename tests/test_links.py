@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym.benchmarks.checks import link_cases, links
 from dc_gym.benchmarks.checks.link_cases import LinkCase, grid_case
-from dc_gym.benchmarks.checks.oracle import Frame, Port
+from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort
 
 pytestmark = pytest.mark.lab
 
@@ -74,8 +74,8 @@ def test_frames_under_way_to_a_receiver_that_goes_down_are_counted_as_lost(answe
 def test_no_drift_over_ten_thousand_frames(lab_kernel):
     """60 bytes at 100 Gbit/s are 4.8 ns; at 7 Gbit/s they are no whole number of picoseconds."""
     for rate in (10**11, 7 * 10**9):
-        frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
-        case = LinkCase("drift", "chain1", (Port(rate, 100, 1 << 26),), frames)
+        frames = tuple((0, OracleFrame(0, 60, False, seq)) for seq in range(10_000))
+        case = LinkCase("drift", "chain1", (OraclePort(rate, 100, 1 << 26),), frames)
         answer = links.parse(links.play(lab_kernel, [case.job()])[0]["probe"])
         assert [answer.departures[seq] for seq in range(10_000)] == [-(-seq * 480 * 10**9 // rate) for seq in range(10_000)]
 

@@ -24,7 +24,9 @@ def test_without_root_the_table_is_whole_and_says_so(monkeypatch):
 
 def test_a_tree_that_is_too_slow_fails(tmp_path):
     tree = algorithms.load("rlcc-tree", tmp_path)
-    good, late = (nic_cost._check(nic_cost.Cost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0))
+    good, late = (
+        nic_cost._check(nic_cost.AlgorithmCost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0)
+    )
     assert good.ok and not late.ok
 
 

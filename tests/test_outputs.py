@@ -128,7 +128,7 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
     from dc_gym.verify import golden
 
     place = tmp_path / "unknown.json"
-    here, there = (golden.Entry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))
+    here, there = (golden.GoldenEntry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))
     assert golden.record(here, place) == place == golden.record(here, place)
     assert golden.record(there, place) == tmp_path / "unknown-2.json"
     assert json.loads(place.read_text())["outside"] == {"linux": "here"}

@@ -11,8 +11,8 @@ from dc_gym.benchmarks.papers.pccrl import standard_rl as figure
 from dc_gym.cli.main import main
 from dc_gym.nets import nic_policy
 from dc_gym.reproduce import page, registry
-from dc_gym.reproduce.claims import State
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.claims import ClaimState
+from dc_gym.reproduce.options import ReproduceOptions
 
 GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "rates": 1.0, "spread": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
@@ -37,14 +37,14 @@ def trained(out, algorithm, seed, last, steps=5000):
     return asked
 
 
-def order(out, **changes):
-    return Order(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
+def options(out, **changes):
+    return ReproduceOptions(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
 
 
 @pytest.fixture(autouse=True)
 def one_evaluation(monkeypatch):
     """Eq. 3's evaluation comes from the same file as the others', not from the policy."""
-    monkeypatch.setattr(figure.GradientTraining, "closed_loop", figure.Training.closed_loop)
+    monkeypatch.setattr(figure.GradientTraining, "closed_loop", figure.StandardTraining.closed_loop)
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def usual(monkeypatch):
 def test_short_trainings_are_not_judged(tmp_path):
     for seed in (1, 2):
         trained(tmp_path, "RLCC", seed, {})
-    found = figure.run(order(tmp_path, algorithms=()), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [State.TOO_SHORT]
+    found = figure.run(options(tmp_path, algorithms=()), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [ClaimState.TOO_SHORT]
 
 
 def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
@@ -66,8 +66,12 @@ def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
         trained(tmp_path, "RLCC", seed, {})
         trained(tmp_path, "PPO", seed, {128: {"jain": 0.9}})
         trained(tmp_path, "SAC", seed, {} if seed == 1 else {2: {"inflation_over_eq_2": 0.89}})
-    found = figure.run(order(tmp_path), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [State.REPRODUCED, State.REPRODUCED, State.CONTRADICTED]
+    found = figure.run(options(tmp_path), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [
+        ClaimState.REPRODUCED,
+        ClaimState.REPRODUCED,
+        ClaimState.CONTRADICTED,
+    ]
     assert found.verdicts[2].measured == ("SAC: 1 of 2 seeds; off eq. 2 by up to 3%, 11%",)
     assert found.verdicts[0].steps == 5000 and "eq. 3: 2 of 2 seeds master the task." in found.notes
     path = page.write(tmp_path / "page", "pcc-rl", "standard-rl", found)
@@ -77,15 +81,15 @@ def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
 @pytest.mark.parametrize("what", [{"rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
 def test_each_part_of_the_criterion_counts(what, tmp_path, usual):
     trained(tmp_path, "RLCC", 1, {8: what})
-    found = figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [State.CONTRADICTED]
+    found = figure.run(options(tmp_path, seeds=1, algorithms=()), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [ClaimState.CONTRADICTED]
 
 
 def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
     asked = trained(tmp_path, "RLCC", 1, {})
     asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order() | {"batch": 1}))
     with pytest.raises(UsageError, match="--force trains it anew"):
-        figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
+        figure.run(options(tmp_path, seeds=1, algorithms=()), Quiet())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
 )
 def test_what_this_figure_does_not_train_with_is_refused(tmp_path, given, says):
     with pytest.raises(UsageError, match=says):
-        figure.run(order(tmp_path, seeds=1, **given), Quiet())
+        figure.run(options(tmp_path, seeds=1, **given), Quiet())
 
 
 def test_what_a_training_is_told(tmp_path):

@@ -115,7 +115,7 @@ def test_a_run_of_programs_has_no_panels_of_flows() -> None:
     tables = synthetic.run()
     alone = series(dataclasses.replace(tables, flows=tables.flows[:0], tcp=tables.tcp[:0]), 10 * S, WINDOW, 50)
     rows = [{"host": "h4", "command": ["/x/server.py"], "start_ns": 0, "end_ns": 9 * S}, {"host": "h2", "command": ["a"]}]
-    programs = [timeline.Program.of(row) for row in rows]
+    programs = [timeline.ProgramTimes.of(row) for row in rows]
     figure = timeline.run_figure(alone, "t", [], programs=programs)
     assert labels(figure.axes) == ["Queue (kB)", "Sent (Mbit/s)", ""]
     assert "s1-eth3 sent" in figure.axes[1].get_title(loc="left") and "10 Mbit/s" in figure.axes[1].get_title(loc="left")
@@ -131,7 +131,7 @@ def test_a_queue_that_was_always_empty_and_a_program_that_ended_at_once() -> Non
     """The queue's axis names no number but 0, and the program's bar is visible."""
     still = a_series()
     still = dataclasses.replace(still, queue_bytes=still.queue_bytes * 0, k_bytes=None)
-    figure = timeline.run_figure(still, "t", ["x", "y"], programs=[timeline.Program("h4: ping", 0.001, 0.001)])
+    figure = timeline.run_figure(still, "t", ["x", "y"], programs=[timeline.ProgramTimes("h4: ping", 0.001, 0.001)])
     assert list(figure.axes[0].get_yticks()) == [0]
     (bar,) = figure.axes[-1].patches
     assert bar.get_linewidth() > 0 and bar.get_edgecolor()[:3] == bar.get_facecolor()[:3]

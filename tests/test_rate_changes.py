@@ -10,7 +10,17 @@ import pytest
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.checks import rate_changes, rate_changes_guest
-from dc_gym.benchmarks.checks.rate_changes import FLOOR_BPS, MS, RAISE_NS, Bucket, Case, alternating, drawn, peaked, raised
+from dc_gym.benchmarks.checks.rate_changes import (
+    FLOOR_BPS,
+    MS,
+    RAISE_NS,
+    Bucket,
+    RateChangeCase,
+    alternating,
+    drawn,
+    peaked,
+    raised,
+)
 
 pytestmark = pytest.mark.lab
 LINE_BPS = 10**7
@@ -30,13 +40,15 @@ def left(lab_kernel):
     return dict(zip(cases, rate_changes.play(lab_kernel, cases), strict=True))
 
 
-def in_turn(keep: bool) -> Case:
+def in_turn(keep: bool) -> RateChangeCase:
     return alternating(LINE_BPS, 4 * 10**6, MS, keep)
 
 
-def made() -> Case:
+def made() -> RateChangeCase:
     """The change that makes the bucket has the flag: the bucket is full nevertheless."""
-    return Case("made with the flag", LINE_BPS, True, 100 * MS, ((0, LINE_BPS // 10, 0),), ((0, 4),), burst_bytes=2 * FRAME_BYTES)
+    return RateChangeCase(
+        "made with the flag", LINE_BPS, True, 100 * MS, ((0, LINE_BPS // 10, 0),), ((0, 4),), burst_bytes=2 * FRAME_BYTES
+    )
 
 
 @pytest.mark.parametrize(

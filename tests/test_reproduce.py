@@ -16,14 +16,14 @@ from dc_gym.cli import main
 from dc_gym.figures import kit
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
-from dc_gym.reproduce.claims import Claim, State
-from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track
+from dc_gym.reproduce.claims import Claim, ClaimState
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, Track
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.spec import Spec
-from dc_gym.sweep.pool import Outcome
+from dc_gym.sweep.pool import CellOutcome
 
-QUEUE = Column("queue", "queue (kB)", 1e-3)
+QUEUE = Quantity("queue", "queue (kB)", 1e-3)
 SETUPS = {
     each.name: each
     for each in (common.DUMBBELL_10M, common.DUMBBELL_1G, common.DUMBBELL_UDP, common.FATTREE_UDP, common.FATTREE_TCP)
@@ -73,32 +73,32 @@ def test_what_is_unknown_is_one_line(capsys, tmp_path):
 
 def test_a_difference_counts_where_its_interval_leaves_no_doubt():
     short, long = contender("a", [10, 11, 12]), contender("b", [20, 21, 22.5])
-    assert state(claims.below("a", "b", QUEUE), short, long) is State.REPRODUCED
-    assert state(claims.above("a", "b", QUEUE), short, long) is State.CONTRADICTED
-    assert state(claims.below("a", "b", QUEUE), contender("a", [1, 30, 12]), long) is State.CONTRADICTED, "in doubt"
-    assert state(claims.below("a", "b", QUEUE), contender("a", [10]), contender("b", [20])) is State.TOO_SHORT, "one seed"
-    assert state(claims.below("a", "c", QUEUE), short, long) is State.NOT_RUN
+    assert state(claims.below("a", "b", QUEUE), short, long) is ClaimState.REPRODUCED
+    assert state(claims.above("a", "b", QUEUE), short, long) is ClaimState.CONTRADICTED
+    assert state(claims.below("a", "b", QUEUE), contender("a", [1, 30, 12]), long) is ClaimState.CONTRADICTED, "in doubt"
+    assert state(claims.below("a", "b", QUEUE), contender("a", [10]), contender("b", [20])) is ClaimState.TOO_SHORT, "one seed"
+    assert state(claims.below("a", "c", QUEUE), short, long) is ClaimState.NOT_RUN
 
 
 def test_differences_are_taken_seed_by_seed():
     """Seeds differ far more than the contestants."""
     a, b = contender("a", [10, 1000, 100_000]), contender("b", [11, 1001.1, 100_000.9])
-    assert state(claims.below("a", "b", QUEUE), a, b) is State.REPRODUCED
+    assert state(claims.below("a", "b", QUEUE), a, b) is ClaimState.REPRODUCED
 
 
 def test_a_factor_multiplies_the_second():
     a, b = contender("a", [10, 10.1, 10.2]), contender("b", [15, 15.1, 15.2])
-    assert state(claims.below("a", "b", QUEUE), a, b) is State.REPRODUCED
-    assert state(claims.below("a", "b", QUEUE, 0.5), a, b) is State.CONTRADICTED
-    assert state(claims.above("a", "b", QUEUE, 0.5), a, b) is State.REPRODUCED
+    assert state(claims.below("a", "b", QUEUE), a, b) is ClaimState.REPRODUCED
+    assert state(claims.below("a", "b", QUEUE, 0.5), a, b) is ClaimState.CONTRADICTED
+    assert state(claims.above("a", "b", QUEUE, 0.5), a, b) is ClaimState.REPRODUCED
 
 
 def test_what_does_not_hold_after_a_short_training_is_open():
     b = contender("b", [5, 5.1, 5.2])
     wanted = claims.below("a", "b", QUEUE)
-    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=999), b) is State.OPEN
-    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=1000), b) is State.CONTRADICTED
-    assert state(wanted, contender("a", [1, 1.1, 1.2], steps=10), b) is State.REPRODUCED
+    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=999), b) is ClaimState.OPEN
+    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=1000), b) is ClaimState.CONTRADICTED
+    assert state(wanted, contender("a", [1, 1.1, 1.2], steps=10), b) is ClaimState.REPRODUCED
     assert claims.judge(Claim("", "", (wanted,)), evidence(contender("a", [1, 2, 3], steps=70), b)).steps == 70
 
 
@@ -108,9 +108,9 @@ def test_runs_below_the_figure_s_own_length_are_not_judged():
     for criterion in (claims.below("a", "b", QUEUE), claims.above("a", "b", QUEUE), claims.less_than("a", QUEUE, 1)):
         found = Evidence({"a": a, "b": b}, shortfall=Shortfall(runs="runs of 4s instead of 30s"))
         verdict = claims.judge(Claim("", "", (criterion,), why="of something"), found)
-        assert verdict.state is State.TOO_SHORT and verdict.why == ""
+        assert verdict.state is ClaimState.TOO_SHORT and verdict.why == ""
     absent = Evidence({"a": a}, shortfall=Shortfall(runs="runs of 4s instead of 30s"))
-    assert claims.judge(Claim("", "", (claims.below("a", "b", QUEUE),)), absent).state is State.NOT_RUN
+    assert claims.judge(Claim("", "", (claims.below("a", "b", QUEUE),)), absent).state is ClaimState.NOT_RUN
 
 
 def test_fewer_seeds_are_judged_where_intervals_leave_no_doubt():
@@ -119,11 +119,11 @@ def test_fewer_seeds_are_judged_where_intervals_leave_no_doubt():
         return claims.judge(Claim("", "", (criterion,)), found).state
 
     below, b = claims.below("a", "b", QUEUE), contender("b", [20, 21])
-    assert judged(below, contender("a", [10, 11.1]), b) is State.REPRODUCED
-    assert judged(below, contender("a", [30, 31.1]), b) is State.CONTRADICTED
-    assert judged(below, contender("a", [10, 25]), b) is State.TOO_SHORT
-    assert judged(claims.less_than("a", QUEUE, 15), contender("a", [10, 11])) is State.TOO_SHORT, "another seed may break it"
-    assert judged(claims.less_than("a", QUEUE, 10), contender("a", [9, 11])) is State.CONTRADICTED
+    assert judged(below, contender("a", [10, 11.1]), b) is ClaimState.REPRODUCED
+    assert judged(below, contender("a", [30, 31.1]), b) is ClaimState.CONTRADICTED
+    assert judged(below, contender("a", [10, 25]), b) is ClaimState.TOO_SHORT
+    assert judged(claims.less_than("a", QUEUE, 15), contender("a", [10, 11])) is ClaimState.TOO_SHORT, "another seed may break it"
+    assert judged(claims.less_than("a", QUEUE, 10), contender("a", [9, 11])) is ClaimState.CONTRADICTED
 
 
 def test_trainings_that_were_cut_short_are_not_judged():
@@ -132,13 +132,13 @@ def test_trainings_that_were_cut_short_are_not_judged():
         found = Evidence({"a": who, "b": b}, 1000, Shortfall(trainings="trainings of 100 steps instead of 1,000"))
         return claims.judge(Claim("", "", (claims.below("a", "b", QUEUE),)), found).state
 
-    assert judged(contender("a", [1, 1.1, 1.2], steps=100)) is State.TOO_SHORT
-    assert judged(contender("a", [1, 1.1, 1.2])) is State.REPRODUCED, "nobody in it learns"
+    assert judged(contender("a", [1, 1.1, 1.2], steps=100)) is ClaimState.TOO_SHORT
+    assert judged(contender("a", [1, 1.1, 1.2])) is ClaimState.REPRODUCED, "nobody in it learns"
 
 
 def test_a_campaign_knows_what_the_command_made_shorter(tmp_path):
     def short(**asked):
-        return str(campaign.Campaign(common.DUMBBELL_10M, Order(tmp_path, **asked), lambda result: {}).shortfall)
+        return str(campaign.Campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, **asked), lambda result: {}).shortfall)
 
     assert short() == short(duration="30s", seeds=3, steps=100_000) == short(duration="60s", seeds=9) == ""
     assert short(duration="4s", seeds=2) == "runs of 4s instead of 30s, 2 seeds instead of 3"
@@ -152,9 +152,9 @@ def test_panels_without_data_are_left_out():
     )
     who = replace(contender("a", [1, 2]), over_time={1: replace(track, most={"goodput_bps": 1.0}), 2: track})
     panels = [
-        Column("switch_queue_bytes", "queue (kB)", 1e-3),
-        Column("rtt_s", "RTT (ms)", 1e3),
-        Column("goodput_bps", "goodput"),
+        Quantity("switch_queue_bytes", "queue (kB)", 1e-3),
+        Quantity("rtt_s", "RTT (ms)", 1e3),
+        Quantity("goodput_bps", "goodput"),
     ]
     figure = drawing.figure(evidence(who), panels, "t")
     assert [ax.get_ylabel() for ax in figure.axes] == ["Queue\n(kB)", "Goodput"]
@@ -163,17 +163,17 @@ def test_panels_without_data_are_left_out():
 
 
 def test_bounds_hold_for_every_seed():
-    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 9])) is State.REPRODUCED
-    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 10])) is State.CONTRADICTED
-    assert state(claims.more_than("a", QUEUE, 0), contender("a", [1, 2, 0])) is State.CONTRADICTED
-    assert state(claims.more_than("a", QUEUE, 0), contender("a", [])) is State.TOO_SHORT
+    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 9])) is ClaimState.REPRODUCED
+    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 10])) is ClaimState.CONTRADICTED
+    assert state(claims.more_than("a", QUEUE, 0), contender("a", [1, 2, 0])) is ClaimState.CONTRADICTED
+    assert state(claims.more_than("a", QUEUE, 0), contender("a", [])) is ClaimState.TOO_SHORT
 
 
 def test_criteria_on_training_curves():
     falls = claims.learned("a", "it falls", QUEUE, lambda x, y: bool(y[-1] < y[0]))
-    assert state(falls, contender("a", [1], 2000, np.linspace(9, 1, 10))) is State.REPRODUCED
-    assert state(falls, contender("a", [1], 2000, np.linspace(1, 9, 10))) is State.CONTRADICTED
-    assert state(falls, contender("a", [1], 2000, np.full(10, np.nan))) is State.TOO_SHORT
+    assert state(falls, contender("a", [1], 2000, np.linspace(9, 1, 10))) is ClaimState.REPRODUCED
+    assert state(falls, contender("a", [1], 2000, np.linspace(1, 9, 10))) is ClaimState.CONTRADICTED
+    assert state(falls, contender("a", [1], 2000, np.full(10, np.nan))) is ClaimState.TOO_SHORT
 
 
 def test_a_collapse_and_a_rise_are_told_from_the_opposite():
@@ -199,7 +199,7 @@ HOSTS = [4 << power for power in range(10)]
 @pytest.mark.parametrize("name", SETUPS)
 @pytest.mark.parametrize("full", [False, True])
 def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
-    made = campaign.campaign(SETUPS[name], Order(tmp_path, full=full, algorithms=("PPO", "SAC")))
+    made = campaign.campaign(SETUPS[name], ReproduceOptions(tmp_path, full=full, algorithms=("PPO", "SAC")))
     for each in made.contestants():
         if each.algorithm:
             spec = spec_of(made.training(each, 1).spec)
@@ -223,15 +223,15 @@ def spec_of(path: Path) -> Spec:
 
 
 def test_the_thesis_batch_on_the_fat_tree(tmp_path):
-    made = campaign.campaign(common.FATTREE_TCP, Order(tmp_path, full=True))
+    made = campaign.campaign(common.FATTREE_TCP, ReproduceOptions(tmp_path, full=True))
     ppo, ddpg = (made.training(setup.learner(name), 1) for name in ("PPO", "DDPG"))
     assert ppo.batch == 4000 and ppo.argv()[-2:] == ["--config", str(ppo.config)] and "4000" in ppo.config.read_text()
     assert ddpg.batch is None and "--config" not in ddpg.argv()
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
-    order = Order(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
-    made = campaign.campaign(common.DUMBBELL_10M, order)
+    options = ReproduceOptions(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
+    made = campaign.campaign(common.DUMBBELL_10M, options)
     assert (made.length.seeds, made.length.steps, made.length.warmup) == (2, 77, "500ms")
     ppo = setup.learner("PPO")
     spec = spec_of(made.training(ppo, 1).spec)
@@ -255,8 +255,8 @@ def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, 
 
 
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, ground="host"))
-    lab = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, ground="host"))
+    lab = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path))
     ppo = setup.learner("PPO")
     training = made.training(ppo, 1)
     for each in made.contestants():
@@ -272,7 +272,7 @@ def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_tha
 
 
 def test_runs_of_two_lengths_do_not_mix(tmp_path):
-    folders = {campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, full=full)).folder for full in (False, True)}
+    folders = {campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, full=full)).folder for full in (False, True)}
     assert len(folders) == 2
 
 
@@ -281,7 +281,7 @@ def test_runs_of_two_lengths_do_not_mix(tmp_path):
 
 @pytest.fixture
 def asked(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, steps=500))
     return made.training(setup.learner("PPO"), 1)
 
 
@@ -299,7 +299,7 @@ def trained(monkeypatch):
 
     def run_cells(cells, jobs, progress, on_end):
         started.extend(cells)
-        return [Outcome(cell, 0, "") for cell in cells]
+        return [CellOutcome(cell, 0, "") for cell in cells]
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)
     return started
@@ -341,7 +341,7 @@ def replace_steps(training, steps):
 
 
 def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, steps=500))
     ppo = setup.learner("PPO")
     policy(made.training(ppo, 1), 500)
     point = made.point(ppo, 1)
@@ -367,12 +367,12 @@ def test_a_training_of_another_spec_is_refused_and_replaced_by_force(asked, trai
 
 def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
     def run_cells(cells, jobs, progress, on_end):
-        on_end(Outcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))
+        on_end(CellOutcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)
     with pytest.raises(UsageError, match=r"training PPO-s1, a `dcgym train` of its own, said: training needs ray"):
         trainings.run_all([asked], 1, Quiet())
-    monkeypatch.setattr(trainings, "run_cells", lambda cells, jobs, progress, on_end: on_end(Outcome(cells[0], -9, "")))
+    monkeypatch.setattr(trainings, "run_cells", lambda cells, jobs, progress, on_end: on_end(CellOutcome(cells[0], -9, "")))
     with pytest.raises(TestbedError, match="exit -9"):
         trainings.run_all([asked], 1, Quiet())
 
@@ -422,11 +422,11 @@ def test_who_starves_a_flow_is_named():
     [([0, 100, 200], "100 \u00b1 248"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.5 \u00b1 3.2")],
 )
 def test_numbers_of_a_page_have_no_exponent(values, said):
-    assert claims.text(claims.estimate(values), Column("x", "x")) == said
+    assert claims.text(claims.estimate(values), Quantity("x", "x")) == said
 
 
 def test_the_network_of_a_figure_in_words(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_UDP, Order(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_UDP, ReproduceOptions(tmp_path))
     told = dict(campaign.facts(made))
     assert told["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
     assert "transport udp" in told["Under agents"]

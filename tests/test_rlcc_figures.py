@@ -12,12 +12,12 @@ from dc_gym.records import results
 from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, US, Length
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, US, RunLength
+from dc_gym.reproduce.series import ContestantLine
 
 FIGURES = [(paper.name, number) for paper in registry.PAPERS.values() if paper.name != "iroko" for number in paper.figures]
-SHORT = Length(1 * MS, 400 * US)
+SHORT = RunLength(1 * MS, 400 * US)
 
 
 def module_of(paper, number):
@@ -32,7 +32,7 @@ def test_every_row_has_a_spec_and_claims_are_about_rows(paper, number, tmp_path)
     assert module.TITLE and callable(module.run) and len(set(names)) == len(names)
     for row in rows:
         for full in (False, *[True] * (row in (rows[0], rows[-1]))):
-            spec = common.spec(row, Order(tmp_path, full=full), 1)
+            spec = common.spec(row, ReproduceOptions(tmp_path, full=full), 1)
             assert spec.controller.name == row.controller and spec.topology.scale == (1 if full else 100)
             assert spec.time.duration_ns > spec.time.warmup_ns > 0
     for claim in getattr(module, "CLAIMS", ()):
@@ -49,15 +49,15 @@ def test_times_are_scaled_and_nothing_else():
 
 def test_the_base_round_trip_is_that_of_table_3(tmp_path):
     row = common.many_to_one("x", "rlcc-tree", common.FOUR, 4)
-    cable = common.spec(row, Order(tmp_path, full=True), 1).graph().cables[0]
+    cable = common.spec(row, ReproduceOptions(tmp_path, full=True), 1).graph().cables[0]
     assert 4 * cable.delay_ns + 2 * 1514 * 8 / 100 == pytest.approx(6050, rel=0.01)
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
     row = common.many_to_one("x", "rlcc-tree", common.SEVEN, 16, values={"nic.latency": 900})
-    spec = common.spec(row, Order(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
+    spec = common.spec(row, ReproduceOptions(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
     assert (spec.nic.latency_ns, spec.time.duration_ns, spec.time.warmup_ns, spec.seed) == (5000, 400 * MS, 100 * MS, 3)
-    other = common.spec(row, Order(tmp_path), 3)
+    other = common.spec(row, ReproduceOptions(tmp_path), 3)
     assert other.nic.latency_ns == 90_000 and other.time.duration_ns == common.DEFAULT.duration_ns * 100
 
 
@@ -78,8 +78,8 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
         common.many_to_one("quarter", "fixed", common.FOUR, 2, length=SHORT, values=rate, paper=paper),
         common.many_to_one("half", "fixed", common.FOUR, 4, length=SHORT, values={"nic.parameters": {"rate": 1 << 19}}),
     ]
-    order = Order(tmp_path, seeds=2)
-    evidence = common.run("tiny", rows, order, Quiet())
+    options = ReproduceOptions(tmp_path, seeds=2)
+    evidence = common.run("tiny", rows, options, Quiet())
     quarter, half = evidence.contenders["quarter"], evidence.contenders["half"]
     for seed in (1, 2):
         assert quarter.numbers["goodput"][seed] == pytest.approx(0.5 * 1440 / 1514, rel=0.02)
@@ -89,8 +89,10 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
         assert half.numbers["latency_s"][seed] > 300e-6, "a buffer of 5 MB is full"
     claim = Claim("less", "here", (below("quarter", "half", common.LATENCY),), why="unknown")
     assert judge(claim, evidence).why == ""
-    figure = series.figure(evidence, [Series("fixed", "#000000", {2: "quarter", 4: "half"})], [common.GOODPUT], "flows", "T")
-    found = common.findings("T", rows, order, evidence, [common.GOODPUT, common.LATENCY], [claim], figure)
+    figure = series.figure(
+        evidence, [ContestantLine("fixed", "#000000", {2: "quarter", 4: "half"})], [common.GOODPUT], "flows", "T"
+    )
+    found = common.findings("T", rows, options, evidence, [common.GOODPUT, common.LATENCY], [claim], figure)
     assert page.header(found) == ["", common.GOODPUT.title, "paper", common.LATENCY.title]
     assert page.cells(found)[0][2] == "0.45" and page.cells(found)[1][2] == "-"
     page.write(tmp_path / "figure-x", "rl-cc", "x", found)
@@ -99,7 +101,7 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     assert 'href="figure-x/index.html"' in text and "reproduced" in text and "A paper" in text
     assert json.loads((tmp_path / "figure-x" / "claims.json").read_text())["claims"][0]["why"] == ""
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "tiny" / "runs").glob("*/manifest.json")}
-    common.run("tiny", rows, order, Quiet())
+    common.run("tiny", rows, options, Quiet())
     assert len(stamps) == 4 and all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert results.load_result(next(iter(stamps)).parent).manifest["fit"]
 
@@ -177,6 +179,6 @@ def test_the_crossover_of_table_2_is_where_goodput_halves():
 def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
     """64 flows are at most 11 per NIC; with 450 us each, that is 4.95 ms."""
     row = next(each for each in table_2.ROWS if each.name == "LSTM in turn, 64 flows")
-    spec = common.spec(row, Order(tmp_path), 1)
+    spec = common.spec(row, ReproduceOptions(tmp_path), 1)
     assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100
     assert dict(spec.nic.parameters)["rate_initial"] == 2**20 // 64

@@ -143,7 +143,7 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
             if how == "Ctrl-C":
                 raise KeyboardInterrupt
             if how.startswith("dies"):
-                on_end(pool.Outcome(cell, 1, f"dcgym: {how}\n"))
+                on_end(pool.CellOutcome(cell, 1, f"dcgym: {how}\n"))
                 continue
             with results.writing(cell.out, "--force" in cell.options) as partial:
                 reasons = [how] if how else []
@@ -156,7 +156,7 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
                 tables = synthetic.run(int(cell.name[1:]), duration_ns=synthetic.S)
                 results.write_result(partial, tables, facts, {"goodput_bps": 1e6, "drops": 3, "jain": None, "all": [1, 2]})
                 results.finish(partial)
-            on_end(pool.Outcome(cell, 1 if how else 0, f"dcgym: unfit: {how}\n" if how else ""))
+            on_end(pool.CellOutcome(cell, 1 if how else 0, f"dcgym: unfit: {how}\n" if how else ""))
 
     monkeypatch.setattr(pool, "run_cells", run_cells)
 
@@ -269,7 +269,7 @@ def test_a_file_that_is_called_like_a_module_does_not_stand_for_it(folder: Path,
     """The file is in the working directory, from which `dcgym` itself imports nothing."""
     (folder / "json.py").write_text("raise SystemExit('the wrong json')\n")
     monkeypatch.chdir(folder)
-    ended: list[pool.Outcome] = []
+    ended: list[pool.CellOutcome] = []
     pool.run_cells([pool.Cell("one", folder / "absent.toml", folder / "out")], 1, Quiet(), ended.append)
     assert ended[0].status == 2 and "absent.toml" in ended[0].message and "wrong json" not in ended[0].message
 
@@ -289,8 +289,8 @@ def test_a_tally_tells_how_long_the_rest_takes() -> None:
     cell = pool.Cell("one", Path("spec"), Path("out"))
     tally.show()
     now_s[0] = 10.0
-    tally.count(pool.Outcome(cell, 0, ""))
-    tally.count(pool.Outcome(cell, 1, "dcgym: no\nlab: x"))
+    tally.count(pool.CellOutcome(cell, 0, ""))
+    tally.count(pool.CellOutcome(cell, 1, "dcgym: no\nlab: x"))
     assert said == ["0 of 4 runs", "1 of 4 runs, about 30 s to go", "one: dcgym: no", "2 of 4 runs, 1 failed, about 10 s to go"]
 
 
@@ -417,13 +417,13 @@ def test_runs_in_real_time_go_one_at_a_time_unless_told_otherwise(monkeypatch: p
 
 def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> None:
     parcels = {
-        "deep": cluster.Parcel(0, "", {"exec/a/b/c": b"x"}),
-        "outside": cluster.Parcel(0, "", {"../x": b"x"}),
+        "deep": cluster.RunOutput(0, "", {"exec/a/b/c": b"x"}),
+        "outside": cluster.RunOutput(0, "", {"../x": b"x"}),
     }
     (tmp_path / "taken").mkdir()
-    parcels["taken"] = cluster.Parcel(0, "", {"x": b""})
+    parcels["taken"] = cluster.RunOutput(0, "", {"x": b""})
     ray = SimpleNamespace(get=parcels.__getitem__, exceptions=SimpleNamespace(RayError=KeyError))
-    ended: list[sweep.Outcome] = []
+    ended: list[sweep.CellOutcome] = []
     driver = cluster._Driver(ray, 1, pool.Tally(3, Quiet()), ended.append)
     for name in parcels:
         driver._under_way[name] = sweep.Cell(name, tmp_path / "spec.toml", tmp_path / name)

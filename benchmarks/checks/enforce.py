@@ -46,7 +46,7 @@ Draw = Callable[[Floats, int], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RatePoint:
     """One host over one episode."""
 
     line_bps: int
@@ -94,14 +94,14 @@ def spec_of(line_bps: int, transport: str, shares: Sequence[float] = SHARES, fra
     }
 
 
-def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> Iterator[Point]:
+def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> Iterator[RatePoint]:
     """Runs one lab, with an episode for each way of changing rates."""
     own_bps = np.array(shares) * line_bps
     with Session(as_spec(spec_of(line_bps, transport, shares, frames))) as session:
         for name, draw in CHANGES.items():
             commanded, measured = episode(session, own_bps, draw)
             for wanted_bps, found_bps in zip(commanded.tolist(), measured.tolist(), strict=True):
-                yield Point(line_bps, transport, name, wanted_bps, found_bps)
+                yield RatePoint(line_bps, transport, name, wanted_bps, found_bps)
 
 
 def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floats]:
@@ -127,7 +127,7 @@ def behind(session: Session) -> list[int]:
     return [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
 
 
-def bar_of(points: Sequence[Point]) -> Check:
+def bar_of(points: Sequence[RatePoint]) -> Check:
     """Returns the check on one line rate, transport and way of changing rates."""
     worst = max(points, key=lambda point: abs(point.error))
     first, low = points[0], min(point.commanded_bps for point in points)
@@ -140,7 +140,7 @@ def bar_of(points: Sequence[Point]) -> Check:
     )
 
 
-def of(points: Sequence[Point], *where: Any) -> list[Point]:
+def of(points: Sequence[RatePoint], *where: Any) -> list[RatePoint]:
     """Returns the points of one line rate, transport and way of changing rates."""
     return [each for each in points if (each.line_bps, each.transport, each.changes) == where]
 
@@ -157,10 +157,10 @@ def checks() -> Iterator[Check]:
     yield Check("table and figure", "recorded", f"{table}, {figure}", ok=True)
 
 
-COLUMNS = (*(field.name for field in fields(Point)), "error")
+COLUMNS = (*(field.name for field in fields(RatePoint)), "error")
 
 
-def save(points: Sequence[Point], path: Path) -> None:
+def save(points: Sequence[RatePoint], path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -168,7 +168,7 @@ def save(points: Sequence[Point], path: Path) -> None:
         writer.writerows(asdict(point) | {"error": f"{point.error:.6f}"} for point in points)
 
 
-def draw_figure(points: Sequence[Point], path: Path) -> None:
+def draw_figure(points: Sequence[RatePoint], path: Path) -> None:
     """Draws the error of each host over its rate."""
     colors = dict(zip(LINES_BPS, kit.FLOW_COLORS, strict=False))
     with kit.style():

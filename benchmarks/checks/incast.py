@@ -73,7 +73,7 @@ slowdown = "off"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class IncastCase:
     """A line of the figure."""
 
     controller: str
@@ -84,7 +84,7 @@ class Case:
         return f"{self.controller}, RTO >= {self.rto_min}"
 
 
-CASES = tuple(Case(controller, rto_min) for rto_min in ("200ms", "1ms") for controller in ("cubic", "dctcp"))
+CASES = tuple(IncastCase(controller, rto_min) for rto_min in ("200ms", "1ms") for controller in ("cubic", "dctcp"))
 CUBIC, DCTCP = CASES[:2]
 
 
@@ -96,7 +96,7 @@ class Round:
     drops: int
 
 
-Rounds = Mapping[tuple[Case, int], Sequence[Round]]
+Rounds = Mapping[tuple[IncastCase, int], Sequence[Round]]
 """Rounds by case and number of senders, one per seed."""
 Lasting = Mapping[int, tuple[float, int]]
 """By number of senders: mean queue of the receiver's port in frames, and its drops, both after the warm-up."""
@@ -114,7 +114,7 @@ def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
     return math.floor(room / frames_a_sender) + 1
 
 
-def onset(case: Case) -> int:
+def onset(case: IncastCase) -> int:
     """Returns the smallest number of senders of 64 KiB that lose a frame."""
     if case.controller == "dctcp":
         return first_overflow(INITIAL_WINDOW, K_FRAMES)
@@ -155,7 +155,7 @@ def _measure(folder: Path) -> tuple[Rounds, Lasting]:
     return rounds, {senders: _settled(results[cell.name], senders) for senders, cell in lasting.items()}
 
 
-def _cell(folder: Path, spec: Path, case: Case, senders: int, seed: int) -> Cell:
+def _cell(folder: Path, spec: Path, case: IncastCase, senders: int, seed: int) -> Cell:
     name = f"{case.controller}-{case.rto_min}-{senders}-s{seed}"
     settings = [f"controller.name={case.controller}", f"controller.rto_min={case.rto_min}", f"topology.hosts={senders + 1}"]
     return Cell(name, spec, folder / name, (*settings, f"workload.size={SIZE_BYTES >> 10}KiB", f"seed={seed}"))
@@ -173,11 +173,11 @@ def _round(result: Result, senders: int) -> Round:
     return Round(senders * SIZE_BYTES * 8 / taken_s if whole else 0.0, result.summary["drops"])
 
 
-def _mean(rounds: Rounds, case: Case, senders: int) -> float:
+def _mean(rounds: Rounds, case: IncastCase, senders: int) -> float:
     return float(np.mean([each.goodput_bps for each in rounds[case, senders]]))
 
 
-def _words(rounds: Rounds, case: Case) -> str:
+def _words(rounds: Rounds, case: IncastCase) -> str:
     return "Mbit/s by senders: " + ", ".join(f"{n}: {_mean(rounds, case, n) / 1e6:.0f}" for n in SENDERS)
 
 

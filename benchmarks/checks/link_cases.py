@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from dc_gym.benchmarks.checks.links_guest import NETS
-from dc_gym.benchmarks.checks.oracle import Frame, Port, PortRun, arrivals, run_port
+from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort, PortRun, arrivals, run_port
 
 RATES = (10**7, 10**8, 10**9, 10**10, 25 * 10**9, 40 * 10**9, 10**11)
 DELAYS_NS = (100, 1_000, 10_000, 10**6, 50 * 10**6)
@@ -28,8 +28,8 @@ class LinkCase:
 
     name: str
     net: str
-    ports: tuple[Port, ...]
-    frames: tuple[tuple[int, Frame], ...]
+    ports: tuple[OraclePort, ...]
+    frames: tuple[tuple[int, OracleFrame], ...]
     stop_ns: int | None = None
     """Time of an additional count in the middle of the traffic; a second count follows when all is over."""
     cut: bool = False
@@ -102,35 +102,35 @@ def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> Link
     return LinkCase(name, f"chain{hops}", _ports(rate, delay, limit, mark, hops), tuple((0, frame) for frame in frames))
 
 
-def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tuple[Port, ...]:
+def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tuple[OraclePort, ...]:
     """Returns the ports.
 
     One hop: the host's queue. Two: a switch's, behind a link twice as fast. Four: then an equal and a slower one.
     """
     if hops == 1:
-        return (Port(rate, delay, limit, mark),)
+        return (OraclePort(rate, delay, limit, mark),)
     rates = {2: (rate,), 4: (rate, rate, rate // 2)}[hops]
-    return (Port(2 * rate, delay, AMPLE_BYTES), *(Port(each, delay, limit, mark, forwards=True) for each in rates))
+    return (OraclePort(2 * rate, delay, AMPLE_BYTES), *(OraclePort(each, delay, limit, mark, forwards=True) for each in rates))
 
 
-def _frames(pattern: str, chance: random.Random, lengths: Sequence[int], limit: int, rate: int, hops: int) -> list[Frame]:
+def _frames(pattern: str, chance: random.Random, lengths: Sequence[int], limit: int, rate: int, hops: int) -> list[OracleFrame]:
     def ect() -> bool:
         return pattern == "marks" and chance.random() < 0.75
 
     if pattern == "burst":
-        return [Frame(0, chance.choice(lengths), ect(), seq) for seq in range(40)]
-    frames: list[Frame] = []
+        return [OracleFrame(0, chance.choice(lengths), ect(), seq) for seq in range(40)]
+    frames: list[OracleFrame] = []
     t_ns = 0
     if pattern == "spaced":
         for seq in range(20):
-            frames.append(Frame(t_ns, chance.choice(lengths), ect(), seq))
+            frames.append(OracleFrame(t_ns, chance.choice(lengths), ect(), seq))
             t_ns += 3 * _serialization_ns(FULL_FRAME, rate) + chance.randrange(100)
         return frames
     mean = sum(lengths) // len(lengths)
     largest = (2 if hops == 1 else 4) * limit // mean
     for _ in range(4):
         burst = chance.randint(1, largest)
-        frames += [Frame(t_ns, chance.choice(lengths), ect(), len(frames) + n) for n in range(burst)]
+        frames += [OracleFrame(t_ns, chance.choice(lengths), ect(), len(frames) + n) for n in range(burst)]
         t_ns += chance.randrange(1 + 2 * burst * _serialization_ns(mean, rate) // 2)
     return frames
 
@@ -160,18 +160,18 @@ def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> L
         for _ in range(30):
             rows.append((8 * (t_ns // 8) + sender, sender, chance.choice(sizes), pattern == "marks" and chance.random() < 0.75))
             t_ns += chance.randrange(1 + 3 * _serialization_ns(750, rate))
-    frames = tuple((sender, Frame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows)))
-    host = Port(rate, delay, AMPLE_BYTES)
+    frames = tuple((sender, OracleFrame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows)))
+    host = OraclePort(rate, delay, AMPLE_BYTES)
     mark = limit // 3 if pattern == "marks" else None
-    return LinkCase(name, "incast4", (host, host, host, host, Port(rate, delay, limit, mark, forwards=True)), frames)
+    return LinkCase(name, "incast4", (host, host, host, host, OraclePort(rate, delay, limit, mark, forwards=True)), frames)
 
 
 def drift() -> Iterator[LinkCase]:
     """Yields 10,000 frames of 60 bytes back to back, at rates where a frame's time is no whole number of ns, or not even of
     ps."""
     for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
-        frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
-        yield LinkCase(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (Port(rate, 100, AMPLE_BYTES),), frames)
+        frames = tuple((0, OracleFrame(0, 60, False, seq)) for seq in range(10_000))
+        yield LinkCase(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (OraclePort(rate, 100, AMPLE_BYTES),), frames)
 
 
 def conservation() -> Iterator[LinkCase]:
@@ -186,8 +186,8 @@ def conservation() -> Iterator[LinkCase]:
                 stop_ns = case.runs[-1].passages[len(case.runs[-1].passages) // 2].frame.t_ns
                 sent = tuple((sender, frame) for sender, frame in case.frames if frame.t_ns <= stop_ns)
                 yield LinkCase(f"counted midway: {case.name}", case.net, case.ports, sent, stop_ns=stop_ns)
-    frames = tuple((0, Frame(0, length, False, seq)) for seq, length in enumerate((60, 590, 1514) * 5))
-    yield LinkCase("the receiver goes down", "cut1", (Port(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
+    frames = tuple((0, OracleFrame(0, length, False, seq)) for seq, length in enumerate((60, 590, 1514) * 5))
+    yield LinkCase("the receiver goes down", "cut1", (OraclePort(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
 
 
 FLOW_RATE = 10**7
@@ -200,15 +200,17 @@ SWITCH_LIMIT = 300_000
 class FlowCase:
     name: str
     net: str
-    ports: tuple[Port, ...]
+    ports: tuple[OraclePort, ...]
 
     def job(self) -> dict[str, Any]:
         schedule = "".join(f"{t_ns},0,0,0,0\n" for t_ns in range(FLOW_SAMPLE_NS, FLOW_NS, FLOW_SAMPLE_NS))
-        return LinkCase(self.name, self.net, self.ports, ((0, Frame(0, 60, False, 0)),), samples=0).job() | {
+        return LinkCase(self.name, self.net, self.ports, ((0, OracleFrame(0, 60, False, 0)),), samples=0).job() | {
             "schedule": schedule,
             "tcp": "cubic",
         }
 
 
-SWITCH_FLOW = FlowCase("CUBIC into a switch", "chain2", (Port(10**9, 10_000, AMPLE_BYTES), Port(FLOW_RATE, 10_000, SWITCH_LIMIT)))
-HOST_FLOW = FlowCase("CUBIC out of a host", "chain1", (Port(FLOW_RATE, 10_000, SWITCH_LIMIT),))
+SWITCH_FLOW = FlowCase(
+    "CUBIC into a switch", "chain2", (OraclePort(10**9, 10_000, AMPLE_BYTES), OraclePort(FLOW_RATE, 10_000, SWITCH_LIMIT))
+)
+HOST_FLOW = FlowCase("CUBIC out of a host", "chain1", (OraclePort(FLOW_RATE, 10_000, SWITCH_LIMIT),))

@@ -43,7 +43,7 @@ CE, ECT0 = 3, 2
 
 
 @dataclass
-class Verdict:
+class LinkVerdict:
     """The counts of what was compared in one case, the largest error in time, and the differences that were found."""
 
     frames: int = 0
@@ -88,9 +88,9 @@ def parse(text: str) -> Answer:
     return answer
 
 
-def compare(case: LinkCase, reply: dict[str, Any]) -> Verdict:
+def compare(case: LinkCase, reply: dict[str, Any]) -> LinkVerdict:
     """Compares the lab's answer to a case with the oracle's."""
-    verdict = Verdict(
+    verdict = LinkVerdict(
         frames=len(case.frames), drops=sum(run.drops for run in case.runs), marks=sum(run.marks for run in case.runs)
     )
     counters = [Counters(**each) for each in reply["counters"]]
@@ -112,14 +112,14 @@ def compare(case: LinkCase, reply: dict[str, Any]) -> Verdict:
     return verdict
 
 
-def _check_departures(case: LinkCase, answer: Answer, verdict: Verdict) -> None:
+def _check_departures(case: LinkCase, answer: Answer, verdict: LinkVerdict) -> None:
     passed = {p.frame.seq: p for run in case.runs[: NETS[case.net].senders] for p in run.passages if not p.dropped}
     verdict.expect("frames that left the senders", sorted(passed), sorted(answer.departures))
     for seq in passed.keys() & answer.departures.keys():
         verdict.expect_time(f"departure of frame {seq}", passed[seq].depart_ns, answer.departures[seq])
 
 
-def _check_arrivals(case: LinkCase, answer: Answer, verdict: Verdict) -> None:
+def _check_arrivals(case: LinkCase, answer: Answer, verdict: LinkVerdict) -> None:
     passed = {p.frame.seq: p for p in case.runs[-1].passages if not p.dropped}
     marked = {p.frame.seq for run in case.runs for p in run.passages if p.marked}
     verdict.expect("frames that arrived", sorted(passed), sorted(answer.arrivals))
@@ -130,7 +130,7 @@ def _check_arrivals(case: LinkCase, answer: Answer, verdict: Verdict) -> None:
         verdict.expect(f"length of frame {seq}", frame.length, length)
 
 
-def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: Verdict, now_ns: int) -> None:
+def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: LinkVerdict, now_ns: int) -> None:
     """Checks the counters: offered frames were sent, dropped or wait; sent frames arrived, were lost or are under way."""
     senders = NETS[case.net].senders
     for index, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
@@ -153,7 +153,7 @@ def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: Verdict
         verdict.expect(f"{where}, drops elsewhere", 0, now.other_drops)
 
 
-def _check_drained(case: LinkCase, counters: Sequence[Counters], verdict: Verdict) -> None:
+def _check_drained(case: LinkCase, counters: Sequence[Counters], verdict: LinkVerdict) -> None:
     assert case.stop_ns is not None
     _check_counts(case, counters, verdict, case.end_ns)
     for index, now in enumerate(counters):

@@ -30,7 +30,7 @@ TABLE_SIX = "Table VI"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TraceCase:
     """One trace for one preset."""
 
     algorithm: Algorithm
@@ -67,7 +67,7 @@ def checks(seeds: int = 3) -> Iterable[Check]:
         )
 
 
-def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
+def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
     """Yields all presets of an algorithm on all kinds of traces; with a policy also on the lives of Table VI."""
     table = golden.table_of(algorithm, folder)
     for preset in [each.name for each in algorithm.presets] or [""]:
@@ -77,10 +77,10 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
             traces[TABLE_SIX] = cells.lives(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
-            yield Case(algorithm, preset, values, kind, steps, made, table)
+            yield TraceCase(algorithm, preset, values, kind, steps, made, table)
 
 
-def _references(cases: Sequence[Case]) -> Check:
+def _references(cases: Sequence[TraceCase]) -> Check:
     """Returns the check with one algorithm's largest distances, or the first decision that is out of bounds."""
     found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
@@ -93,7 +93,7 @@ def _references(cases: Sequence[Case]) -> Check:
     return Check(f"{name} against float", asked, broken[0] if broken else measured, not broken)
 
 
-def policy_checks(cases: Sequence[Case]) -> Iterator[Check]:
+def policy_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
     """Yields the checks on a policy's actions, each for its own inputs, and on RL-CC's Table VI."""
     name = cases[0].algorithm.name
     file = nic_policy.load(name)
@@ -109,14 +109,14 @@ def policy_checks(cases: Sequence[Case]) -> Iterator[Check]:
     yield Check(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
 
 
-def _alphas(cases: Sequence[Case]) -> Check:
+def _alphas(cases: Sequence[TraceCase]) -> Check:
     """Returns the check on alpha after each event."""
     wrong = [line for case in cases for line in wrong_alphas(case)]
     events = sum(len(case.steps) for case in cases)
     return Check("dcqcn's alpha against 10 bits", "equal", wrong[0] if wrong else f"equal at {events:,} events", not wrong)
 
 
-def wrong_alphas(case: Case) -> Iterator[str]:
+def wrong_alphas(case: TraceCase) -> Iterator[str]:
     reference = Dcqcn(case.values)
     for number, ((event, flow), made) in enumerate(zip(case.steps, case.made, strict=True), 1):
         if event.flags & NEW_FLOW:
@@ -126,14 +126,14 @@ def wrong_alphas(case: Case) -> Iterator[str]:
             yield f"{case.name}, line {number}: alpha {made.state[ALPHA_WORD]}, not {reference.alpha}"
 
 
-def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[Case]) -> Check:
+def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase]) -> Check:
     """Returns the check on all traces run through BPF_PROG_TEST_RUN."""
     wrong = list(differing(kernel, cases))
     decisions = sum(len(case.made) for case in cases)
     return Check(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
 
 
-def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:
+def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase]) -> Iterator[str]:
     """Yields the first difference of each case between a kernel's decisions and those in userspace."""
     objects = [kernels.test_object(case.algorithm) for case in cases]
     commands = [

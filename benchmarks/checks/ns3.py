@@ -89,15 +89,17 @@ def burst_check(name: str, path: Path, folder: Path) -> Check:
 
 def burst_oracle(graph: Graph, port: Port) -> oracle.PortRun:
     """Returns what the switch's port to the receiver does with both bursts."""
-    frames = [oracle.Frame(0, FRAME_BYTES, True, number) for number in range(BURST_FRAMES)]
+    frames = [oracle.OracleFrame(0, FRAME_BYTES, True, number) for number in range(BURST_FRAMES)]
     senders = [oracle.run_port(_oracle_port(graph, graph.ports_of(host.name)[0]), frames) for host in graph.hosts[:2]]
     return oracle.run_port(_oracle_port(graph, port), oracle.arrivals(senders))
 
 
-def _oracle_port(graph: Graph, port: Port) -> oracle.Port:
+def _oracle_port(graph: Graph, port: Port) -> oracle.OraclePort:
     cable, queue = graph.cable_of(port), port.queue
     is_host = any(host.name == port.node for host in graph.hosts)
-    return oracle.Port(cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.marking.k_bytes or None, forwards=not is_host)
+    return oracle.OraclePort(
+        cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.marking.k_bytes or None, forwards=not is_host
+    )
 
 
 def sameness_checks(pair: Pair) -> Iterator[Check]:

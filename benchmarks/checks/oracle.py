@@ -25,7 +25,7 @@ BIT_NS = 8 * 10**9  # a byte at 1 bit/s, in ns
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class OraclePort:
     rate_bps: int
     delay_ns: int
     limit_bytes: int
@@ -38,7 +38,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OracleFrame:
     t_ns: int
     """When the frame comes to the port."""
     length: int
@@ -50,7 +50,7 @@ class Frame:
 class Passage:
     """The outcome of one frame at one port; a dropped frame has no times."""
 
-    frame: Frame
+    frame: OracleFrame
     dropped: bool
     marked: bool
     """Marked by this port, even if then dropped: RED marks before its queue refuses, and counts so."""
@@ -65,7 +65,7 @@ class Passage:
 class PortRun:
     """All frames at one port, in order of arrival."""
 
-    port: Port
+    port: OraclePort
     passages: tuple[Passage, ...]
     _times: list[int] = field(repr=False)
     _backlogs: list[int] = field(repr=False)
@@ -84,7 +84,7 @@ class PortRun:
         return sum(passage.marked for passage in self.passages)
 
 
-def run_port(port: Port, frames: Iterable[Frame]) -> PortRun:
+def run_port(port: OraclePort, frames: Iterable[OracleFrame]) -> PortRun:
     """Runs `frames`, in order of time, through a port."""
     rate = port.rate_bps
     free = 0  # when the transmitter becomes free, in ns x rate
@@ -123,7 +123,7 @@ def run_port(port: Port, frames: Iterable[Frame]) -> PortRun:
     return PortRun(port, tuple(passages), *_backlog_steps(passages))
 
 
-def run_chain(ports: Sequence[Port], frames: Iterable[Frame]) -> list[PortRun]:
+def run_chain(ports: Sequence[OraclePort], frames: Iterable[OracleFrame]) -> list[PortRun]:
     """Runs frames through one port after the other."""
     runs: list[PortRun] = []
     for port in ports:
@@ -132,10 +132,10 @@ def run_chain(ports: Sequence[Port], frames: Iterable[Frame]) -> list[PortRun]:
     return runs
 
 
-def arrivals(runs: Iterable[PortRun]) -> list[Frame]:
+def arrivals(runs: Iterable[PortRun]) -> list[OracleFrame]:
     """Returns the frames that leave these ports, merged as they arrive at the next one."""
     passed = (passage for run in runs for passage in run.passages if not passage.dropped)
-    frames = [Frame(each.arrive_ns, each.frame.length, each.frame.ect, each.frame.seq) for each in passed]
+    frames = [OracleFrame(each.arrive_ns, each.frame.length, each.frame.ect, each.frame.seq) for each in passed]
     return sorted(frames, key=lambda frame: frame.t_ns)
 
 

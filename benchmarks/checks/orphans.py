@@ -56,7 +56,7 @@ Pick = Callable[[Sequence[Process]], Process | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class KillCase:
     """A kill."""
 
     name: str
@@ -113,16 +113,16 @@ def the_raylet(family: Sequence[Process]) -> Process | None:
 
 
 CASES = (
-    Case("an environment: the driver", an_environment, the_driver, True),
-    Case("an environment: its lab", an_environment, a_lab, True),
-    Case("a training: the driver", a_training, the_driver, True, needs_ray=True),
-    Case("a training: a lab", a_training, a_lab, False, needs_ray=True),
-    Case("a training: a Ray worker", a_training, a_worker, False, needs_ray=True),
-    Case("a training: the raylet", a_training, the_raylet, True, needs_ray=True),
+    KillCase("an environment: the driver", an_environment, the_driver, True),
+    KillCase("an environment: its lab", an_environment, a_lab, True),
+    KillCase("a training: the driver", a_training, the_driver, True, needs_ray=True),
+    KillCase("a training: a lab", a_training, a_lab, False, needs_ray=True),
+    KillCase("a training: a Ray worker", a_training, a_worker, False, needs_ray=True),
+    KillCase("a training: the raylet", a_training, the_raylet, True, needs_ray=True),
 )
 
 
-def checks(cases: Sequence[Case] = CASES) -> Iterator[Check]:
+def checks(cases: Sequence[KillCase] = CASES) -> Iterator[Check]:
     with runs.scratch("orphans") as folder:
         spec = runs.write_spec(folder, "orphans", SPEC)
         for number, case in enumerate(cases):
@@ -137,7 +137,7 @@ def checks(cases: Sequence[Case] = CASES) -> Iterator[Check]:
             yield Check(f"kill -9, {case.name}", asked, "; ".join(left) or said, not left)
 
 
-def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:
+def play(case: KillCase, spec: Path, folder: Path) -> tuple[str, list[str]]:
     """Runs a case. Returns what happened, and what was left."""
     log = folder / "log"
     with log.open("w") as output:

@@ -37,7 +37,7 @@ RAISE_NS = 100 * MS
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RateChangeCase:
     name: str
     line_bps: int
     keep: bool
@@ -84,7 +84,7 @@ class Bucket:
         return self._rates[now], self._ends[now]
 
 
-def departures(case: Case) -> list[float]:
+def departures(case: RateChangeCase) -> list[float]:
     """Returns when each frame of a case leaves by definition, until its end."""
     buckets = [Bucket(case.burst_bytes, [(t_ns, rate) for t_ns, rate, _ in case.changes])]
     if case.changes[0][2]:
@@ -108,7 +108,7 @@ def mean_bps(left: Sequence[float]) -> float:
     return (len(left) - 1) * FRAME_BITS * 1e9 / (left[-1] - left[0])
 
 
-def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> Case:
+def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> RateChangeCase:
     """Returns a case with a rate and twice that rate in turn."""
     count = _end_ns(line_bps) // interval_ns
     changes = tuple((k * interval_ns, low_bps << k % 2, 0) for k in range(count))
@@ -116,14 +116,14 @@ def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> Ca
     return _saturated(name, line_bps, keep, changes)
 
 
-def drawn(line_bps: int, keep: bool = True) -> Case:
+def drawn(line_bps: int, keep: bool = True) -> RateChangeCase:
     """Returns a case with a random agent: each millisecond any rate from a thousandth of the line up."""
     draw = random.Random(line_bps)
     changes = tuple((t_ns, int(line_bps * draw.uniform(0.001, 1)) // 8 * 8, 0) for t_ns in range(0, _end_ns(line_bps), MS))
     return _saturated(f"{format_rate(line_bps)}: a random rate each 1 ms", line_bps, keep, changes)
 
 
-def peaked(line_bps: int) -> Case:
+def peaked(line_bps: int) -> RateChangeCase:
     """Returns a case with a deep bucket and a peak rate that both change.
 
     The peak's bucket limits until the deep one is empty.
@@ -134,15 +134,15 @@ def peaked(line_bps: int) -> Case:
     return _saturated(f"{format_rate(line_bps)}: another rate and peak rate each 1 ms", line_bps, True, changes, 60_000)
 
 
-def raised(line_bps: int, keep: bool) -> Case:
+def raised(line_bps: int, keep: bool) -> RateChangeCase:
     """Returns a case with a host at its floor with three frames, which then gets the line rate."""
     changes = ((0, FLOOR_BPS, 0), (RAISE_NS, line_bps, 0))
-    return Case(f"raised from {format_rate(FLOOR_BPS)}", line_bps, keep, 3000 * MS, changes, ((0, 3),))
+    return RateChangeCase(f"raised from {format_rate(FLOOR_BPS)}", line_bps, keep, 3000 * MS, changes, ((0, 3),))
 
 
 def _saturated(
     name: str, line_bps: int, keep: bool, changes: tuple[tuple[int, int, int], ...], burst_bytes: int = FRAME_BYTES
-) -> Case:
+) -> RateChangeCase:
     """Returns a case that is offered the line rate, and 20 frames at first.
 
     Each new frame makes the kernel look at the bucket.
@@ -151,14 +151,14 @@ def _saturated(
     gap_ns = batch * FRAME_BITS * 10**9 // line_bps
     end_ns = _end_ns(line_bps)
     sends = ((0, 20), *((t_ns, batch) for t_ns in range(gap_ns, end_ns, gap_ns)))
-    return Case(name, line_bps, keep, end_ns, changes, sends, burst_bytes)
+    return RateChangeCase(name, line_bps, keep, end_ns, changes, sends, burst_bytes)
 
 
 def _end_ns(line_bps: int) -> int:
     return 1000 * MS if line_bps < 10**9 else 200 * MS
 
 
-def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
+def play(kernel: Path, cases: Sequence[RateChangeCase]) -> list[list[int]]:
     """Returns when each frame left in the lab, in ns after the first one."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "jobs.json").write_text(json.dumps([asdict(case) for case in cases]))
@@ -179,7 +179,7 @@ def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
         return answers
 
 
-def worst_share(case: Case, left: Sequence[float]) -> float:
+def worst_share(case: RateChangeCase, left: Sequence[float]) -> float:
     """Returns the largest deviation from a due time: the bytes that the buckets earn in that time, over all bytes sent before."""
     due = departures(case)
     count = min(len(due), len(left))
@@ -189,7 +189,7 @@ def worst_share(case: Case, left: Sequence[float]) -> float:
     return float(np.max(np.maximum(*errors)[1:] / (FRAME_BITS * np.arange(1, count))))
 
 
-def curve(case: Case, column: int, at_ns: Sequence[float]) -> NDArray[np.float64]:
+def curve(case: RateChangeCase, column: int, at_ns: Sequence[float]) -> NDArray[np.float64]:
     """Returns the bits earned since 0 at the rates (column 1) or peak rates (2) of a case."""
     times = np.array([*(change[0] for change in case.changes), 2 * case.end_ns])
     rates = np.array([change[column] for change in case.changes])
@@ -197,7 +197,7 @@ def curve(case: Case, column: int, at_ns: Sequence[float]) -> NDArray[np.float64
     return np.asarray(np.interp(at_ns, times, bits))
 
 
-def rate_check(case: Case, left: Sequence[float]) -> Check:
+def rate_check(case: RateChangeCase, left: Sequence[float]) -> Check:
     due = departures(case)
     asked_bps, got_bps = mean_bps(due), mean_bps(left)
     got = f"{got_bps / 1e6:.3f} Mbit/s ({got_bps / asked_bps - 1:+.2%})"
@@ -209,7 +209,7 @@ def rate_check(case: Case, left: Sequence[float]) -> Check:
     return Check(f"with the flag: {case.name}", asked, f"{got}, {worst:.4%}", good)
 
 
-def raise_check(case: Case, left: Sequence[float]) -> Check:
+def raise_check(case: RateChangeCase, left: Sequence[float]) -> Check:
     """Returns the check on a raised rate: the first frame leaves on a full bucket, the next one waits for tokens."""
     due_ms, got_ms = ((times[1] - RAISE_NS) / 1e6 for times in (departures(case), left))
     name = f"{'with the flag' if case.keep else 'stock'}: {case.name}: the next frame"

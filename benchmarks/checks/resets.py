@@ -77,7 +77,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TrajectoryDifference:
     """The difference of two trajectories."""
 
     step: int
@@ -91,7 +91,7 @@ class Difference:
         return f"differs from step {self.step}: queues by up to {self.backlog_bytes} B, payload by {self.payload:.2%}"
 
 
-def difference(one: Sequence[Frame], other: Sequence[Frame]) -> Difference | None:
+def difference(one: Sequence[Frame], other: Sequence[Frame]) -> TrajectoryDifference | None:
     """Returns None if everything that was measured is equal."""
     pairs = list(zip(one, other, strict=True))
     first = next((a.step for a, b in pairs if not _equal(a, b, one[0], other[0])), None)
@@ -100,7 +100,7 @@ def difference(one: Sequence[Frame], other: Sequence[Frame]) -> Difference | Non
     backlog = PLACES["backlog_bytes"]
     apart = max(int(np.abs(a.cells[:, backlog].astype(np.int64) - b.cells[:, backlog].astype(np.int64)).max()) for a, b in pairs)
     delivered = [float(frames[-1].flows["received_bytes"].sum()) for frames in (one, other)]
-    return Difference(first, apart, abs(delivered[1] - delivered[0]) / max(delivered[0], 1))
+    return TrajectoryDifference(first, apart, abs(delivered[1] - delivered[0]) / max(delivered[0], 1))
 
 
 def _equal(a: Frame, b: Frame, first_a: Frame, first_b: Frame) -> bool:
@@ -118,7 +118,7 @@ def _since(frame: Frame, first: Frame) -> Any:
 
 
 @dataclass(slots=True)
-class Lab:
+class TimedSession:
     """A session, and the times that its last boot and reset took."""
 
     session: Session
@@ -127,7 +127,7 @@ class Lab:
     reset_s: float = 0.0
 
     @classmethod
-    def of(cls, spec: Spec, folder: Path) -> Lab:
+    def of(cls, spec: Spec, folder: Path) -> TimedSession:
         session = Session(spec, folder)
         return cls(session, Action(session.scene, "linear"))
 
@@ -148,10 +148,10 @@ class Lab:
         return frames
 
 
-def compare(keys: Mapping[str, Any], folder: Path) -> tuple[Difference | None, Lab, int]:
+def compare(keys: Mapping[str, Any], folder: Path) -> tuple[TrajectoryDifference | None, TimedSession, int]:
     """Runs an episode after others and in a fresh lab. Returns the difference, the lab, and how many steps were compared."""
     spec = vary({"name": "resets", **keys}, folder, "case", [], {}, "case")
-    lab = Lab.of(spec, folder)
+    lab = TimedSession.of(spec, folder)
     with lab.session:
         for seed, share in BEFORE:
             lab.episode(seed, share)

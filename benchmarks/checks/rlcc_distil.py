@@ -31,7 +31,7 @@ MEASURED_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SettledFlows:
     """Flows on the bottleneck, after they have settled."""
 
     inflation: float
@@ -41,7 +41,7 @@ class Measured:
     drops: int
 
     @classmethod
-    def of(cls, cell: Cell, result: Result) -> Measured:
+    def of(cls, cell: Cell, result: Result) -> SettledFlows:
         goodput = float(result.summary["goodput_bps"]) / LINE_BPS / PAYLOAD_SHARE
         return cls(bottleneck.inflation(cell, result), goodput, float(result.summary["jain"]), int(result.summary["drops"]))
 
@@ -63,7 +63,7 @@ def checks(policy: str | None = None) -> Iterable[Check]:
             yield from _reported(f"{count} trees", "too few for the check", found, made)
 
 
-def measure(folder: Path, title: str, file: NicPolicy) -> dict[int, Measured]:
+def measure(folder: Path, title: str, file: NicPolicy) -> dict[int, SettledFlows]:
     """Returns a policy's measured values, by number of flows."""
     path = folder / f"{title}.npz"
     file.write(path)
@@ -73,28 +73,28 @@ def measure(folder: Path, title: str, file: NicPolicy) -> dict[int, Measured]:
     }
     cells = {flows: case.cell(folder, f"{title}-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))
-    return {flows: Measured.of(cell, found[cell.name]) for flows, cell in cells.items()}
+    return {flows: SettledFlows.of(cell, found[cell.name]) for flows, cell in cells.items()}
 
 
-def near(trees: Measured, net: Measured) -> bool:
+def near(trees: SettledFlows, net: SettledFlows) -> bool:
     goodput, inflation = trees.goodput / net.goodput - 1, trees.inflation / net.inflation - 1
     return abs(goodput) <= GOODPUT and abs(inflation) <= INFLATION
 
 
-def _held(count: int, found: dict[int, Measured], own: dict[int, Measured]) -> Iterator[Check]:
+def _held(count: int, found: dict[int, SettledFlows], own: dict[int, SettledFlows]) -> Iterator[Check]:
     for flows in FLOWS:
         trees, net = found[flows], own[flows]
         asked = f"goodput {net.goodput:.3f} +- {GOODPUT:.0%}, inflation {net.inflation:.3f} +- {INFLATION:.0%}"
         yield Check(f"{count} trees, {flows} flows", asked, _words(trees, net), near(trees, net))
 
 
-def _reported(name: str, what: str, found: dict[int, Measured], file: NicPolicy) -> Iterator[Check]:
+def _reported(name: str, what: str, found: dict[int, SettledFlows], file: NicPolicy) -> Iterator[Check]:
     for flows, each in found.items():
         law = f"eq. 2: {float(file.scaling.inflation(flows)):.3f}"
         yield Check(f"{name}, {flows} flows", f"reported ({what})", f"{_words(each)}; {law}", ok=True)
 
 
-def _words(each: Measured, net: Measured | None = None) -> str:
+def _words(each: SettledFlows, net: SettledFlows | None = None) -> str:
     off = (f" ({each.goodput / net.goodput - 1:+.1%})", f" ({each.inflation / net.inflation - 1:+.1%})") if net else ("", "")
     words = f"goodput {each.goodput:.3f}{off[0]}, inflation {each.inflation:.3f}{off[1]}"
     return f"{words}, Jain {each.jain:.3f}, {each.drops} dropped"

@@ -42,7 +42,7 @@ OURS, THEIRS, LAW = "#0072B2", "#D55E00", "#000000"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class InflationPoint:
     """Flows of an algorithm, after they have settled."""
 
     algorithm: str
@@ -73,7 +73,7 @@ def checks(policy: str | None = None) -> Iterable[Check]:
     yield _drawn(mine, theirs, law, path.stem)
 
 
-def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, Point]:
+def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, InflationPoint]:
     shape: dict[str, Any] = {"policy": policy, "senders": SENDERS, "buffer_bytes": SHORT_BUFFER_BYTES}
     cases = {flows: Case(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, **shape) for flows in (*FLOWS, MANY)}
     cells = {flows: case.cell(folder, f"{algorithm}-{flows}") for flows, case in cases.items()}
@@ -81,7 +81,7 @@ def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, Poin
     return {flows: _point(algorithm, flows, cell, found[cell.name]) for flows, cell in cells.items()}
 
 
-def _point(algorithm: str, flows: int, cell: Cell, result: Result) -> Point:
+def _point(algorithm: str, flows: int, cell: Cell, result: Result) -> InflationPoint:
     number = next(n for n, port in enumerate(result.ports) if port["name"] == result.summary["bottleneck_port"])
     queues = result.records("queues")
     late = queues[(queues["port"] == number) & (queues["t_ns"] >= SETTLED_MS[flows] * 10**6)]
@@ -91,14 +91,14 @@ def _point(algorithm: str, flows: int, cell: Cell, result: Result) -> Point:
     probes = float(counted["probe_bytes"].sum()) * 8 / LINE_BPS / seconds
     said = result.summary
     facts = float(said["utilization"]), probes, float(said["jain"]), int(said["drops"])
-    return Point(algorithm, flows, bottleneck.inflation(cell, result), low, high, *facts)
+    return InflationPoint(algorithm, flows, bottleneck.inflation(cell, result), low, high, *facts)
 
 
-def _curve(points: Mapping[int, Point]) -> dict[int, float]:
+def _curve(points: Mapping[int, InflationPoint]) -> dict[int, float]:
     return {flows: points[flows].inflation for flows in FLOWS}
 
 
-def _law_check(point: Point, law: Root, rests: Root) -> Check:
+def _law_check(point: InflationPoint, law: Root, rests: Root) -> Check:
     """Returns the check: within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
     both = law(point.flows), rests(point.flows)
     low, high = (1 - CLOSE) * min(both), (1 + CLOSE) * max(both)
@@ -110,7 +110,7 @@ def _law_check(point: Point, law: Root, rests: Root) -> Check:
     return Check(f"{point.flows} flows: RTT inflation", asked, words, bool(low <= point.inflation <= high))
 
 
-def _many_check(point: Point, law: Root) -> Check:
+def _many_check(point: InflationPoint, law: Root) -> Check:
     words = (
         f"{point.inflation:.3f} (eq. 2: {law(point.flows):.3f}), link {point.utilization:.3f}, probes {point.probes:.1%} of it"
     )
@@ -129,16 +129,16 @@ def swift_check(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Check
     return Check("Swift leaves its best O(sqrt N) curve", f"by more than {CLOSE:.0%}, and twice as far as RL-CC", words, good)
 
 
-def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Check:
+def _drawn(mine: Mapping[int, InflationPoint], theirs: Mapping[int, InflationPoint], law: Root, name: str) -> Check:
     rows = [*mine.values(), *theirs.values()]
-    names = [each.name for each in fields(Point)]
+    names = [each.name for each in fields(InflationPoint)]
     table = put(free_place(OUT / "inflation.csv", is_table_of(names)), csv_bytes(names, map(astuple, rows)))
     picture = runs.figure_place(OUT / "inflation.png", NAME)
     draw(mine, theirs, law, name, picture)
     return Check("figure 3", "drawn", f"{picture}, {table}", ok=True)
 
 
-def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str, path: Path) -> None:
+def draw(mine: Mapping[int, InflationPoint], theirs: Mapping[int, InflationPoint], law: Root, name: str, path: Path) -> None:
     """Draws RL-CC on the left and Swift on the right: means, 5 to 95 % over time, and the curves."""
     fit = theory.best_fit(_curve(theirs))
     sides = (
@@ -152,7 +152,7 @@ def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name
         kit.save(figure, path, mark=runs.mark_of(NAME))
 
 
-def _draw_side(axes: Axes, title: str, points: Mapping[int, Point], curve: Root, colour: str, label: str) -> None:
+def _draw_side(axes: Axes, title: str, points: Mapping[int, InflationPoint], curve: Root, colour: str, label: str) -> None:
     flows = np.array(list(points))
     means = np.array([each.inflation for each in points.values()])
     spread = np.array([(max(0.0, each.inflation - each.low), max(0.0, each.high - each.inflation)) for each in points.values()])

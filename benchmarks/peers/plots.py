@@ -21,7 +21,7 @@ NAME = "beside a peer"
 START_NS, TEETH_NS = 2_000_000, 2_000_000
 
 
-class Slowdowns(Protocol):
+class HasSlowdowns(Protocol):
     """Slowdowns of flows, by the program that ran them."""
 
     @property
@@ -62,7 +62,7 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
     return path
 
 
-def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
+def slowdown_figure(found: HasSlowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
     """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
     with kit.style():
         figure = kit.new_figure(11, 3.8)

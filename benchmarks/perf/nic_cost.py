@@ -31,7 +31,7 @@ NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class AlgorithmCost:
     """The cost of one algorithm."""
 
     algorithm: Algorithm
@@ -57,7 +57,7 @@ def checks() -> Iterable[Check]:
     yield from nic_packets.checks()
 
 
-def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[Cost]:
+def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[AlgorithmCost]:
     """Yields the cost of each algorithm (`names` None: all).
 
     The instruction counts come from a kernel, this machine's or a lab's.
@@ -70,7 +70,9 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
         steps = golden.trace("fabric", algorithm, 1, lives=1, steps=EVENTS)
         times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
         test, null = _both(programs)
-        yield Cost(algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE)
+        yield AlgorithmCost(
+            algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE
+        )
 
 
 def _both(programs: Sequence[Program]) -> tuple[Program, Program]:
@@ -96,7 +98,7 @@ def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) 
     return {"all": float(done.stdout)}
 
 
-def _check(cost: Cost) -> Check:
+def _check(cost: AlgorithmCost) -> Check:
     times = ", ".join(f"{name} {took_ns:.0f}" for name, took_ns in cost.times_ns.items())
     size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
     bounded = cost.algorithm.name == TREE

@@ -80,7 +80,7 @@ metrics.slowdown = "off"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RunCost:
     """The cost of a whole process."""
 
     wall_s: float
@@ -89,7 +89,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ScalePoint:
     """One run. Rates in frame bits per second: of each sender, and of the middle link; and the goodput of all hosts together."""
 
     hosts: int
@@ -97,7 +97,7 @@ class Point:
     middle_bps: float
     received_bps: float
     start_s: float
-    cost: Cost
+    cost: RunCost
 
     @property
     def worst(self) -> float:
@@ -133,7 +133,7 @@ def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
     yield _tried_check(folder, spec, variant)
 
 
-def _point_check(variant: str, point: Point) -> Check:
+def _point_check(variant: str, point: ScalePoint) -> Check:
     fair = point.worst <= EGRESS_TOLERANCE
     full = abs(point.middle_bps / RATE_BPS - 1) <= EGRESS_TOLERANCE
     small = point.cost.memory_bytes <= MEMORY_BYTES
@@ -165,13 +165,13 @@ def _start_checks(folder: Path) -> Iterator[Check]:
     yield Check("acc288: start", f"<= {START_S} s", words, start <= START_S)
 
 
-def measure(folder: Path, spec: Path, variant: str, hosts: int) -> Point:
+def measure(folder: Path, spec: Path, variant: str, hosts: int) -> ScalePoint:
     """Runs a variant with a number of hosts."""
     settings = (*VARIANTS[variant], f"topology.pairs={hosts // 2}")
     result, cost = run(spec, folder / f"{variant}-{hosts}", settings)
     rates = egress_bps(result)
     senders = tuple(rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1))
-    return Point(hosts, senders, rates[f"s1-eth{hosts // 2 + 1}"], result.summary["goodput_bps"], _start_s(result), cost)
+    return ScalePoint(hosts, senders, rates[f"s1-eth{hosts // 2 + 1}"], result.summary["goodput_bps"], _start_s(result), cost)
 
 
 def egress_bps(result: Result) -> dict[str, float]:
@@ -184,7 +184,7 @@ def egress_bps(result: Result) -> dict[str, float]:
     return dict(zip(ports, rates.tolist(), strict=True))
 
 
-def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
+def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, RunCost]:
     """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
     for setting in settings:
@@ -193,7 +193,7 @@ def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
     if done.status:
         raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
     result = load_result(out)
-    return result, Cost(done.cost.wall_s, done.cost.cpu_s, result.manifest["lab_peak_bytes"])
+    return result, RunCost(done.cost.wall_s, done.cost.cpu_s, result.manifest["lab_peak_bytes"])
 
 
 def slope(hosts: Sequence[int], values: Sequence[float]) -> float:

@@ -65,7 +65,7 @@ class Racer:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RacerPace:
     """The pace of one racer: medians over the rounds, means for CPU time."""
 
     steps_per_s: float
@@ -82,7 +82,7 @@ class Pace:
         return self.python_us + self.lab_us
 
 
-def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, Pace]:
+def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, RacerPace]:
     """Returns the pace of each racer by name. In each round all racers take turns."""
     found: dict[str, list[tuple[float, float, float]]] = {racer.name: [] for racer in racers}
     for _ in range(rounds):
@@ -96,9 +96,9 @@ def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> d
     return {name: _pace(taken) for name, taken in found.items()}
 
 
-def _pace(taken: Sequence[tuple[float, float, float]]) -> Pace:
+def _pace(taken: Sequence[tuple[float, float, float]]) -> RacerPace:
     wall_s, python_s, lab_s = zip(*taken, strict=True)
-    return Pace(1 / statistics.median(wall_s), 1e6 * statistics.mean(python_s), 1e6 * statistics.mean(lab_s))
+    return RacerPace(1 / statistics.median(wall_s), 1e6 * statistics.mean(python_s), 1e6 * statistics.mean(lab_s))
 
 
 def _times(racer: Racer) -> tuple[float, float, float]:
@@ -174,7 +174,7 @@ def single_checks() -> Iterator[Check]:
     yield from step_checks(found, costs)
 
 
-def step_checks(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator[Check]:
+def step_checks(found: Mapping[str, RacerPace], costs: Mapping[str, float]) -> Iterator[Check]:
     """Yields the checks on steps. `found`: paces by racer; `costs`: us per step of Python's parts."""
     bare, swept, lab, env = (found[name] for name in ("bare", "sweep", "lab", "env"))
     share = env.steps_per_s / bare.steps_per_s

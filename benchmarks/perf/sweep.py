@@ -24,7 +24,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
-from dc_gym.sweep.state import SUMMARY, State
+from dc_gym.sweep.state import SUMMARY, RunState
 
 ROUNDS = 5
 SHARE = 0.85
@@ -136,4 +136,4 @@ def _finished(out: Path) -> list[Path]:
 def _digests(out: Path) -> list[str]:
     """Returns the digests of the runs that are done, in the order of the grid."""
     cells = json.loads((out / SUMMARY).read_text())["cells"]
-    return [cell["digest"] for cell in cells if cell["state"] == State.DONE]
+    return [cell["digest"] for cell in cells if cell["state"] == RunState.DONE]

@@ -32,7 +32,7 @@ WIDTHS = ("14", "12", ">14", ">12", ">11", ">9", ">8", ">9")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DemoCase:
     """One row of the figure."""
 
     name: str
@@ -42,7 +42,7 @@ class Case:
 
 
 CASES = (
-    Case(
+    DemoCase(
         "dumbbell-10m",
         "10 Mbit/s, 2 pairs",
         """
@@ -54,7 +54,7 @@ workload = { kind = "pairs", jitter = "100ms" }
 time = { duration = "30s", warmup = "5s" }
 """,
     ),
-    Case(
+    DemoCase(
         "dumbbell-1g",
         "1 Gbit/s, 2 pairs",
         """
@@ -66,7 +66,7 @@ workload = { kind = "pairs", jitter = "10ms" }
 time = { duration = "2s", warmup = "500ms" }
 """,
     ),
-    Case(
+    DemoCase(
         "fattree-k4",
         "100 Mbit/s, hotspot",
         """
@@ -115,7 +115,7 @@ def _name_of(result: Path) -> str | None:
     return name
 
 
-def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
+def case_cells(case: DemoCase, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
     """Returns the runs of one case, after writing its spec beside them."""
     spec = out / f"{case.name}.toml"
     if write:
@@ -168,7 +168,7 @@ def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
     return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)
 
 
-def _result(out: Path, case: Case, controller: str, seed: int) -> Result:
+def _result(out: Path, case: DemoCase, controller: str, seed: int) -> Result:
     path = out / f"{case.name}-{controller}-s{seed}"
     if not path.is_dir():
         raise UsageError(f"{path}: no such result; was the demo interrupted ({path.name}{PARTIAL})? run `dcgym demo` again")

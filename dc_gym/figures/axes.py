@@ -18,7 +18,7 @@ from dc_gym.base.readable import quantity
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["WIDE", "Bar", "bar_of", "draw_bar", "is_wide", "log_from_zero", "log_ticks", "plain_ticks", "set_scale"]
+__all__ = ["WIDE", "ErrorBar", "bar_of", "draw_bar", "is_wide", "log_from_zero", "log_ticks", "plain_ticks", "set_scale"]
 
 Side = Literal["x", "y"]
 WIDE = 15
@@ -33,7 +33,7 @@ CAP_POINTS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ErrorBar:
     """A mean and the interval that is drawn around it. Without an interval both ends equal the mean."""
 
     mean: float
@@ -41,10 +41,10 @@ class Bar:
     high: float
 
 
-def bar_of(mean: float, half: float | None, most: float = math.inf) -> Bar:
+def bar_of(mean: float, half: float | None, most: float = math.inf) -> ErrorBar:
     """Returns a Bar cut at possible values: it does not go below 0 if the mean is not negative, nor above `most`."""
     half = half or 0.0
-    return Bar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
+    return ErrorBar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
 
 
 def is_wide(values: Sequence[float]) -> bool:
@@ -52,7 +52,7 @@ def is_wide(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) > WIDE * min(values)
 
 
-def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf) -> None:
+def set_scale(ax: Axes, side: Side, bars: Sequence[ErrorBar], most: float = math.inf) -> None:
     """Sets the scale of an axis: logarithmic if the means lie far apart; else from 0, or from a round number if all are near
     `most`."""
     limit = ax.set_xlim if side == "x" else ax.set_ylim
@@ -81,7 +81,7 @@ def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf)
         plain_ticks(ax, side)
 
 
-def draw_bar(ax: Axes, at: float, bar: Bar, color: str, side: Side = "y", **look: Any) -> None:
+def draw_bar(ax: Axes, at: float, bar: ErrorBar, color: str, side: Side = "y", **look: Any) -> None:
     """Draws the interval of a mean at a place on the other axis. Call it after the axis' limits are set."""
     if bar.high <= bar.low:
         return

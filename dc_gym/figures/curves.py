@@ -20,7 +20,7 @@ from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit, sweep_figure, titles
-from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, Point
+from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
 from dc_gym.records.results import Result, load_result, result_folders
 
 __all__ = ["curves", "find_results", "main", "tell_axes"]
@@ -271,7 +271,7 @@ def _ordered(group: Mapping[float | str, Any]) -> list[float | str]:
     return [*sorted(x for x in group if isinstance(x, float)), *(x for x in group if isinstance(x, str))]
 
 
-def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
+def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> CurvePoint:
     """Returns the mean over results that differ only in their seed."""
     first, *others = (_settings(result) for result, _ in measured)
     for other in others:
@@ -281,7 +281,7 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
                 raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or keep it fixed")
     found = stats.estimate([value for _, value in measured])
     assert found is not None, "summary.json holds finite numbers"
-    return Point(x, found.mean, found.half, tuple(value for _, value in measured))
+    return CurvePoint(x, found.mean, found.half, tuple(value for _, value in measured))
 
 
 def _settings(result: Result) -> dict[str, str]:

@@ -18,13 +18,13 @@ from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit, titles
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, is_wide, set_scale
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "Curve", "Point", "Sheet", "draw"]
+__all__ = ["Axis", "Curve", "CurvePoint", "Sheet", "draw"]
 
 BY_DEFAULT = "controller.name"
 NUMBERED = ("seed",)
@@ -44,7 +44,7 @@ LEGEND_LETTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """The results at one value of the key."""
 
     x: float | str
@@ -64,7 +64,7 @@ class Curve:
     """The points of one line, sorted by x."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _most(metric: str) -> float:
     return 1.0 if metric in AT_MOST_1 or metric == "utilization" else math.inf
 
 
-def _bar(mean: float, half: float | None, scale: Scale, most: float) -> Bar:
+def _bar(mean: float, half: float | None, scale: Scale, most: float) -> ErrorBar:
     return bar_of(scale.of(mean), None if half is None else half / scale.factor, most / scale.factor)
 
 

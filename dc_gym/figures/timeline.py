@@ -31,7 +31,7 @@ INTERVALS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramTimes:
     """A program of workload.exec, with its times."""
 
     name: str
@@ -39,7 +39,7 @@ class Program:
     end_s: float | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Program:
+    def of(cls, row: Mapping[str, Any]) -> ProgramTimes:
         """Returns the program of a row in the manifest."""
         at = [None if row.get(name) is None else float(row[name]) / 1e9 for name in ("start_ns", "end_ns")]
         return cls(f"{row.get('host', '?')}: {Path(str((row.get('command') or '?')[0])).name}", *at)
@@ -72,7 +72,7 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     flows = result.records("flows")
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
-    programs = [Program.of(each) for each in result.manifest.get("exec", ())]
+    programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
     acting = controllers.label_of(result.controller)
@@ -87,7 +87,7 @@ def run_figure(
     flow_labels: Sequence[str],
     warmup_s: float = 0,
     caption: str = "",
-    programs: Sequence[Program] = (),
+    programs: Sequence[ProgramTimes] = (),
 ) -> Figure:
     """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded.
 
@@ -153,7 +153,7 @@ def _busiest_panel(ax: Axes, run: Series) -> None:
     kit.from_zero(ax, run.busy_bps / scale)
 
 
-def _program_panel(ax: Axes, programs: Sequence[Program], scale: Scale) -> None:
+def _program_panel(ax: Axes, programs: Sequence[ProgramTimes], scale: Scale) -> None:
     """Draws when each program ran. A program that ended at once is a thin line."""
     for row, each in enumerate(programs):
         start, end = (None if at_s is None else scale.of(at_s) for at_s in (each.start_s, each.end_s))

@@ -114,7 +114,7 @@ class Ideal:
 
 
 @dataclass(slots=True)
-class Curve:
+class FctCurve:
     """The measured FCT by size, of one path class and controller."""
 
     path_class: PathClass
@@ -165,7 +165,7 @@ def of(
         key = _key(classes[number], controller, depends_on)
         wanted = np.unique(sizes[rows])
         model = schedule.flows[int(rows[0])]
-        curves[number, controller] = Curve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted)
+        curves[number, controller] = FctCurve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted)
     measured = complete(list(curves.values()), measure, seed)
     for group, rows in groups.items():
         fct[rows] = curves[group].at(sizes[rows])
@@ -208,7 +208,7 @@ def has_ideal(flow: Flow) -> bool:
     return asked.transport != "udp" and asked.size_bytes > 0 and not asked.rate_bps
 
 
-def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
+def complete(curves: Sequence[FctCurve], measure: Measure, seed: int) -> int:
     """Fills all curves, from the cache as far as possible. Returns the number of lone flows that were sent."""
     names = "".join(sorted(curve.file.name for curve in curves))
     sent = 0
@@ -231,7 +231,7 @@ def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
     return sent
 
 
-def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
+def _check(curves: Sequence[FctCurve], measure: Measure, seed: int) -> int:
     """Measures the error of interpolation at sizes that occur. The probed sizes are points afterwards."""
     probes = {id(curve): _probes(curve, draw(seed, "ideal probes")) for curve in curves}
     before = {id(curve): curve.at(probes[id(curve)]) for curve in curves}
@@ -243,7 +243,7 @@ def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
     return sent
 
 
-def _probes(curve: Curve, seed: int) -> list[int]:
+def _probes(curve: FctCurve, seed: int) -> list[int]:
     """Returns sizes that occur and are not points yet, ascending: the largest that PROBE_BYTES allows, where intervals are
     widest, and randomly drawn others as far as the bytes last."""
     free = [size for size in curve.missing(curve.wanted.tolist()) if size <= PROBE_BYTES]
@@ -264,7 +264,7 @@ def _first_grid(wanted: Ints, payload: int) -> list[int]:
     return [low, *(size for size in steps if low < size < high), high]
 
 
-def _middles(curve: Curve) -> list[int]:
+def _middles(curve: FctCurve) -> list[int]:
     """Returns the middles of the intervals for which linear interpolation may not be good enough.
 
     An interval is trusted once its own middle has been measured: a point that lies on the line between its neighbours confirms
@@ -281,7 +281,7 @@ def _middles(curve: Curve) -> list[int]:
     return [(a + b) // 2 for a, b in pairwise(inside) if b - a > curve.path_class.framing.payload_bytes and (a, b) not in trusted]
 
 
-def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
+def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
     """Measures the sizes that each curve wants (by its id) and the cache does not have. Returns the number of flows that were
     sent."""
     todo = [(curve, size) for curve in curves for size in wanted[id(curve)] if size not in curve.known]
@@ -303,7 +303,7 @@ def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure:
     return len(todo)
 
 
-def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> list[tuple[Curve, int]]:
+def _send(todo: Sequence[tuple[FctCurve, int]], measure: Measure, factor: int) -> list[tuple[FctCurve, int]]:
     """Sends lone flows, each with `factor` times its closed form. Returns those that were not alone, or did not finish."""
     flows, at = [], 0
     for number, (curve, size) in enumerate(todo):
@@ -377,7 +377,7 @@ def _read(file: Path) -> dict[int, int]:
         return {}
 
 
-def _write(curve: Curve) -> None:
+def _write(curve: FctCurve) -> None:
     """Writes a curve's points atomically; the caller holds the lock. If there is no space, the points are measured again the next
     time."""
     sizes = sorted(curve.known)
@@ -386,7 +386,7 @@ def _write(curve: Curve) -> None:
         work.write_text(text)
 
 
-def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:
+def _facts(curves: Mapping[tuple[int, str], FctCurve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:
     """Returns facts for the manifest about how the ideal was found."""
     rows = [
         {

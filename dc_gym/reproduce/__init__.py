@@ -23,10 +23,10 @@ from rich.table import Table
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.reproduce import page, registry
-from dc_gym.reproduce.claims import State
+from dc_gym.reproduce.claims import ClaimState
 from dc_gym.reproduce.evidence import SHORTER
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.sweep import cpus
 
 ALL = "all"
@@ -34,11 +34,11 @@ ALL = "all"
 NONE = "none"
 OUT = Path("results") / "reproduce"
 COLOURS = {
-    State.REPRODUCED: "green",
-    State.CONTRADICTED: "red",
-    State.OPEN: "yellow",
-    State.TOO_SHORT: "yellow",
-    State.NOT_RUN: "dim",
+    ClaimState.REPRODUCED: "green",
+    ClaimState.CONTRADICTED: "red",
+    ClaimState.OPEN: "yellow",
+    ClaimState.TOO_SHORT: "yellow",
+    ClaimState.NOT_RUN: "dim",
 }
 
 
@@ -89,7 +89,7 @@ def _place(folder: Path, number: str) -> Path:
 def _counts(findings: Findings) -> str:
     """Returns a line with the number of claims per verdict, if any, and a line on what was shorter than it should be."""
     states = [verdict.state for verdict in findings.verdicts]
-    told = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
+    told = ", ".join(f"{states.count(state)} {state}" for state in ClaimState if state in states)
     shorter = dict(findings.facts).get(SHORTER)
     return (f"claims       {told}\n" if told else "") + (f"shorter      {shorter}\n" if shorter else "")
 
@@ -103,13 +103,13 @@ def _check_trains(args: Namespace, paper: registry.Paper) -> None:
             raise UsageError(f"--{name} {given}: nothing is trained for {figures}; leave it out")
 
 
-def _order(args: Namespace, out: Path) -> Order:
+def _order(args: Namespace, out: Path) -> ReproduceOptions:
     algorithms: tuple[str, ...] | None = None
     if args.algorithms is not None:
         algorithms = () if args.algorithms == NONE else tuple(name.strip() for name in args.algorithms.split(","))
         if "" in algorithms:
             raise UsageError(f"--algorithms {args.algorithms!r}: write it like PPO,DDPG, or none")
-    return Order(
+    return ReproduceOptions(
         out=out,
         full=args.full,
         seeds=args.seeds,
@@ -145,7 +145,7 @@ def _show(title: str, findings: Findings) -> None:
         for name in ("claim", "measured", ""):
             claims.add_column(name, overflow="fold")
         for verdict in findings.verdicts:
-            after = f" ({verdict.steps:,} steps)" if verdict.steps is not None and verdict.state is not State.NOT_RUN else ""
+            after = f" ({verdict.steps:,} steps)" if verdict.steps is not None and verdict.state is not ClaimState.NOT_RUN else ""
             state = f"[{COLOURS[verdict.state]}]{verdict.state}{after}[/]"
             why = f"\nwhy: {verdict.why}" if verdict.why else ""
             claims.add_row(verdict.claim.text, "; ".join(dict.fromkeys(verdict.measured)) + why, state)

@@ -23,8 +23,8 @@ from dc_gym.base.units import format_rate, format_size, format_time, parse_time_
 from dc_gym.records.results import Result
 from dc_gym.reproduce import measured, runs, trainings
 from dc_gym.reproduce.evidence import Contender, Evidence, Shortfall, fewer
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.setup import POLICY, CampaignLength, Contestant, Setup, roster
 from dc_gym.reproduce.trainings import Training
 from dc_gym.rl.settings import HELD_OUT
 from dc_gym.spec import Spec
@@ -45,14 +45,14 @@ Measure = Callable[[Result], dict[str, float]]
 @dataclass(frozen=True, slots=True)
 class Campaign:
     setup: Setup
-    order: Order
+    options: ReproduceOptions
     more: Measure
     """Measures the figure's additional quantities."""
 
     @property
     def folder(self) -> Path:
         """The folder of the runs. Host runs and lab runs are kept apart."""
-        return self.home.with_name(self.home.name + "-host") if self.order.ground == "host" else self.home
+        return self.home.with_name(self.home.name + "-host") if self.options.ground == "host" else self.home
 
     @property
     def home(self) -> Path:
@@ -60,21 +60,26 @@ class Campaign:
 
         Policies learn in labs even if they then run on the host.
         """
-        return self.order.out / (self.setup.name + ("-full" if self.order.full else ""))
+        return self.options.out / (self.setup.name + ("-full" if self.options.full else ""))
 
     @property
-    def length(self) -> Length:
+    def length(self) -> CampaignLength:
         """The figure's own length, with what the command asks for in its place."""
-        own, order = self.setup.full if self.order.full else self.setup.default, self.order
-        given: dict[str, Any] = {"seeds": order.seeds, "steps": order.steps, "preset": order.preset, "duration": order.duration}
-        if order.duration:
-            given["warmup"] = format_time(parse_time_ns(order.duration, "--duration") // WARMUP_PART)
+        own, options = self.setup.full if self.options.full else self.setup.default, self.options
+        given: dict[str, Any] = {
+            "seeds": options.seeds,
+            "steps": options.steps,
+            "preset": options.preset,
+            "duration": options.duration,
+        }
+        if options.duration:
+            given["warmup"] = format_time(parse_time_ns(options.duration, "--duration") // WARMUP_PART)
         return replace(own, **{name: value for name, value in given.items() if value})
 
     @property
     def shortfall(self) -> Shortfall:
         """The parts (runs, trainings, seeds) that the command made shorter than the figure's own length."""
-        own, asked = self.setup.full if self.order.full else self.setup.default, self.length
+        own, asked = self.setup.full if self.options.full else self.setup.default, self.length
         shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
         return Shortfall(
             runs=f"runs of {asked.duration} instead of {own.duration}" if shorter else "",
@@ -83,7 +88,7 @@ class Campaign:
         )
 
     def contestants(self) -> list[Contestant]:
-        return roster(self.setup, self.order.algorithms)
+        return roster(self.setup, self.options.algorithms)
 
     def spec(self, contestant: Contestant, values: Mapping[str, Any], ground: str | None = None) -> Spec:
         """Returns the spec of a contestant: the setup's keys, then the contestant's, the command's, and `values`.
@@ -96,10 +101,10 @@ class Campaign:
             keys |= {"agent.observe": "thesis"}
         if self.length.preset == THESIS_PRESET and not contestant.alone:
             keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
-        if (ground or self.order.ground) == "host":
+        if (ground or self.options.ground) == "host":
             keys = {key: value for key, value in keys.items() if not (contestant.alone and key == POLICY)} | {"ground": "host"}
-        keys = specs.not_given(keys, self.order.overrides) | dict(values)
-        return specs.vary(self.setup.base, self.folder, self.setup.name, self.order.overrides, keys, self.setup.name)
+        keys = specs.not_given(keys, self.options.overrides) | dict(values)
+        return specs.vary(self.setup.base, self.folder, self.setup.name, self.options.overrides, keys, self.setup.name)
 
     def training(self, contestant: Contestant, seed: int) -> Training:
         length = self.length
@@ -127,7 +132,7 @@ class Campaign:
         todo = [self.training(each, seed) for each in learners for seed in seeds]
         found = self._measure(ready, progress)  # this finds all mistakes in specs before training starts
         if learners:
-            trainings.run_all(todo, self.order.jobs, progress, self.order.force)
+            trainings.run_all(todo, self.options.jobs, progress, self.options.force)
             learned = [self.point(each, seed) for each in learners for seed in seeds]
             for each in learned:
                 self._forget_older(each)
@@ -144,7 +149,7 @@ class Campaign:
             shutil.rmtree(result)
 
     def _measure(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
-        found = runs.run_all(self.setup.name, ("contestant", "seed"), points, self.folder, self.order, progress)
+        found = runs.run_all(self.setup.name, ("contestant", "seed"), points, self.folder, self.options, progress)
         return {(str(each.values["contestant"]), int(each.values["seed"])): found[each.name] for each in points}
 
     def _contender(self, contestant: Contestant, found: Mapping[tuple[str, int], Result]) -> Contender:
@@ -164,15 +169,17 @@ class Campaign:
         )
 
 
-def campaign(setup: Setup, order: Order, files: Mapping[str, str] | None = None, more: Measure = lambda result: {}) -> Campaign:
+def campaign(
+    setup: Setup, options: ReproduceOptions, files: Mapping[str, str] | None = None, more: Measure = lambda result: {}
+) -> Campaign:
     """Returns a campaign, after writing the files that its specs read."""
-    made = Campaign(setup, order, more)
+    made = Campaign(setup, options, more)
     with words("make", made.folder):
         made.folder.mkdir(parents=True, exist_ok=True)
         for name, content in (files or {}).items():
             put(made.folder / name, content.encode())
     if not made.contestants():
-        raise UsageError(f"{setup.name}: no controller is left to run on ground {order.ground!r}")
+        raise UsageError(f"{setup.name}: no controller is left to run on ground {options.ground!r}")
     return made
 
 

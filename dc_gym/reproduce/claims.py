@@ -18,14 +18,14 @@ import numpy as np
 
 from dc_gym.base.readable import number, with_interval
 from dc_gym.base.stats import Estimate, estimate, paired
-from dc_gym.reproduce.evidence import Column, Evidence
+from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.setup import label_of
 
 SMALLEST = 4
 """The most decimal places that a page shows."""
 
 
-class State(StrEnum):
+class ClaimState(StrEnum):
     REPRODUCED = "reproduced"
     CONTRADICTED = "not reproduced"
     OPEN = "not shown at this length"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CriterionOutcome:
     """The outcome of a criterion. `holds` is None if nothing can be said: something did not run, or had too few runs."""
 
     holds: bool | None
@@ -49,7 +49,7 @@ class Criterion:
     words: str
     about: tuple[str, ...]
     """Contestants that must have run."""
-    judge: Callable[[Evidence], Outcome]
+    judge: Callable[[Evidence], CriterionOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     claim: Claim
-    state: State
+    state: ClaimState
     measured: tuple[str, ...]
     """One text per criterion."""
     steps: int | None
@@ -74,44 +74,44 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        return self.claim.why if self.state in (State.CONTRADICTED, State.OPEN) else ""
+        return self.claim.why if self.state in (ClaimState.CONTRADICTED, ClaimState.OPEN) else ""
 
 
-def judge(claim: Claim, evidence: Evidence) -> Verdict:
+def judge(claim: Claim, evidence: Evidence) -> ClaimVerdict:
     outcomes = [_outcome(each, evidence) for each in claim.criteria]
     about = [name for each in claim.criteria for name in each.about]
     trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
     steps = min(trained, default=None)
-    return Verdict(claim, _state(outcomes, steps, evidence), tuple(each.measured for each in outcomes), steps)
+    return ClaimVerdict(claim, _state(outcomes, steps, evidence), tuple(each.measured for each in outcomes), steps)
 
 
-def _state(outcomes: Sequence[Outcome], steps: int | None, evidence: Evidence) -> State:
+def _state(outcomes: Sequence[CriterionOutcome], steps: int | None, evidence: Evidence) -> ClaimState:
     short, failed = evidence.shortfall, [each for each in outcomes if each.holds is False]
     holds = all(each.holds for each in outcomes)
     if not all(each.ran for each in outcomes):
-        return State.NOT_RUN
+        return ClaimState.NOT_RUN
     if short.runs or (steps is not None and short.trainings):
-        return State.TOO_SHORT
+        return ClaimState.TOO_SHORT
     if short.seeds and not (all(each.sure for each in outcomes) if holds else any(each.sure for each in failed)):
-        return State.TOO_SHORT
+        return ClaimState.TOO_SHORT
     if holds:
-        return State.REPRODUCED
+        return ClaimState.REPRODUCED
     if steps is not None and steps < evidence.paper_steps:
-        return State.OPEN
-    return State.CONTRADICTED if failed else State.TOO_SHORT
+        return ClaimState.OPEN
+    return ClaimState.CONTRADICTED if failed else ClaimState.TOO_SHORT
 
 
-def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
+def _outcome(criterion: Criterion, evidence: Evidence) -> CriterionOutcome:
     absent = [label_of(name) for name in dict.fromkeys(criterion.about) if name not in evidence.contenders]
-    return Outcome(None, f"{', '.join(absent)} did not run", ran=False) if absent else criterion.judge(evidence)
+    return CriterionOutcome(None, f"{', '.join(absent)} did not run", ran=False) if absent else criterion.judge(evidence)
 
 
-def below(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
+def below(first: str, second: str, column: Quantity, factor: float = 1.0) -> Criterion:
     """Returns a criterion: the quantity of `first` is below `factor` times that of `second`."""
     return _compared(f"{column.title} of {label_of(first)} below {_that(second, factor)}", first, second, column, factor, sign=1)
 
 
-def above(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
+def above(first: str, second: str, column: Quantity, factor: float = 1.0) -> Criterion:
     return _compared(f"{column.title} of {label_of(first)} above {_that(second, factor)}", first, second, column, factor, sign=-1)
 
 
@@ -119,24 +119,24 @@ def _that(name: str, factor: float) -> str:
     return f"{factor:g} x that of {label_of(name)}" if factor != 1 else f"that of {label_of(name)}"
 
 
-def _compared(words: str, first: str, second: str, column: Column, factor: float, sign: int) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+def _compared(words: str, first: str, second: str, column: Quantity, factor: float, sign: int) -> Criterion:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         a, b = evidence.values(first, column.name), evidence.values(second, column.name)
         difference = paired(dict(a), {seed: factor * value for seed, value in b.items()})  # factor x b - a
         told = [(name, estimate(list(each.values()))) for name, each in ((first, a), (second, b))]
         said = ", ".join(f"{label_of(name)} {text(value, column)}" for name, value in told)
         if difference is None or difference.half is None:
-            return Outcome(None, f"{said}; one seed has no interval")
+            return CriterionOutcome(None, f"{said}; one seed has no interval")
         differs = difference.differs_from_0
-        return Outcome(bool(differs and sign * difference.mean > 0), said, sure=differs)
+        return CriterionOutcome(bool(differs and sign * difference.mean > 0), said, sure=differs)
 
     return Criterion(words, (first, second), judge)
 
 
-def less_than(name: str, column: Column, bound: float) -> Criterion:
+def less_than(name: str, column: Quantity, bound: float) -> Criterion:
     """Returns a criterion: every seed's value is below a bound."""
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         values = list(evidence.values(name, column.name).values())
         said = f"{label_of(name)} {text(estimate(values), column)}"
         return _bounded(max(values) < bound if values and np.isfinite(values).all() else None, said)
@@ -144,8 +144,8 @@ def less_than(name: str, column: Column, bound: float) -> Criterion:
     return Criterion(f"{column.title} of {label_of(name)} below {bound * column.factor:g} for every seed", (name,), judge)
 
 
-def more_than(name: str, column: Column, bound: float) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+def more_than(name: str, column: Quantity, bound: float) -> Criterion:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         values = list(evidence.values(name, column.name).values())
         said = f"{label_of(name)} {text(estimate(values), column)}"
         return _bounded(min(values) > bound if values and np.isfinite(values).all() else None, said)
@@ -153,26 +153,26 @@ def more_than(name: str, column: Column, bound: float) -> Criterion:
     return Criterion(f"{column.title} of {label_of(name)} above {bound * column.factor:g} for every seed", (name,), judge)
 
 
-def _bounded(holds: bool | None, said: str) -> Outcome:
+def _bounded(holds: bool | None, said: str) -> CriterionOutcome:
     """Returns the outcome of a bound for every seed. One seed that breaks it decides."""
-    return Outcome(holds, said, sure=holds is False)
+    return CriterionOutcome(holds, said, sure=holds is False)
 
 
-def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
+def learned(name: str, words: str, column: Quantity, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
     """Returns a criterion: `holds(steps, values)` is true for the training curve of every seed."""
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         curves = [(track.x, track.values[column.name]) for track in evidence.contenders[name].learning.values()]
         known = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves]
         if not known or any(len(x) < 2 for x, _ in known):
-            return Outcome(None, f"{name}: too few episodes for a curve")
+            return CriterionOutcome(None, f"{name}: too few episodes for a curve")
         ends = ", ".join(f"{number(y[0] * column.factor)} to {number(y[-1] * column.factor)}" for _, y in known)
-        return Outcome(all(holds(x, y) for x, y in known), f"{name}: {ends} ({column.title}, first and last, by seed)")
+        return CriterionOutcome(all(holds(x, y) for x, y in known), f"{name}: {ends} ({column.title}, first and last, by seed)")
 
     return Criterion(words, (name,), judge)
 
 
-def text(value: Estimate | None, column: Column) -> str:
+def text(value: Estimate | None, column: Quantity) -> str:
     """Formats the mean with the digits that its interval supports, at most four decimal places: 0.123 ± 0.004."""
     if value is None:
         return "-"
@@ -182,7 +182,7 @@ def text(value: Estimate | None, column: Column) -> str:
     return with_interval(round(value.mean * column.factor, SMALLEST), half, plus_minus=" \u00b1 ", places=SMALLEST)
 
 
-def plain(value: float, column: Column) -> str:
+def plain(value: float, column: Quantity) -> str:
     return _plain(value * column.factor, column.digits)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
 from dc_gym.figures import kit
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
-from dc_gym.reproduce.evidence import Column, Contender, Evidence, Floats, Track
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
+from dc_gym.reproduce.evidence import Contender, Evidence, Floats, Quantity, Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ REWARDS = (-1.0, 1.0)
 """The smallest and the largest reward of the thesis."""
 
 
-def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
+def figure(evidence: Evidence, panels: Sequence[Quantity], title: str) -> Figure:
     """Draws one row per quantity."""
     contenders = list(evidence.contenders.values())
     learners = [each for each in contenders if any(len(track.x) for track in each.learning.values())]
@@ -67,12 +67,12 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
     return canvas
 
 
-def _is_measured(who: Contender, panel: Column) -> bool:
+def _is_measured(who: Contender, panel: Quantity) -> bool:
     """Returns whether there is data of this quantity to draw."""
     return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
-def dots(evidence: Evidence, column: Column, title: str) -> Figure:
+def dots(evidence: Evidence, column: Quantity, title: str) -> Figure:
     """Draws one quantity, with one row per contestant: the mean, its interval, and a small dot for each seed."""
     contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
     with kit.style({"axes.grid.axis": "both"}):
@@ -89,7 +89,7 @@ def dots(evidence: Evidence, column: Column, title: str) -> Figure:
     return canvas
 
 
-def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
+def _dot(ax: Axes, row: int, who: Contender, column: Quantity) -> None:
     values = np.array(list(who.numbers[column.name].values())) * column.factor
     found = who.estimate(column.name)
     assert found is not None
@@ -100,12 +100,12 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
     ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
 
 
-def bar(found: Estimate, column: Column) -> Bar:
+def bar(found: Estimate, column: Quantity) -> ErrorBar:
     """Returns the mean and the interval of a quantity, in the unit of its column."""
     return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 
-def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+def _learning(ax: Axes, contenders: Sequence[Contender], panel: Quantity) -> None:
     name = LEARNED_NAMES.get(panel.name, panel.name)
     for each in contenders:
         if each.learning:
@@ -115,7 +115,7 @@ def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
             ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
 
 
-def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Quantity) -> None:
     for each in contenders:
         tracks = list(each.over_time.values())
         if tracks:
@@ -142,7 +142,7 @@ def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
     return found
 
 
-def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most: float = np.inf) -> None:
+def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Quantity, most: float = np.inf) -> None:
     """Draws the mean over the rows (one row per seed), and their spread where it is known."""
     mean, half = band(rows)
     ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
@@ -155,7 +155,7 @@ def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most
         kit.shade(ax, x, np.maximum(mean - half, least), np.minimum(mean + half, most), who.color)
 
 
-def _scale(row: Sequence[Axes], panel: Column) -> None:
+def _scale(row: Sequence[Axes], panel: Quantity) -> None:
     """Scales the shared axis of a row. It follows the means; the bands would stretch it."""
     lines = [np.asarray(line.get_ydata(), float) for ax in row for line in ax.get_lines()]
     values, ax = np.concatenate(lines or [np.zeros(1)]), row[0]

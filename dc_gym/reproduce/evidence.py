@@ -101,7 +101,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Quantity:
     """A quantity in a table or on an axis."""
 
     name: str

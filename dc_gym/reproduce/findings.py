@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dc_gym.reproduce.claims import Verdict
-from dc_gym.reproduce.evidence import Column, Contender
+from dc_gym.reproduce.claims import ClaimVerdict
+from dc_gym.reproduce.evidence import Contender, Quantity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ class Findings:
     facts: Sequence[tuple[str, str]]
     """How the figure was run."""
     contenders: Sequence[Contender]
-    columns: Sequence[Column]
-    verdicts: Sequence[Verdict]
+    columns: Sequence[Quantity]
+    verdicts: Sequence[ClaimVerdict]
     figure: Figure
     notes: Sequence[str] = ()

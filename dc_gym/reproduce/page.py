@@ -12,8 +12,8 @@ from dc_gym.base.files import csv_bytes, put, words
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import kit
 from dc_gym.pages import html
-from dc_gym.reproduce.claims import Verdict, plain, text
-from dc_gym.reproduce.evidence import Column, Contender
+from dc_gym.reproduce.claims import ClaimVerdict, plain, text
+from dc_gym.reproduce.evidence import Contender, Quantity
 from dc_gym.reproduce.findings import Findings
 
 PACKAGE = "dc_gym.reproduce"
@@ -59,7 +59,7 @@ def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
     return put(folder / PAGE, text)
 
 
-def as_dict(verdict: Verdict) -> dict[str, object]:
+def as_dict(verdict: ClaimVerdict) -> dict[str, object]:
     return {
         "claim": verdict.claim.text,
         "source": verdict.claim.source,
@@ -91,12 +91,12 @@ def cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def _printed(column: Column, findings: Findings) -> bool:
+def _printed(column: Quantity, findings: Findings) -> bool:
     """Returns whether the paper has numbers of this quantity."""
     return any(column.name in each.paper for each in findings.contenders)
 
 
-def _table(contenders: Sequence[Contender], columns: Sequence[Column]) -> tuple[list[str], Iterator[list[object]]]:
+def _table(contenders: Sequence[Contender], columns: Sequence[Quantity]) -> tuple[list[str], Iterator[list[object]]]:
     """Returns header and rows of the table in SI units, with a row per contestant and seed."""
     printed = [column for column in columns if any(column.name in each.paper for each in contenders)]
     names = [*(column.name for column in columns), *(f"paper_{column.name}" for column in printed)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers that can be reproduced, and the module of each of their figures.
 
-A figure is a module of benchmarks/ with a TITLE and `run(order, progress) -> Findings`, and one line here.
+A figure is a module of benchmarks/ with a TITLE and `run(options, progress) -> Findings`, and one line here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dc_gym.base.spelling import unknown
 
 if TYPE_CHECKING:
     from dc_gym.reproduce.findings import Findings
-    from dc_gym.reproduce.order import Order
+    from dc_gym.reproduce.options import ReproduceOptions
 
 MODULES = "dc_gym.benchmarks.papers"
 
@@ -28,7 +28,7 @@ class Figure:
 
     number: str
     title: str
-    run: Callable[[Order, Progress], Findings]
+    run: Callable[[ReproduceOptions, Progress], Findings]
 
 
 @dataclass(frozen=True, slots=True)

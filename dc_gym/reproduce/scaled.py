@@ -27,7 +27,7 @@ TIMES = frozenset({"jitter", "start", "stop", "short_start", "last_start", "inte
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class ScaledNetwork:
     name: str
     title: str
     topology: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class RunLength:
     """The length of a run."""
 
     duration_ns: int
@@ -53,7 +53,7 @@ def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
 
 
 def keys(
-    network: Network, workload: Mapping[str, Any], length: Length, scale: int, interval_ns: int = RATE_INTERVAL_NS
+    network: ScaledNetwork, workload: Mapping[str, Any], length: RunLength, scale: int, interval_ns: int = RATE_INTERVAL_NS
 ) -> dict[str, Any]:
     """Returns the dotted keys of the spec except the controller, the seed and the ground.
 

@@ -11,7 +11,7 @@ from dc_gym.base.readable import number, sentence
 from dc_gym.figures import kit
 from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.reproduce.drawing import bar
-from dc_gym.reproduce.evidence import Column, Evidence
+from dc_gym.reproduce.evidence import Evidence, Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ MARGIN, BEYOND = 0.06, 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ContestantLine:
     label: str
     color: str
     points: Mapping[float, str]
@@ -40,8 +40,8 @@ Curve = Callable[["Axes"], None]
 
 def figure(
     evidence: Evidence,
-    series: Sequence[Series],
-    columns: Sequence[Column],
+    series: Sequence[ContestantLine],
+    columns: Sequence[Quantity],
     xlabel: str,
     title: str,
     base: float | None = 2,
@@ -74,13 +74,13 @@ def figure(
     return canvas
 
 
-def _is_shown(evidence: Evidence, name: str, column: Column) -> bool:
+def _is_shown(evidence: Evidence, name: str, column: Quantity) -> bool:
     """Returns whether the quantity was measured or is in the paper."""
     found = evidence.contenders.get(name)
     return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
 
 
-def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
+def _line(ax: Axes, evidence: Evidence, series: ContestantLine, column: Quantity) -> None:
     known = {x: evidence.contenders[name] for x, name in series.points.items() if name in evidence.contenders}
     found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
     if found:
@@ -104,7 +104,7 @@ def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
     ax.minorticks_off()
 
 
-def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Column) -> None:
+def _scale(ax: Axes, evidence: Evidence, series: Sequence[ContestantLine], column: Quantity) -> None:
     shown = [evidence.contenders[name] for each in series for name in each.points.values() if name in evidence.contenders]
     means = [found.mean for each in shown if (found := each.estimate(column.name)) is not None]
     values = [

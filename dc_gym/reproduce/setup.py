@@ -30,7 +30,7 @@ class Contestant:
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class CampaignLength:
     """How much is run."""
 
     seeds: int
@@ -57,8 +57,8 @@ class Setup:
     """Name of its folder. Figures with the same runs share it."""
     base: Mapping[str, Any]
     """The spec that all contestants share."""
-    default: Length
-    full: Length
+    default: CampaignLength
+    full: CampaignLength
     baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
     algorithms: tuple[str, ...] = ("PPO", "DDPG")
     """The algorithms to train unless the command names others."""

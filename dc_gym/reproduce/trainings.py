@@ -28,7 +28,7 @@ from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce.evidence import Track
 from dc_gym.spec import Spec
-from dc_gym.sweep.pool import Cell, Outcome, run_cells
+from dc_gym.sweep.pool import Cell, CellOutcome, run_cells
 
 FOLDER = "trainings"
 LABS = 4
@@ -108,9 +108,9 @@ def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: boo
     todo = [_begun(each) for each in asked if each.trained() < each.steps]
     if not todo:
         return
-    failed: list[Outcome] = []
+    failed: list[CellOutcome] = []
 
-    def on_end(outcome: Outcome) -> None:
+    def on_end(outcome: CellOutcome) -> None:
         if outcome.status:
             failed.append(outcome)
             progress.note(f"{outcome.cell.name}: {(outcome.message.splitlines() or ['no word'])[-1]}")

@@ -19,7 +19,7 @@ from dc_gym.metrics.ideal import Ideal
 from dc_gym.records import fingerprint, results
 from dc_gym.run import calibration
 from dc_gym.run.execution import Clock
-from dc_gym.run.read_back import Counts
+from dc_gym.run.read_back import RunCounts
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 
@@ -30,7 +30,7 @@ NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class PreparedRun:
     """A run before its traffic: what it is made of."""
 
     experiment: Experiment
@@ -46,7 +46,7 @@ class Setup:
 
 
 def manifest(
-    run: Setup, ports: Sequence[Mapping[str, Any]], counts: Counts, ideals: Ideal | None, clock: Clock, folder: Path
+    run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None, clock: Clock, folder: Path
 ) -> dict[str, Any]:
     """Returns the manifest without what results.write_result() adds. The user's code is copied into the folder."""
     made = _what_was_run(run, counts, clock) | _findings(run, ports, counts, ideals) | run.ground.facts() | _scale(run.experiment)
@@ -71,7 +71,7 @@ def set_times(path: Path, clock: Clock) -> None:
     path.write_text(json.dumps(made, indent=1) + "\n")
 
 
-def _what_was_run(run: Setup, counts: Counts, clock: Clock) -> dict[str, Any]:
+def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str, Any]:
     spec = run.experiment.spec
     return {
         "spec": spec.to_dict(copied=True),
@@ -90,7 +90,7 @@ def _what_was_run(run: Setup, counts: Counts, clock: Clock) -> dict[str, Any]:
     } | ({"disturb": run.disturb} if run.disturb else {})
 
 
-def _findings(run: Setup, ports: Sequence[Mapping[str, Any]], counts: Counts, ideals: Ideal | None) -> dict[str, Any]:
+def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None) -> dict[str, Any]:
     found = counts.found
     return {
         "workload": dict(run.experiment.notes),

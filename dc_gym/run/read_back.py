@@ -24,7 +24,7 @@ from dc_gym.topologies.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RunCounts:
     """The counters of a run, and what follows from them."""
 
     t0_ns: int
@@ -37,7 +37,7 @@ class Counts:
     """The contents of ground.json (grounds/guest/main.py)."""
 
     @classmethod
-    def of(cls, graph: Graph, found: Mapping[str, Any]) -> Counts:
+    def of(cls, graph: Graph, found: Mapping[str, Any]) -> RunCounts:
         before, after, losses = found["before"], found["after"], found["losses"]
         account = conservation.account(graph, before, after, losses)
         links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
@@ -45,9 +45,9 @@ class Counts:
         return cls(found["t0_ns"], unfit, account, links, found)
 
 
-def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, Counts]:
+def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, RunCounts]:
     """Returns the tables of the run whose plan is in this folder, and its counters."""
-    counts = Counts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
+    counts = RunCounts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
     trace = read_trace(folder / "queues.trace")
     columns = {name: trace.column(name) for name in trace.columns}
     queues = queue_records(trace.t_ns.astype(np.int64) - counts.t0_ns, columns)

@@ -23,7 +23,7 @@ from dc_gym.records.results import Result
 from dc_gym.run import analysis
 from dc_gym.run.execution import Clock, execute
 from dc_gym.run.idle import ideal_times
-from dc_gym.run.manifest import Setup, manifest, set_times
+from dc_gym.run.manifest import PreparedRun, manifest, set_times
 from dc_gym.run.read_back import read_back
 from dc_gym.spec import Spec
 
@@ -65,7 +65,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         _begin("results", clock, progress)
         tables, counts = read_back(experiment, private)
         shutil.rmtree(private)
-        setup = Setup(experiment, ground, ground.environment(ovs), inputs, nic, driver, disturb)
+        setup = PreparedRun(experiment, ground, ground.environment(ovs), inputs, nic, driver, disturb)
 
         clock.phase("ideal")
         schedule = analysis.recorded(experiment.schedule, tables)

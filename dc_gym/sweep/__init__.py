@@ -6,6 +6,6 @@ they ended. The demo and the benches use only the pool.
 """
 
 from dc_gym.sweep.command import local, main, run_grid
-from dc_gym.sweep.pool import Cell, Outcome, cpus, failures, require_all, run_cells
+from dc_gym.sweep.pool import Cell, CellOutcome, cpus, failures, require_all, run_cells
 
-__all__ = ["Cell", "Outcome", "cpus", "failures", "local", "main", "require_all", "run_cells", "run_grid"]
+__all__ = ["Cell", "CellOutcome", "cpus", "failures", "local", "main", "require_all", "run_cells", "run_grid"]

@@ -25,7 +25,7 @@ from dc_gym.base.usercode import CODE
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.records.folder import finish, writing
 from dc_gym.spec import POLICY_COPY
-from dc_gym.sweep.pool import Cell, Outcome, Tally
+from dc_gym.sweep.pool import Cell, CellOutcome, Tally
 
 NODE = "dc_gym.cli.node"
 """The module that a node runs in a process of its own."""
@@ -34,7 +34,7 @@ POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class RunOutput:
     """The output of a run on its node."""
 
     status: int
@@ -43,11 +43,11 @@ class Parcel:
     """Contents of the files by path. Empty if there is no result."""
 
 
-def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[Outcome], None]], None]:
+def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[CellOutcome], None]], None]:
     """Returns the function that runs cells on the cluster at `address`, `jobs` at a time or as many as it has CPUs."""
     ray = ray_cluster.join(address, "ray")
 
-    def run(cells: list[Cell], progress: Progress, on_end: Callable[[Outcome], None]) -> None:
+    def run(cells: list[Cell], progress: Progress, on_end: Callable[[CellOutcome], None]) -> None:
         try:
             _Driver(ray, jobs, Tally(len(cells), progress), on_end).run(cells, progress)
         finally:
@@ -59,7 +59,7 @@ def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, C
 class _Driver:
     """Keeps the cluster busy and collects the results."""
 
-    def __init__(self, ray: Any, jobs: int | None, tally: Tally, on_end: Callable[[Outcome], None]) -> None:
+    def __init__(self, ray: Any, jobs: int | None, tally: Tally, on_end: Callable[[CellOutcome], None]) -> None:
         self._ray, self._jobs, self._tally, self._on_end = ray, jobs, tally, on_end
         self._under_way: dict[Any, Cell] = {}
 
@@ -75,7 +75,7 @@ class _Driver:
                     try:
                         self._under_way[remote.remote(*_load(cell))] = cell
                     except TestbedError as error:
-                        self._end(Outcome(cell, error.exit_code, str(error)))
+                        self._end(CellOutcome(cell, error.exit_code, str(error)))
                 if not self._under_way:
                     continue
                 ended, _ = self._ray.wait(list(self._under_way), num_returns=1)
@@ -93,7 +93,7 @@ class _Driver:
         try:
             parcel = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            parcel = Parcel(1, f"the cluster lost it: {(str(error).splitlines() or [type(error).__name__])[-1].strip()}", {})
+            parcel = RunOutput(1, f"the cluster lost it: {(str(error).splitlines() or [type(error).__name__])[-1].strip()}", {})
         status, message = parcel.status, parcel.message
         if parcel.files:
             try:
@@ -102,9 +102,9 @@ class _Driver:
                     finish(partial)
             except (OSError, TestbedError) as error:  # only this cell fails: the others continue
                 status, message = getattr(error, "exit_code", 1), f"its result could not be kept: {error}"
-        self._end(Outcome(cell, status, message))
+        self._end(CellOutcome(cell, status, message))
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: CellOutcome) -> None:
         self._on_end(outcome)
         self._tally.count(outcome)
 
@@ -116,7 +116,7 @@ class _Driver:
             self._ray.wait(list(self._under_way), num_returns=len(self._under_way), timeout=FAREWELL_S)
 
 
-def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
+def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> RunOutput:
     """Runs one cell as a task, in a process of its own.
 
     Ray kills a worker with its children, so the process that cleans up must not be one of them.
@@ -133,7 +133,7 @@ def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
             process.communicate()
             raise
     files = pickle.loads(made) if made else {}
-    return Parcel(process.returncode, errors.decode(errors="replace"), files)
+    return RunOutput(process.returncode, errors.decode(errors="replace"), files)
 
 
 def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]:

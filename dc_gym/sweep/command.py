@@ -21,10 +21,10 @@ from dc_gym.kernel import openvswitch
 from dc_gym.records import fingerprint, results
 from dc_gym.sweep import grid, pool, summary
 from dc_gym.sweep.grid import Point
-from dc_gym.sweep.pool import Cell, Outcome
-from dc_gym.sweep.state import SUMMARY, Mismatch, State, Status, SweepFolder
+from dc_gym.sweep.pool import Cell, CellOutcome
+from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder, SweepMismatch
 
-Runs = Callable[[list[Cell], Progress, Callable[[Outcome], None]], object]
+Runs = Callable[[list[Cell], Progress, Callable[[CellOutcome], None]], object]
 """A function that runs cells, here or on a cluster."""
 
 
@@ -37,9 +37,9 @@ def main(args: Namespace, progress: Progress) -> int:
     statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force)
     summary.show(statuses)
     print(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
-    if not args.retry and any(status.state in (State.FAILED, State.UNFIT) for status in statuses):
+    if not args.retry and any(status.state in (RunState.FAILED, RunState.UNFIT) for status in statuses):
         print("             --retry runs again what failed or is unfit")
-    return 0 if all(status.state is State.DONE for status in statuses) else 1
+    return 0 if all(status.state is RunState.DONE for status in statuses) else 1
 
 
 def run_grid(
@@ -99,10 +99,10 @@ def _todo(folder: SweepFolder, retry: bool, force: bool) -> list[Cell]:
     for point in folder.grid.points:
         try:
             state = folder.status(point).state
-        except Mismatch as error:
+        except SweepMismatch as error:
             wrong.append(str(error))
-            state = State.WAITING
-        if state is State.WAITING or (retry and state is not State.DONE):
+            state = RunState.WAITING
+        if state is RunState.WAITING or (retry and state is not RunState.DONE):
             cells.append(_cell(folder, point))
     if wrong and not force:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -122,14 +122,14 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
         folder.forget_failure(points[cell.name])
     _finish(folder)  # so that readers of the folder see from the start which runs there will be
 
-    def on_end(outcome: Outcome) -> None:
+    def on_end(outcome: CellOutcome) -> None:
         """Records a failure. A result, also an unfit one, needs no record, and an interrupted run is still to be done."""
         if outcome.status not in (0, INTERRUPTED, TERMINATED) and results.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
         if outcome.status == 0:
             try:
                 folder.status(points[outcome.cell.name])
-            except Mismatch as error:  # a cluster's node has another kernel
+            except SweepMismatch as error:  # a cluster's node has another kernel
                 folder.record_failure(points[outcome.cell.name], 1, str(error))
 
     if cells:
@@ -146,5 +146,5 @@ def _finish(folder: SweepFolder) -> list[Status]:
 def _status(folder: SweepFolder, point: Point) -> Status:
     try:
         return folder.status(point)
-    except Mismatch:  # --force was given, and this run has not been repeated yet
-        return Status(point, State.WAITING)
+    except SweepMismatch:  # --force was given, and this run has not been repeated yet
+        return Status(point, RunState.WAITING)

@@ -50,7 +50,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CellOutcome:
     cell: Cell
     status: int
     message: str
@@ -58,8 +58,8 @@ class Outcome:
 
 
 def run_cells(
-    cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None] = lambda outcome: None
-) -> list[Outcome]:
+    cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None] = lambda outcome: None
+) -> list[CellOutcome]:
     """Runs all cells, `jobs` at a time, and returns how each ended, in the given order. `on_end` is called as each ends."""
     return asyncio.run(_run_all(list(cells), jobs, progress, on_end))
 
@@ -72,7 +72,7 @@ class Tally:
         self._begun_s = wall_s()
         self._ended = self._bad = 0
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: CellOutcome) -> None:
         """Counts a run that has ended."""
         self._ended += 1
         self._bad += outcome.status != 0
@@ -93,12 +93,12 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def failures(outcomes: Iterable[Outcome]) -> list[str]:
+def failures(outcomes: Iterable[CellOutcome]) -> list[str]:
     """Returns a line for each cell that failed."""
     return [f"{outcome.cell.name}: exit {outcome.status}: {outcome.message.strip()}" for outcome in outcomes if outcome.status]
 
 
-def require_all(outcomes: Sequence[Outcome]) -> None:
+def require_all(outcomes: Sequence[CellOutcome]) -> None:
     """Raises TestbedError unless every cell ended well."""
     if failed := failures(outcomes):
         raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
@@ -114,9 +114,9 @@ def tie_to_parent() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's workers block it
 
 
-async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None]) -> list[Outcome]:
+async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None]) -> list[CellOutcome]:
     waiting = deque(range(len(cells)))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, CellOutcome] = {}
     tally = Tally(len(cells), progress)
 
     async def worker() -> None:
@@ -140,7 +140,7 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
     return [outcomes[index] for index in range(len(cells))]
 
 
-async def _run_one(cell: Cell) -> Outcome:
+async def _run_one(cell: Cell) -> CellOutcome:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: no imports from the working directory
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -154,4 +154,4 @@ async def _run_one(cell: Cell) -> Outcome:
             process.send_signal(signal.SIGINT)  # the run ends its lab and removes what is unfinished
         await process.communicate()
         raise
-    return Outcome(cell, process.returncode or 0, errors.decode(errors="replace"))
+    return CellOutcome(cell, process.returncode or 0, errors.decode(errors="replace"))

@@ -32,7 +32,7 @@ SUMMARY = "sweep.json"
 SPECS, FAILED = "specs", "failed"
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     DONE = "done"
     UNFIT = "unfit"
     FAILED = "failed"
@@ -44,7 +44,7 @@ class Status:
     """The status of one run."""
 
     point: Point
-    state: State
+    state: RunState
     exit: int | None = None
     """Exit status of `dcgym run`. None: not run yet."""
     message: str = ""
@@ -52,7 +52,7 @@ class Status:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Mismatch(UsageError):
+class SweepMismatch(UsageError):
     """A folder with a run's name belongs to another sweep."""
 
 
@@ -84,10 +84,10 @@ class SweepFolder:
         """Returns the status of a run. Raises Mismatch if its result is of another spec or was made in another environment."""
         failure = self._failure(point)
         if failure is not None:  # also if an older result got its name back
-            return Status(point, State.FAILED, failure["exit"], failure["message"])
+            return Status(point, RunState.FAILED, failure["exit"], failure["message"])
         folder = self.result_of(point)
         if not folder.exists():
-            return Status(point, State.WAITING)
+            return Status(point, RunState.WAITING)
         return self._status_of(point, self._load(folder, point.spec))
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
@@ -103,18 +103,18 @@ class SweepFolder:
         try:
             result = results.load_result(folder)
         except ResultError as error:
-            raise Mismatch(str(error)) from None
+            raise SweepMismatch(str(error)) from None
         if not _is_of(result, spec) or not _same_files(folder, spec):
-            raise Mismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
+            raise SweepMismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
         found, now = result.manifest.get("fingerprint"), self.fingerprints[spec.ground]
         if found != now:
-            raise Mismatch(f"{folder} has the fingerprint {found}, a run would have {now} now")
+            raise SweepMismatch(f"{folder} has the fingerprint {found}, a run would have {now} now")
         if result.manifest.get("disturb"):
-            raise Mismatch(f"{folder} is of a run that was disturbed on purpose")
+            raise SweepMismatch(f"{folder} is of a run that was disturbed on purpose")
         return result
 
     def _status_of(self, point: Point, result: Result) -> Status:
-        state = State.DONE if result.fit else State.UNFIT
+        state = RunState.DONE if result.fit else RunState.UNFIT
         return Status(point, state, 0 if result.fit else 1, "\n".join(result.faults), result.digest, result.summary)
 
     def _failure_file(self, point: Point) -> Path:

@@ -18,7 +18,7 @@ from dc_gym import __version__
 from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.sweep.grid import SWEEP_VERSION
-from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
+from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
 CSV, PARQUET = "summary.csv", "summary.parquet"
 SHOWN = {
@@ -34,7 +34,7 @@ SHOWN = {
 """Columns of the table on the screen: a metric and its heading."""
 SELDOM = ("lost_on_links",)
 """Columns shown only if a value is not 0."""
-COLOURS = {State.DONE: "green", State.UNFIT: "yellow", State.FAILED: "red", State.WAITING: "dim"}
+COLOURS = {RunState.DONE: "green", RunState.UNFIT: "yellow", RunState.FAILED: "red", RunState.WAITING: "dim"}
 
 
 def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
@@ -91,13 +91,13 @@ def show(statuses: Sequence[Status]) -> None:
         table.add_row(status.point.name, state, *(cells[row] for cells in columns))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     for status in statuses:
-        if status.message and status.state is not State.DONE:
+        if status.message and status.state is not RunState.DONE:
             print(f"{status.point.name}: exit {status.exit}: {status.message}")
 
 
 def counts(statuses: Sequence[Status]) -> str:
     """Returns text such as '12 runs: 9 done, 1 failed, 2 waiting'."""
-    found = [(sum(status.state is state for status in statuses), state) for state in State]
+    found = [(sum(status.state is state for status in statuses), state) for state in RunState]
     return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in found if number)
 
 

@@ -31,7 +31,7 @@ from dc_gym.records import fingerprint
 from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import load_result
 
-__all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Entry", "Finding", "main", "outside", "run", "scenarios"]
+__all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Finding", "GoldenEntry", "main", "outside", "run", "scenarios"]
 
 FILE = Path(__file__).with_name("golden.json")
 SHORT = 16
@@ -71,7 +71,7 @@ time.duration = "150ms"
 
 
 @dataclass(slots=True)
-class Entry:
+class GoldenEntry:
     """The entry for one outside."""
 
     outside: dict[str, str]
@@ -85,7 +85,7 @@ class Book:
     """The contents of golden.json."""
 
     digest_version: int = DIGEST_VERSION
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, GoldenEntry] = field(default_factory=dict)
     """Entries by the fingerprint of the outside."""
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class Book:
         """Reads the file. Raises UsageError when it is damaged."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            entries = {key: Entry(**entry) for key, entry in data["entries"].items()}
+            entries = {key: GoldenEntry(**entry) for key, entry in data["entries"].items()}
             return cls(int(data["digest_version"]), entries, list(data["history"]))
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
@@ -104,7 +104,7 @@ class Book:
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
-    def renew(self, key: str, entry: Entry, because: str, today: str) -> list[str]:
+    def renew(self, key: str, entry: GoldenEntry, because: str, today: str) -> list[str]:
         """Stores the digests of `entry` for its outside, and adds a line of history. Returns the names that changed."""
         old = self.entries.get(key)
         before = old.digests if old is not None and self.digest_version == DIGEST_VERSION else {}
@@ -117,7 +117,7 @@ class Book:
             return []
         if self.digest_version != DIGEST_VERSION:
             self.digest_version, self.entries = DIGEST_VERSION, {}
-        self.entries[key] = Entry(entry.outside, entry.made_by, {**before, **entry.digests})
+        self.entries[key] = GoldenEntry(entry.outside, entry.made_by, {**before, **entry.digests})
         self.history.append({"date": today, "because": because, "outside": key, **entry.made_by, "changed": changed})
         return list(changed)
 
@@ -142,7 +142,7 @@ def main(args: Namespace, progress: Progress) -> int:
         _require_reason(args.because)
     book = Book.read(path) if path.exists() else Book()
     if args.add:
-        return _renew(book, path, Entry(**_recorded(args.add)), args.because)
+        return _renew(book, path, GoldenEntry(**_recorded(args.add)), args.because)
     names = [name for name in scenarios() if not args.only or any(fnmatch(name, glob) for glob in args.only)]
     if not names:
         raise UsageError(f"--only {args.only[0]}: no scenario matches it; {hint(args.only[0], scenarios())}")
@@ -169,7 +169,7 @@ def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[di
     return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
 
 
-def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> Entry:
+def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> GoldenEntry:
     """Runs scenarios. Their results stay in `out` if it is given."""
     theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
@@ -178,16 +178,16 @@ def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -
         folder.chmod(0o755)
         cells = [_cell(folder, name) for name in names]
         sweep.require_all(sweep.run_cells(cells, jobs, progress))
-        return Entry(theirs, ours, {cell.name: load_result(cell.out, check_digest=True).digest for cell in cells})
+        return GoldenEntry(theirs, ours, {cell.name: load_result(cell.out, check_digest=True).digest for cell in cells})
 
 
-def compare(book: Book, entry: Entry) -> list[Finding]:
+def compare(book: Book, entry: GoldenEntry) -> list[Finding]:
     """Returns each digest with the one kept for its outside."""
     kept = book.entries.get(fingerprint.fingerprint(entry.outside)) if book.digest_version == DIGEST_VERSION else None
     return [Finding(name, digest, kept.digests.get(name) if kept else None) for name, digest in entry.digests.items()]
 
 
-def report(findings: Sequence[Finding], book: Book, entry: Entry) -> Iterator[str]:
+def report(findings: Sequence[Finding], book: Book, entry: GoldenEntry) -> Iterator[str]:
     """Yields a line for each scenario, and advice about those that differ or are unknown."""
     key = fingerprint.fingerprint(entry.outside)
     for finding in findings:
@@ -204,7 +204,7 @@ def report(findings: Sequence[Finding], book: Book, entry: Entry) -> Iterator[st
             yield f"  known, with {'the same' if same else 'other'} digests: {json.dumps(each.outside)}"
 
 
-def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
+def _advice(names: Sequence[str], kept: GoldenEntry, entry: GoldenEntry) -> Iterator[str]:
     """Yields advice on how to find the first divergence."""
     parts = [name for name in ("programs", "kernel") if kept.made_by.get(name) != entry.made_by.get(name)]
     changed = " and ".join(f"{name} ({kept.made_by.get(name)} then, {entry.made_by.get(name)} now)" for name in parts)
@@ -217,13 +217,13 @@ def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
     yield "if the change is meant: dcgym golden --renew --because WHY"
 
 
-def record(entry: Entry, path: Path) -> Path:
+def record(entry: GoldenEntry, path: Path) -> Path:
     """Writes the digests of an unknown outside beside those recorded for other outsides, and returns the path."""
     place = free_place(path, is_json_of(outside=entry.outside))
     return put(place, (json.dumps(asdict(entry), indent=1) + "\n").encode())
 
 
-def _renew(book: Book, path: Path, entry: Entry, because: str) -> int:
+def _renew(book: Book, path: Path, entry: GoldenEntry, because: str) -> int:
     changed = book.renew(fingerprint.fingerprint(entry.outside), entry, because, datetime.now(UTC).date().isoformat())
     if not changed:
         print("nothing to renew: all digests are as they were")

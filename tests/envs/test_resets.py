@@ -64,8 +64,8 @@ def test_and_in_all_other_cases(name, tmp_path, lab_kernel):
 def test_the_age_of_a_lab_changes_nothing(tmp_path, lab_kernel):
     """The kernel's own work on neighbours draws numbers every 300 s, which would shift those of RED's marks."""
     keys = resets.case("dumbbell-10m", "dctcp", "20s", resets.PAIRS, topology=resets.RED, agent={"interval": "20ms"})
-    labs = [resets.Lab.of(resets.vary({"name": "age"} | keys | {"lab": {"t0": t0}}, tmp_path, "", [], {}, ""), tmp_path) for t0 in
-            ("20s", "655s", "750s", "860s")]  # fmt: skip
+    times = [{"name": "age"} | keys | {"lab": {"t0": t0}} for t0 in ("20s", "655s", "750s", "860s")]
+    labs = [resets.TimedSession.of(resets.vary(each, tmp_path, "", [], {}, ""), tmp_path) for each in times]
     trajectories = []
     for lab in labs:
         with lab.session:

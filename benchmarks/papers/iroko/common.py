@@ -17,24 +17,24 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.setup import Length, Setup
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.setup import CampaignLength, Setup
 
 THESIS = "iroko-thesis"
-REWARD = Column("reward", "reward (eq. 4.3)", digits=3)
-GOODPUT = Column("goodput_bps", "goodput (Mbit/s)", 1e-6)
-SWITCH = Column("switch_queue_bytes", "longest switch queue (kB)", 1e-3)
-HOST = Column("host_queue_bytes", "longest host queue (kB)", 1e-3)
-RTT = Column("rtt_s", "RTT, last tenth (ms)", 1e3)
-DELAY = Column("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
-LOST = Column("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
-DROPS = Column("drops", "drops")
-JAIN = Column("jain", "Jain's index")
+REWARD = Quantity("reward", "reward (eq. 4.3)", digits=3)
+GOODPUT = Quantity("goodput_bps", "goodput (Mbit/s)", 1e-6)
+SWITCH = Quantity("switch_queue_bytes", "longest switch queue (kB)", 1e-3)
+HOST = Quantity("host_queue_bytes", "longest host queue (kB)", 1e-3)
+RTT = Quantity("rtt_s", "RTT, last tenth (ms)", 1e3)
+DELAY = Quantity("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
+LOST = Quantity("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
+DROPS = Quantity("drops", "drops")
+JAIN = Quantity("jain", "Jain's index")
 PANELS = (REWARD, GOODPUT, SWITCH, HOST)
 COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
-RTT_PANEL = Column("rtt_s", "RTT (ms)", 1e3)
+RTT_PANEL = Quantity("rtt_s", "RTT (ms)", 1e3)
 
 UNEQUAL = 0.8
 """A share is unequal below this many times the oracle's Jain index: of two flows, one has a quarter of the line."""
@@ -58,15 +58,15 @@ def pairs(preset: str, interval: str) -> dict[str, Any]:
 DUMBBELL_10M = Setup(
     "dumbbell-10m",
     pairs("dumbbell-10m", "5ms"),
-    default=Length(seeds=3, steps=100_000, episode="5s", duration="30s", warmup="5s"),
-    full=Length(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
+    default=CampaignLength(seeds=3, steps=100_000, episode="5s", duration="30s", warmup="5s"),
+    full=CampaignLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
     paper_steps=1_000_000,
 )
 DUMBBELL_1G = Setup(
     "dumbbell-1g",
     pairs("dumbbell-1g", "1ms"),
-    default=Length(seeds=3, steps=50_000, episode="500ms", duration="12s", warmup="2s"),
-    full=Length(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
+    default=CampaignLength(seeds=3, steps=50_000, episode="500ms", duration="12s", warmup="2s"),
+    full=CampaignLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
     paper_steps=1_000_000,
 )
 UDP_10M = {"workload.transport": "udp", "workload.rate": "10Mbit/s"}
@@ -88,8 +88,8 @@ FATTREE: Mapping[str, Any] = {
 }
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
 """Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
-FATTREE_DEFAULT = Length(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
-FATTREE_FULL = Length(
+FATTREE_DEFAULT = CampaignLength(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_FULL = CampaignLength(
     seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
 )
 FATTREE_UDP = Setup(
@@ -105,15 +105,15 @@ FATTREE_TCP = Setup("fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTRE
 
 def run(
     setup: Setup,
-    order: Order,
+    options: ReproduceOptions,
     progress: Progress,
     title: str,
     claims: Sequence[Claim],
-    panels: Sequence[Column] = PANELS,
+    panels: Sequence[Quantity] = PANELS,
     notes: Sequence[str] = (),
 ) -> Findings:
     """Returns the findings of a figure with one setup."""
-    made = campaign.campaign(setup, order)
+    made = campaign.campaign(setup, options)
     evidence = made.run(progress)
     return findings(made, evidence, title, claims, panels, notes)
 
@@ -123,7 +123,7 @@ def findings(
     evidence: Evidence,
     title: str,
     claims: Sequence[Claim],
-    panels: Sequence[Column],
+    panels: Sequence[Quantity],
     notes: Sequence[str] = (),
 ) -> Findings:
     """Returns findings whose figure draws the curves of `panels`."""

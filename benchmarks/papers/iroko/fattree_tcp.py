@@ -6,10 +6,10 @@ from __future__ import annotations
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.iroko import common
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Fat-tree, hotspot, TCP: reward, goodput and queues (not in the thesis)"
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    return common.run(common.FATTREE_TCP, order, progress, TITLE, (), (*common.PANELS, common.RTT_PANEL))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    return common.run(common.FATTREE_TCP, options, progress, TITLE, (), (*common.PANELS, common.RTT_PANEL))

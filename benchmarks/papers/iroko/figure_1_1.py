@@ -16,17 +16,17 @@ from dc_gym.benchmarks.papers.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
 from dc_gym.reproduce import campaign
 from dc_gym.reproduce.claims import Claim, above, less_than, more_than
-from dc_gym.reproduce.evidence import Column
+from dc_gym.reproduce.evidence import Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.setup import Length, Setup
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.setup import CampaignLength, Setup
 
 TITLE = "Three answers at once over a parking lot, and an agent that knows of them"
 SOURCE = "thesis, figure 1.1"
 ANSWER_BYTES = 20_000_000
-LAST = Column("last_answer_s", "last answer complete after (ms)", 1e3)
-LONGEST = Column("switch_queue_bytes_max", "longest queue of a switch (kB)", 1e-3)
-RETRANSMITS = Column("retransmits", "segments sent again")
+LAST = Quantity("last_answer_s", "last answer complete after (ms)", 1e3)
+LONGEST = Quantity("switch_queue_bytes_max", "longest queue of a switch (kB)", 1e-3)
+RETRANSMITS = Quantity("retransmits", "segments sent again")
 FILE = "answers.csv"
 FLOWS = f"""source,destination,port,start,stop,size
 h6,h1,5000,0,0,1000
@@ -37,7 +37,7 @@ h4,h6,5000,0.002,0,{ANSWER_BYTES}
 h5,h6,5000,0.002,0,{ANSWER_BYTES}
 """
 """The list of flows. h1 is two links away from h6, h5 one, and h4 is beside h6."""
-LENGTH = Length(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
+LENGTH = CampaignLength(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
 SETUP = Setup(
     "parking-lot",
     {
@@ -74,8 +74,8 @@ def _answers(result: Result) -> dict[str, float]:
     return {LAST.name: took_s, RETRANSMITS.name: float(flows["retransmits"].sum())}
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    made = campaign.campaign(SETUP, order, {FILE: FLOWS}, _answers)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    made = campaign.campaign(SETUP, options, {FILE: FLOWS}, _answers)
     evidence = made.run(progress)
     found = common.findings(made, evidence, TITLE, CLAIMS, (common.GOODPUT, SWITCH, common.HOST))
     return replace(found, columns=(LAST, DROPS, RETRANSMITS, LONGEST, common.HOST, common.REWARD))

@@ -15,10 +15,10 @@ from dc_gym.benchmarks.perf import scale
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce import runs
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.sweep.grid import Point
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 TITLE = "Scalability: what the hosts of a dumbbell send together"
 SOURCE = "thesis, section 5, figure 5.1"
 HOSTS = (*scale.HOSTS, scale.TRIED)
-SENT = Column("sent_bps", "sent by all hosts (Mbit/s)", 1e-6)
-WORST = Column("worst", "worst sender off by (%)", 1e2, 2)
-MIDDLE = Column("middle_bps", "middle link (Mbit/s)", 1e-6)
-RECEIVED = Column("goodput_bps", "received (Mbit/s)", 1e-6)
+SENT = Quantity("sent_bps", "sent by all hosts (Mbit/s)", 1e-6)
+WORST = Quantity("worst", "worst sender off by (%)", 1e2, 2)
+MIDDLE = Quantity("middle_bps", "middle link (Mbit/s)", 1e-6)
+RECEIVED = Quantity("goodput_bps", "received (Mbit/s)", 1e-6)
 COLORS = {"limited": "#0072B2", "unlimited": "#D55E00"}
 TOLERANCE = 0.01
 
@@ -38,10 +38,10 @@ TOLERANCE = 0.01
 def _doubles(variant: str, hosts: Sequence[int]) -> Criterion:
     names = tuple(f"{variant}, {count} hosts" for count in hosts)
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         sent = [next(iter(evidence.values(name, SENT.name).values())) for name in names]
         off = [abs(rate / (scale.RATE_BPS * count / 2) - 1) for rate, count in zip(sent, hosts, strict=True)]
-        return Outcome(max(off) <= TOLERANCE, f"{variant}: {sent[-1] / 1e6:,.0f} Mbit/s, at most {max(off):.2%} off")
+        return CriterionOutcome(max(off) <= TOLERANCE, f"{variant}: {sent[-1] / 1e6:,.0f} Mbit/s, at most {max(off):.2%} off")
 
     return Criterion(f"{variant}: 10 Mbit/s a sender within 1 % at {hosts[0]} to {hosts[-1]} hosts", names, judge)
 
@@ -60,9 +60,9 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Runs each number of hosts once, since nothing is random."""
-    folder = (order.out / "scale").absolute()
+    folder = (options.out / "scale").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scale.toml"
     file.write_text(scale.SPEC.lstrip())
@@ -70,10 +70,10 @@ def run(order: Order, progress: Progress) -> Findings:
     points = []
     for variant, settings in scale.VARIANTS.items():
         for hosts in HOSTS:
-            overrides = (*settings, f"topology.pairs={hosts // 2}", *order.overrides)
+            overrides = (*settings, f"topology.pairs={hosts // 2}", *options.overrides)
             spec = specs.vary(base, folder, str(file), overrides, {}, str(file))
             points.append(Point(f"{variant}-{hosts}", {"variant": variant, "hosts": hosts}, spec))
-    found = runs.run_all("scale", ("variant", "hosts"), points, folder, order, progress)
+    found = runs.run_all("scale", ("variant", "hosts"), points, folder, options, progress)
     made = [_contender(str(each.values["variant"]), int(each.values["hosts"]), found[each.name]) for each in points]
     contenders = {each.name: each for each in made}
     evidence = Evidence(contenders)

@@ -8,7 +8,7 @@ from dc_gym.benchmarks.papers.iroko import common
 from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.2"
@@ -28,5 +28,5 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    return common.run(common.DUMBBELL_10M, order, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    return common.run(common.DUMBBELL_10M, options, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))

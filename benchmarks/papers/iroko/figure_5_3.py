@@ -11,7 +11,7 @@ from dc_gym.benchmarks.papers.iroko.common import DCTCP, DELAY, GOODPUT, HOST, R
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: RTT over the last tenth"
 SOURCE = "thesis, section 5, figure 5.3"
@@ -23,9 +23,9 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Evaluates the runs of figure 5.2."""
-    made = campaign.campaign(common.DUMBBELL_10M, order)
+    made = campaign.campaign(common.DUMBBELL_10M, options)
     evidence = made.run(progress)
     found = common.findings(made, evidence, TITLE, CLAIMS, common.PANELS)
     return replace(found, columns=(RTT, DELAY, SWITCH, HOST, GOODPUT), figure=drawing.dots(evidence, RTT, TITLE))

@@ -11,7 +11,7 @@ from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below, learned
 from dc_gym.reproduce.evidence import Floats
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.4"
@@ -49,5 +49,5 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    return common.run(common.DUMBBELL_1G, order, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    return common.run(common.DUMBBELL_1G, options, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))

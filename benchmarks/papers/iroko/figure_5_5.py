@@ -14,7 +14,7 @@ from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below, learned
 from dc_gym.reproduce.evidence import Floats
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Fat-tree, hotspot, UDP under the agent: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.5"
@@ -36,6 +36,6 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     note = "TCPs carry the same pairs over TCP; the agents' senders are UDP at line rate, so that the agent is the only control."
-    return common.run(common.FATTREE_UDP, order, progress, TITLE, CLAIMS, notes=(note,))
+    return common.run(common.FATTREE_UDP, options, progress, TITLE, CLAIMS, notes=(note,))

@@ -8,7 +8,7 @@ from dc_gym.benchmarks.papers.iroko import common
 from dc_gym.benchmarks.papers.iroko.common import DCTCP, REWARD, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Dumbbell at 10 Mbit/s, UDP under the agent: reward, goodput and queues"
 SOURCE = "thesis, section 5: UDP on the dumbbell, equal or better for learning agents"
@@ -20,6 +20,6 @@ CLAIMS = tuple(
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     note = "TCPs carry the same pairs over TCP. Lost is UDP payload that was sent and did not arrive, host drops included."
-    return common.run(common.DUMBBELL_UDP, order, progress, TITLE, CLAIMS, notes=(note,))
+    return common.run(common.DUMBBELL_UDP, options, progress, TITLE, CLAIMS, notes=(note,))

@@ -22,10 +22,10 @@ from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.evidence import Column, Evidence, Track
+from dc_gym.reproduce.evidence import Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length, Network
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 from dc_gym.spec import from_dict
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 TITLE = "A long flow that short ones join: bandwidth, buffer, recovery"
 SOURCE = "PCC-RL, figure 1 (text only)"
 FLOWS = (2, 8)
-NETWORK = Network("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+NETWORK = ScaledNetwork("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
 BEGIN_NS, SHORT_SIZE, BINS = 5 * MS, "5MB", 150
-LENGTH = Length(20 * MS, 2 * MS)
+LENGTH = RunLength(20 * MS, 2 * MS)
 BUFFER_BYTES = 5_000_000
-BEFORE = Column("before", "long flow before (of the line)", digits=3)
-BUFFER = Column("buffer", "longest queue (% of 5 MB)", 100, 3)
-DROPPED = Column("drops", "frames dropped")
-BANDWIDTH = Column("bandwidth", "long flow (of the line)")
+BEFORE = Quantity("before", "long flow before (of the line)", digits=3)
+BUFFER = Quantity("buffer", "longest queue (% of 5 MB)", 100, 3)
+DROPPED = Quantity("drops", "frames dropped")
+BANDWIDTH = Quantity("bandwidth", "long flow (of the line)")
 COLUMNS = (BEFORE, LONG_SHARE, RECOVERY, BUFFER, SLOWDOWN, UNFINISHED, DROPPED)
 PANELS = (BANDWIDTH, BUFFER)
 FULL_BANDWIDTH, NONE = 0.9, 0.5
@@ -58,7 +58,7 @@ ROWS = [
             **{"short_start": BEGIN_NS, "jitter": JITTER_NS},
         },
         length=LENGTH,
-        full=Length(500 * MS, 2 * MS),
+        full=RunLength(500 * MS, 2 * MS),
         color=COLORS[who],
     )
     for who, controller in WHO.items()
@@ -113,10 +113,10 @@ def track(result: Result) -> Track:
     return Track(drawn.t_s * 1e3 / scale, values)
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = rlcc.run("figure-1", ROWS, order, progress, more, track)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = rlcc.run("figure-1", ROWS, options, progress, more, track)
     absent = {name(HPCC, flows): dict[str, float]() for flows in FLOWS}
-    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -135,7 +135,7 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Column) -> None:
+def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Quantity) -> None:
     for who in WHO:
         tracks = list(evidence.contenders[name(who, flows)].over_time.values())
         mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)

@@ -30,11 +30,11 @@ from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce import series, trainings
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track, fewer
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, Track, fewer
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,15 +69,15 @@ hence gamma. Rewards reach -100, hence PPO's clip. PPO learns ten times from eac
 BATCH, LEARNING_RATE = 250, 0.005
 """Decisions of an update of eq. 3, and Adam's first learning rate."""
 
-OVER = Column("inflation_over_eq_2", "inflation over eq. 2", digits=3)
-JAIN = Column("jain", "Jain's index", digits=3)
-RATES = Column("rates", "sum of rates", digits=3)
-SPREAD = Column("spread", "deviation of inflation", digits=2)
+OVER = Quantity("inflation_over_eq_2", "inflation over eq. 2", digits=3)
+JAIN = Quantity("jain", "Jain's index", digits=3)
+RATES = Quantity("rates", "sum of rates", digits=3)
+SPREAD = Quantity("spread", "deviation of inflation", digits=2)
 WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Training(trainings.Training):
+class StandardTraining(trainings.Training):
     """A training of a standard algorithm by `dcgym train --agents flows`."""
 
     def argv(self) -> list[str]:
@@ -113,7 +113,7 @@ class Training(trainings.Training):
 
 
 @dataclass(frozen=True, slots=True)
-class GradientTraining(Training):
+class GradientTraining(StandardTraining):
     """A training of eq. 3 by `dcgym rlcc train --on fluid`. It takes seconds, and does not go on where it was stopped."""
 
     def argv(self) -> list[str]:
@@ -147,7 +147,7 @@ def name(algorithm: str, flows: int) -> str:
 def masters(evidence: Evidence, algorithm: str, seed: int) -> bool:
     """Returns whether the criterion holds with every number of flows."""
 
-    def value(column: Column, flows: int) -> float:
+    def value(column: Quantity, flows: int) -> float:
         return evidence.values(name(algorithm, flows), column.name)[seed]
 
     return all(
@@ -159,14 +159,14 @@ def masters(evidence: Evidence, algorithm: str, seed: int) -> bool:
 def _mastered(algorithm: str, wanted: bool) -> Criterion:
     """Returns a criterion: the task is mastered by every seed, or by none."""
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         seeds = evidence.values(name(algorithm, FLOWS[0]), OVER.name)
         passed = [seed for seed in seeds if masters(evidence, algorithm, seed)]
         worst = [max(abs(evidence.values(name(algorithm, flows), OVER.name)[seed] - 1) for flows in FLOWS) for seed in seeds]
         said = f"{LABELS[algorithm]}: {len(passed)} of {len(seeds)} seeds; off eq. 2 by up to "
         said += ", ".join(f"{each:.0%}" for each in worst)
         holds = len(passed) == (len(seeds) if wanted else 0)
-        return Outcome(holds, said, sure=not holds)  # one seed is enough to break it
+        return CriterionOutcome(holds, said, sure=not holds)  # one seed is enough to break it
 
     words = f"{LABELS[algorithm]} {'masters the task with every seed' if wanted else 'does not master the task with any seed'}"
     return Criterion(words, tuple(name(algorithm, flows) for flows in FLOWS), judge)
@@ -177,43 +177,43 @@ def claims(algorithms: Sequence[str]) -> list[Claim]:
     return found + [Claim(f"{LABELS[each]} fails", SOURCE, (_mastered(each, False),)) for each in algorithms]
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    if order.preset:
-        raise UsageError(f"--preset {order.preset}: this figure has hyper-parameters of its own; leave it out")
-    standard = [each.upper() for each in order.algorithms] if order.algorithms is not None else list(STANDARD)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    if options.preset:
+        raise UsageError(f"--preset {options.preset}: this figure has hyper-parameters of its own; leave it out")
+    standard = [each.upper() for each in options.algorithms] if options.algorithms is not None else list(STANDARD)
     if unknown := [each for each in standard if each not in CONFIGS]:
         raise UsageError(f"--algorithms {unknown[0]}: does not train flows here; give some of {', '.join(CONFIGS)}")
     algorithms = [ANALYTIC, *standard]
-    folder = order.out / ("standard-rl" + ("-full" if order.full else "")) / trainings.FOLDER
-    seeds = range(1, (order.seeds or (FULL_SEEDS if order.full else SEEDS)) + 1)
-    steps = order.steps or (FULL_STEPS if order.full else STEPS)
+    folder = options.out / ("standard-rl" + ("-full" if options.full else "")) / trainings.FOLDER
+    seeds = range(1, (options.seeds or (FULL_SEEDS if options.full else SEEDS)) + 1)
+    steps = options.steps or (FULL_STEPS if options.full else STEPS)
     asked = [_training(folder, each, seed, steps) for seed in seeds for each in algorithms]
     with words("write", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for each in standard:
             (folder / f"{each}.toml").write_text(CONFIGS[each])
-    trainings.run_all(asked, order.jobs, progress, order.force)
+    trainings.run_all(asked, options.jobs, progress, options.force)
     evidence = Evidence(
         {one.name: one for each in algorithms for one in _contenders(each, [t for t in asked if t.algorithm == each])},
-        shortfall=_shortfall(order, len(seeds), steps),
+        shortfall=_shortfall(options, len(seeds), steps),
     )
     return findings(evidence, algorithms, steps)
 
 
-def _training(folder: Path, algorithm: str, seed: int, steps: int) -> Training:
-    kind, name = GradientTraining if algorithm == ANALYTIC else Training, f"{algorithm}-s{seed}"
+def _training(folder: Path, algorithm: str, seed: int, steps: int) -> StandardTraining:
+    kind, name = GradientTraining if algorithm == ANALYTIC else StandardTraining, f"{algorithm}-s{seed}"
     return kind(name, folder, folder / name, algorithm=algorithm, seed=seed, steps=steps)
 
 
-def _shortfall(order: Order, seeds: int, steps: int) -> Shortfall:
-    own_seeds, own_steps = (FULL_SEEDS, FULL_STEPS) if order.full else (SEEDS, STEPS)
+def _shortfall(options: ReproduceOptions, seeds: int, steps: int) -> Shortfall:
+    own_seeds, own_steps = (FULL_SEEDS, FULL_STEPS) if options.full else (SEEDS, STEPS)
     return Shortfall(
         trainings=f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else "",
         seeds=fewer("seed", seeds, own_seeds),
     )
 
 
-def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
+def _contenders(algorithm: str, asked: Sequence[StandardTraining]) -> list[Contender]:
     """Returns one row per number of flows."""
     rows = {each.seed: each.closed_loop() for each in asked}
     curves = {each.seed: each.curve() for each in asked}
@@ -231,7 +231,7 @@ def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
 
 
 def findings(evidence: Evidence, algorithms: Sequence[str], steps: int) -> Findings:
-    lines = [Series(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in algorithms]
+    lines = [ContestantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in algorithms]
     columns = (OVER, JAIN, RATES, SPREAD)
     figure = series.figure(evidence, lines, columns[:3], "flows", TITLE, curves={OVER.name: _band})
     case = Case()

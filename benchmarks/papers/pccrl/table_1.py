@@ -14,17 +14,17 @@ from dc_gym.benchmarks.papers.rlcc.common import name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length, Network
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength, ScaledNetwork
+from dc_gym.reproduce.series import ContestantLine
 
 TITLE = "Many-to-one by number of flows: utilization, fairness, queue and drops"
 SOURCE = "PCC-RL, Table 1"
-NETWORK = Network("eight", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+NETWORK = ScaledNetwork("eight", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
 FLOWS = (128, 1024, 4096, 8192)
 DEFAULT = (128, 1024)
-LENGTHS = {128: Length(40 * MS, 25 * MS), 1024: Length(60 * MS, 40 * MS)}
-FULL = Length(1_000 * MS, 500 * MS)
+LENGTHS = {128: RunLength(40 * MS, 25 * MS), 1024: RunLength(60 * MS, 40 * MS)}
+FULL = RunLength(1_000 * MS, 500 * MS)
 PAPER = {
     "PCC-RL": ((92, 95, 8, 0), (90, 70, 15, 0), (91, 44, 26, 0), (92, 29, 42, 0)),
     "DC2QCN": ((96, 84, 8, 0), (88, 82, 17, 0), (85, 67, 110, 0.2), (100, 72, 157, 1.3)),
@@ -79,11 +79,11 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     names = {name(who, flows) for who in IN_TABLES for flows in DEFAULT}
-    rows = [row for row in ROWS if order.full or row.name in names]
-    evidence = rlcc.run("table-1", rows, order, progress)
-    lines = [Series(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in IN_TABLES]
+    rows = [row for row in ROWS if options.full or row.name in names]
+    evidence = rlcc.run("table-1", rows, options, progress)
+    lines = [ContestantLine(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in IN_TABLES]
     figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
     absent = {name(HPCC, flows): printed(paper) for flows, paper in zip(FLOWS, PAPER[HPCC], strict=True)}
-    return pccrl.completed(rlcc.findings(TITLE, rows, order, evidence, QUANTITIES, CLAIMS, figure), absent)
+    return pccrl.completed(rlcc.findings(TITLE, rows, options, evidence, QUANTITIES, CLAIMS, figure), absent)

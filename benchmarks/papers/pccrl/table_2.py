@@ -18,14 +18,14 @@ from dc_gym.records.results import Result
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, MS, Length, Network
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, MS, RunLength, ScaledNetwork
+from dc_gym.reproduce.series import ContestantLine
 
 TITLE = "All-to-all by number of hosts: utilization, fairness and queue"
 SOURCE = "PCC-RL, Table 2"
 HOSTS = (4, 8)
-LENGTH, FULL = Length(30 * MS, 15 * MS), Length(1_000 * MS, 500 * MS)
+LENGTH, FULL = RunLength(30 * MS, 15 * MS), RunLength(1_000 * MS, 500 * MS)
 PAPER = {
     "PCC-RL": ((94, 77, 6), (94, 97, 8)),
     "DC2QCN": ((90, 91, 5), (91, 89, 6)),
@@ -45,7 +45,7 @@ ROWS = [
     rlcc.Row(
         name(who, hosts),
         controller,
-        Network(f"{hosts} hosts", f"one switch, {hosts} hosts", {**rlcc.SINGLE, "hosts": hosts}, hosts - 1),
+        ScaledNetwork(f"{hosts} hosts", f"one switch, {hosts} hosts", {**rlcc.SINGLE, "hosts": hosts}, hosts - 1),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
         full=FULL,
@@ -96,9 +96,9 @@ def ports_to_hosts(result: Result) -> dict[str, float]:
     }
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = rlcc.run("table-2", ROWS, order, progress, ports_to_hosts)
-    lines = [Series(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in IN_TABLES]
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = rlcc.run("table-2", ROWS, options, progress, ports_to_hosts)
+    lines = [ContestantLine(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in IN_TABLES]
     figure = series.figure(evidence, lines, COLUMNS[:3], "hosts", TITLE, base=None)
     absent = {name(HPCC, hosts): printed(paper) for hosts, paper in zip(HOSTS, PAPER[HPCC], strict=True)}
-    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure), absent)
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure), absent)

@@ -19,10 +19,10 @@ from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
-from dc_gym.reproduce.evidence import Column, Evidence
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.evidence import Evidence, Quantity
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength
+from dc_gym.reproduce.series import ContestantLine
 from dc_gym.spec import from_dict
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
@@ -40,8 +40,12 @@ SHORT = (50, 100)
 COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
 """The cases that the default runs."""
-LENGTHS = {MANY_TO_ONE: Length(40 * MS, 25 * MS), ALL_TO_ALL: Length(24 * MS, 14 * MS), LONG_SHORT: Length(40 * MS, 5 * MS)}
-FULL_LONG_SHORT = Length(30_000 * MS, 1_000 * MS)
+LENGTHS = {
+    MANY_TO_ONE: RunLength(40 * MS, 25 * MS),
+    ALL_TO_ALL: RunLength(24 * MS, 14 * MS),
+    LONG_SHORT: RunLength(40 * MS, 5 * MS),
+}
+FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
 LONG, SHORT_SIZE = 2, "500kB"
 
 DROPS = {
@@ -51,10 +55,10 @@ DROPS = {
 }
 """The paper's Table IV: packets lost per flow over the test."""
 
-LONG_SHARE = Column("long_goodput", "long flows' goodput (of the line)", digits=3)
-SLOWDOWN = Column("slowdown", "short flows: completion over base RTT", digits=3)
-UNFINISHED = Column("unfinished", "short flows unfinished", digits=3)
-RECOVERY = Column("recovery_s", "long flows' recovery (us)", 1e6, 3)
+LONG_SHARE = Quantity("long_goodput", "long flows' goodput (of the line)", digits=3)
+SLOWDOWN = Quantity("slowdown", "short flows: completion over base RTT", digits=3)
+UNFINISHED = Quantity("unfinished", "short flows unfinished", digits=3)
+RECOVERY = Quantity("recovery_s", "long flows' recovery (us)", 1e6, 3)
 
 
 def name(who: str, scenario: str, count: int) -> str:
@@ -89,22 +93,22 @@ def _row(who: str, scenario: str, count: int, place: int) -> Row:
 ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()}
 
 
-def chosen(scenario: str, order: Order, whose: Iterable[str] = ALL) -> list[Row]:
+def chosen(scenario: str, options: ReproduceOptions, whose: Iterable[str] = ALL) -> list[Row]:
     """Returns the rows of all of the paper's cases, or of the default's."""
-    counts = (COUNTS if order.full else DEFAULT)[scenario]
+    counts = (COUNTS if options.full else DEFAULT)[scenario]
     names = {name(who, scenario, count) for who in whose for count in counts}
     return [row for row in ROWS[scenario] if row.name in names]
 
 
-def run(scenario: str, order: Order, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
+def run(scenario: str, options: ReproduceOptions, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
     """Runs the rows of a scenario, which several figures share."""
     more = long_short if scenario == LONG_SHORT else lambda result: dict[str, float]()
-    return common.run(scenario, chosen(scenario, order, whose), order, progress, more)
+    return common.run(scenario, chosen(scenario, options, whose), options, progress, more)
 
 
-def series(scenario: str) -> list[Series]:
+def series(scenario: str) -> list[ContestantLine]:
     """Returns one line per contestant, over the number of flows."""
-    return [Series(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in ALL]
+    return [ContestantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in ALL]
 
 
 def long_short(result: Result) -> dict[str, float]:

@@ -9,10 +9,10 @@ A figure's module has rows and claims, and draws. Everything else is here:
     ]
     CLAIMS = (Claim("...", SOURCE, (above("tree, 64 flows", "MLP, 64 flows", rlcc.GOODPUT, 2),), why="..."),)
 
-    def run(order, progress):
-        evidence = rlcc.run("table-2", ROWS, order, progress)
+    def run(options, progress):
+        evidence = rlcc.run("table-2", ROWS, options, progress)
         figure = series.figure(...)
-        return rlcc.findings(TITLE, ROWS, order, evidence, (rlcc.GOODPUT, rlcc.DROPS), CLAIMS, figure)
+        return rlcc.findings(TITLE, ROWS, options, evidence, (rlcc.GOODPUT, rlcc.DROPS), CLAIMS, figure)
 
 It also needs a line in dc_gym/reproduce/registry.py. A row is one controller on one network with one traffic; claims refer to it
 by its name. It runs once per seed, and all rows have the same traffic for a seed. Runs are in DIR/NAME/runs. Modules may share a
@@ -40,10 +40,10 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import runs, scaled
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track, fewer
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, Track, fewer
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, Length, Network
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, RunLength, ScaledNetwork
 from dc_gym.spec import Spec, from_dict
 from dc_gym.sweep.grid import Point
 
@@ -54,29 +54,29 @@ SEEDS = 5
 WARMUP_PART = 4
 """The warm-up before the metrics' window is 1/4 of a duration that the command gives."""
 
-GOODPUT = Column("goodput", "goodput (of the line)", digits=3)
-LATENCY = Column("latency_s", "latency (us)", 1e6)
-INFLATION = Column("inflation", "RTT inflation")
-DROPS = Column("drops_per_flow", "drops a flow", digits=3)
-LATE_DROPS = Column("late_drops_per_flow", "drops a flow after bring-up", digits=3)
-DROPPED = Column("dropped", "frames dropped (%)", 100, 3)
-RESENT = Column("resent", "frames sent again (%)", 100, 3)
-UTILIZATION = Column("utilization", "utilization (%)", 100, 3)
-FAIRNESS = Column("fairness", "slowest over fastest flow (%)", 100, 3)
-QUEUE = Column("queue_s", "queue (us)", 1e6, 3)
-DROP_RATE = Column("drop_bps", "dropped (Gbit/s)", 1e-9, 2)
-JAIN = Column("jain", "Jain's index", digits=3)
-PROBES = Column("probes", "probes (% of bytes)", 100, 2)
+GOODPUT = Quantity("goodput", "goodput (of the line)", digits=3)
+LATENCY = Quantity("latency_s", "latency (us)", 1e6)
+INFLATION = Quantity("inflation", "RTT inflation")
+DROPS = Quantity("drops_per_flow", "drops a flow", digits=3)
+LATE_DROPS = Quantity("late_drops_per_flow", "drops a flow after bring-up", digits=3)
+DROPPED = Quantity("dropped", "frames dropped (%)", 100, 3)
+RESENT = Quantity("resent", "frames sent again (%)", 100, 3)
+UTILIZATION = Quantity("utilization", "utilization (%)", 100, 3)
+FAIRNESS = Quantity("fairness", "slowest over fastest flow (%)", 100, 3)
+QUEUE = Quantity("queue_s", "queue (us)", 1e6, 3)
+DROP_RATE = Quantity("drop_bps", "dropped (Gbit/s)", 1e-9, 2)
+JAIN = Quantity("jain", "Jain's index", digits=3)
+PROBES = Quantity("probes", "probes (% of bytes)", 100, 2)
 
 SINGLE: Mapping[str, Any] = {**LINKS, "kind": "single", "delay": "1450ns"}
 """The base round trip is four links of 1.45 us and a frame at each of two, 6.05 us. Table III's latencies divided by eq. 2's
 inflations give 6.0, 6.1 and 6.2 us."""
-FOUR = Network("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 5}, 4)
+FOUR = ScaledNetwork("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 5}, 4)
 """The network of RL-CC's simulations, section IV."""
-SEVEN = Network("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
+SEVEN = ScaledNetwork("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
 """The network of RL-CC's Table II and its long-short runs."""
-FABRIC = Network("rlcc64", "RL-CC's fabric: 64 hosts, 4 ToRs, 2 spines", {"preset": "rlcc64"}, 63)
-SMALL_FABRIC = Network(
+FABRIC = ScaledNetwork("rlcc64", "RL-CC's fabric: 64 hosts, 4 ToRs, 2 spines", {"preset": "rlcc64"}, 63)
+SMALL_FABRIC = ScaledNetwork(
     "rlcc16",
     "a quarter of RL-CC's fabric: 16 hosts, 4 ToRs, 2 spines, 2:1 as there",
     {"preset": "rlcc64", "hosts_per_leaf": 4, "uplinks": 1},
@@ -92,10 +92,10 @@ within a run: they keep 1 % of the line (docs/reproduce-rl-cc.md). The paper doe
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
-DEFAULT = Length(30 * MS, 20 * MS)
-CLUSTER = Length(60_000 * MS, 1_000 * MS)
+DEFAULT = RunLength(30 * MS, 20 * MS)
+CLUSTER = RunLength(60_000 * MS, 1_000 * MS)
 """The lengths of section VI. The warm-up is our choice."""
-SIMULATION = Length(1_000 * MS, 500 * MS)
+SIMULATION = RunLength(1_000 * MS, 500 * MS)
 """The lengths of section IV: one second, of which the second half counts."""
 
 CONTINUOUS = "continuous RDMA WRITEs of 64 kB; starts are spread by seed"
@@ -114,11 +114,11 @@ class Row:
 
     name: str
     controller: str
-    network: Network
+    network: ScaledNetwork
     workload: Mapping[str, Any]
     """Keys of [workload]."""
-    length: Length = DEFAULT
-    full: Length = CLUSTER
+    length: RunLength = DEFAULT
+    full: RunLength = CLUSTER
     values: Mapping[str, Any] = field(default_factory=dict)
     """Additional dotted keys of the spec."""
     paper: Mapping[str, float] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Row:
     """Color in figures; empty: the controller's."""
     lines: int = 1
     """Number of receivers' lines by which the goodput is divided. 0: every host receives."""
-    full_network: Network | None = None
+    full_network: ScaledNetwork | None = None
     """The network with --full; None: the same."""
 
 
@@ -136,7 +136,7 @@ def name(who: str, flows: int) -> str:
     return f"{who}, {flows} flows"
 
 
-def many_to_one(name: str, controller: str, network: Network, flows: int, **more: Any) -> Row:
+def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, **more: Any) -> Row:
     """Returns a row with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
     return Row(name, controller, network, workload, **more)
@@ -150,48 +150,48 @@ def at_share(flows: int, **parameters: int) -> dict[str, Any]:
     return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
 
 
-def spec(row: Row, order: Order, seed: int) -> Spec:
+def spec(row: Row, options: ReproduceOptions, seed: int) -> Spec:
     """Returns the spec of one run; the command's overrides have priority."""
-    length, scale = _length(row, order), _scale(order)
+    length, scale = _length(row, options), _scale(options)
     values = {
-        **scaled.keys(_network(row, order), row.workload, length, scale),
+        **scaled.keys(_network(row, options), row.workload, length, scale),
         "controller.name": row.controller,
         "nic.trace": "off",
         "metrics.slowdown": "off",
         **scaled.scaled(SETTINGS.get(row.controller, {}), scale),
         **scaled.scaled(row.values, scale),
-        "ground": order.ground,
+        "ground": options.ground,
         "seed": seed,
     }
-    keys = specs.not_given(values, order.overrides)
-    return specs.vary({"name": row.name}, Path.cwd(), "reproduce", order.overrides, keys, "reproduce")
+    keys = specs.not_given(values, options.overrides)
+    return specs.vary({"name": row.name}, Path.cwd(), "reproduce", options.overrides, keys, "reproduce")
 
 
-def _network(row: Row, order: Order) -> Network:
-    return row.full_network if order.full and row.full_network else row.network
+def _network(row: Row, options: ReproduceOptions) -> ScaledNetwork:
+    return row.full_network if options.full and row.full_network else row.network
 
 
-def _scale(order: Order) -> int:
-    return 1 if order.full else scaled.SCALE
+def _scale(options: ReproduceOptions) -> int:
+    return 1 if options.full else scaled.SCALE
 
 
-def _length(row: Row, order: Order) -> Length:
+def _length(row: Row, options: ReproduceOptions) -> RunLength:
     """Returns the length at 100 Gbit/s. A duration that the command gives is the scaled one."""
-    if not order.duration:
-        return row.full if order.full else row.length
-    duration_ns = parse_time_ns(order.duration, "--duration") // _scale(order)
-    return Length(duration_ns, duration_ns // WARMUP_PART)
+    if not options.duration:
+        return row.full if options.full else row.length
+    duration_ns = parse_time_ns(options.duration, "--duration") // _scale(options)
+    return RunLength(duration_ns, duration_ns // WARMUP_PART)
 
 
-def folder(name: str, order: Order) -> Path:
+def folder(name: str, options: ReproduceOptions) -> Path:
     """Returns the folder of a figure's runs. Full runs and host runs have their own."""
-    return order.out / (name + ("-full" if order.full else "") + ("-host" if order.ground == "host" else ""))
+    return options.out / (name + ("-full" if options.full else "") + ("-host" if options.ground == "host" else ""))
 
 
 def run(
     name: str,
     rows: Sequence[Row],
-    order: Order,
+    options: ReproduceOptions,
     progress: Progress,
     more: Measure = lambda result: {},
     track: Callable[[Result], Track] | None = None,
@@ -199,31 +199,31 @@ def run(
     """Runs all rows that are missing and returns the evidence."""
     if len({row.name for row in rows}) < len(rows):
         raise ValueError(f"{name}: two rows have the same name")
-    place = folder(name, order)
+    place = folder(name, options)
     with words("make", place):
         place.mkdir(parents=True, exist_ok=True)
-    seeds = range(1, (order.seeds or SEEDS) + 1)
+    seeds = range(1, (options.seeds or SEEDS) + 1)
     points = {
-        (row.name, seed): Point(f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec(row, order, seed))
+        (row.name, seed): Point(f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec(row, options, seed))
         for row in rows
         for seed in seeds
     }
-    found = runs.run_all(name, ("row", "seed"), list(points.values()), place, order, progress)
+    found = runs.run_all(name, ("row", "seed"), list(points.values()), place, options, progress)
     progress.phase("measuring")
     made = {row.name: _contender(row, {seed: found[points[row.name, seed].name] for seed in seeds}, more, track) for row in rows}
-    return Evidence(made, shortfall=shortfall(rows, order))
+    return Evidence(made, shortfall=shortfall(rows, options))
 
 
-def shortfall(rows: Sequence[Row], order: Order) -> Shortfall:
+def shortfall(rows: Sequence[Row], options: ReproduceOptions) -> Shortfall:
     """Returns what the command made shorter than the rows' own length."""
-    own = {row.name: row.full if order.full else row.length for row in rows}
-    shorter = [row for row in rows if _length(row, order).duration_ns < own[row.name].duration_ns]
+    own = {row.name: row.full if options.full else row.length for row in rows}
+    shorter = [row for row in rows if _length(row, options).duration_ns < own[row.name].duration_ns]
     runs = ""
     if shorter:
         row = shorter[0]
-        asked, usual = (format_time(each.duration_ns) for each in (_length(row, order), own[row.name]))
+        asked, usual = (format_time(each.duration_ns) for each in (_length(row, options), own[row.name]))
         runs = f"runs of {asked} at 100 Gbit/s instead of {usual}"
-    return Shortfall(runs=runs, seeds=fewer("seed", order.seeds or SEEDS, SEEDS))
+    return Shortfall(runs=runs, seeds=fewer("seed", options.seeds or SEEDS, SEEDS))
 
 
 def _slug(name: str) -> str:
@@ -291,34 +291,34 @@ def _fairness(result: Result) -> float:
 def findings(
     title: str,
     rows: Sequence[Row],
-    order: Order,
+    options: ReproduceOptions,
     evidence: Evidence,
-    columns: Sequence[Column],
+    columns: Sequence[Quantity],
     claims: Sequence[Claim],
     figure: Figure,
     notes: Sequence[str] = (),
 ) -> Findings:
     contenders = list(evidence.contenders.values())
-    return Findings(title, facts(rows, order), contenders, columns, [judge(each, evidence) for each in claims], figure, notes)
+    return Findings(title, facts(rows, options), contenders, columns, [judge(each, evidence) for each in claims], figure, notes)
 
 
-def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
+def facts(rows: Sequence[Row], options: ReproduceOptions) -> list[tuple[str, str]]:
     """Describes how the figure was run."""
     networks = dict.fromkeys(
         f"{each.title}, 100 Gbit/s, {each.topology.get('delay', '1250ns')} a link"
-        for each in (_network(row, order) for row in rows)
+        for each in (_network(row, options) for row in rows)
     )
     lengths = dict.fromkeys(
         f"{format_time(each.duration_ns)}, from {format_time(each.warmup_ns)} on"
-        for each in (_length(row, order) for row in rows)
+        for each in (_length(row, options) for row in rows)
     )
-    scale = _scale(order)
+    scale = _scale(options)
     slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
     return [
         ("Network", "; ".join(networks) + ", 5 MB a port"),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
         ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
-        ("Measured", f"{order.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
-        ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
-        *shortfall(rows, order).facts(),
+        ("Measured", f"{options.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
+        ("Ground", f"{options.ground}, {'real' if options.ground == 'host' else 'virtual'} time"),
+        *shortfall(rows, options).facts(),
     ]

@@ -14,7 +14,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, LONG_SHORT, RECOVE
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Long and short flows over one switch: what the long ones keep, how long the short ones take"
 SOURCE = "RL-CC, section VI, figure 10 (text only)"
@@ -44,8 +44,8 @@ CLAIMS = tuple(
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = cluster.run(LONG_SHORT, order, progress)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = cluster.run(LONG_SHORT, options, progress)
     lines = cluster.series(LONG_SHORT)
     figure = series.figure(evidence, lines, (LONG_SHARE, SLOWDOWN, RECOVERY), "short flows", TITLE, base=None)
-    return common.findings(TITLE, cluster.chosen(LONG_SHORT, order), order, evidence, COLUMNS, CLAIMS, figure)
+    return common.findings(TITLE, cluster.chosen(LONG_SHORT, options), options, evidence, COLUMNS, CLAIMS, figure)

@@ -19,12 +19,12 @@ from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row, name
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.reproduce import series, theory
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome
 from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength
+from dc_gym.reproduce.series import ContestantLine
 from dc_gym.reproduce.theory import Root
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def offset() -> float:
     return fluid.offset(file.policy, file.scaling)
 
 
-def length(flows: int) -> Length:
+def length(flows: int) -> RunLength:
     """Returns the length of a run.
 
     A flow decides about once per packet, and one of N flows sends a packet every N / 50 base round trips.
     """
-    return Length(10 * MS, 5 * MS) if flows < 512 else Length(40 * MS, 25 * MS)
+    return RunLength(10 * MS, 5 * MS) if flows < 512 else RunLength(40 * MS, 25 * MS)
 
 
 def _row(who: str, flows: int) -> Row:
@@ -91,15 +91,17 @@ def _told(departures: Mapping[int, float]) -> str:
 
 
 def _on_curve(curve: Callable[[], Root], what: str) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         law = curve()
         found = theory.departures(measured(evidence, "RL-CC"), law)
-        return Outcome(max(map(abs, found.values())) <= CLOSE, f"RL-CC: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)")
+        return CriterionOutcome(
+            max(map(abs, found.values())) <= CLOSE, f"RL-CC: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
+        )
 
     return Criterion(f"means within {CLOSE:.0%} of {what}", tuple(name("RL-CC", flows) for flows in FLOWS), judge)
 
 
-def _leaves(evidence: Evidence) -> Outcome:
+def _leaves(evidence: Evidence) -> CriterionOutcome:
     """Judges whether Swift is farther from its best curve than RL-CC is from its own, whichever seeds are compared."""
     worst = {}
     for who in WHO:
@@ -108,12 +110,12 @@ def _leaves(evidence: Evidence) -> Outcome:
         worst[who] = [max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in by_seed]
     fit = theory.best_fit(measured(evidence, "Swift"))
     said = f"Swift off {fit.a:.3g} + {fit.b:.3g} sqrt(N): {_told(theory.departures(measured(evidence, 'Swift'), fit))}"
-    return Outcome(
+    return CriterionOutcome(
         min(worst["Swift"]) > max(worst["RL-CC"]), f"{said}; RL-CC off its own best by at most {max(worst['RL-CC']):.1%}"
     )
 
 
-def _rises(evidence: Evidence) -> Outcome:
+def _rises(evidence: Evidence) -> CriterionOutcome:
     """Judges whether Swift lies above the curve that fits fewer flows, and farther with each step."""
     found = measured(evidence, "Swift")
     flows = [each for each in found if each >= MANY]
@@ -121,7 +123,7 @@ def _rises(evidence: Evidence) -> Outcome:
     off = theory.departures({each: found[each] for each in flows[1:]}, few)
     said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
     values = list(off.values())
-    return Outcome(values == sorted(values) and values[0] > 0, said)
+    return CriterionOutcome(values == sorted(values) and values[0] > 0, said)
 
 
 OF_SWIFT = tuple(name("Swift", flows) for flows in FLOWS)
@@ -145,14 +147,14 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    rows = FULL_ROWS if order.full else ROWS
-    evidence = common.run("figure-3", rows, order, progress)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    rows = FULL_ROWS if options.full else ROWS
+    evidence = common.run("figure-3", rows, options, progress)
     fit = theory.best_fit(measured(evidence, "Swift"))
-    lines = [Series(who, color, {flows: name(who, flows) for flows in FULL_FLOWS}) for who, (_, color) in WHO.items()]
+    lines = [ContestantLine(who, color, {flows: name(who, flows) for flows in FULL_FLOWS}) for who, (_, color) in WHO.items()]
 
     def curves(ax: Axes) -> None:
-        x = np.geomspace(FULL_FLOWS[0], FULL_FLOWS[-1] if order.full else FLOWS[-1], 100)
+        x = np.geomspace(FULL_FLOWS[0], FULL_FLOWS[-1] if options.full else FLOWS[-1], 100)
         ax.plot(
             x,
             [fit(each) for each in x],
@@ -166,4 +168,4 @@ def run(order: Order, progress: Progress) -> Findings:
         evidence, lines, (common.INFLATION, common.GOODPUT), "flows", TITLE, curves={common.INFLATION.name: curves}
     )
     notes = ["The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none."]
-    return common.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure, notes)
+    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, notes)

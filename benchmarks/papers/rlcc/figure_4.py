@@ -20,8 +20,8 @@ from dc_gym.figures.axes import bar_of, log_ticks
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ FLOWS = (2, 16, 128)
 BETAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 TARGETS = (0.004, 0.016, 0.064, 0.256, 1.0)
 BEST_BETA, BEST_TARGET = 1.5, 0.064
-LENGTH = Length(12 * MS, 6 * MS)
+LENGTH = RunLength(12 * MS, 6 * MS)
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
 """Goodput below this part of that with the paper's value is a loss of bandwidth."""
@@ -106,9 +106,9 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("figure-4", ROWS, order, progress)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("figure-4", ROWS, options, progress)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
 
 
 def _figure(evidence: Evidence) -> Figure:

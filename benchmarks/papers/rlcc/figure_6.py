@@ -10,7 +10,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import FLOWS, MANY_TO_ONE, name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "Many-to-one on the cluster: goodput and latency"
 SOURCE = "RL-CC, section VI, figure 6 (text only)"
@@ -45,8 +45,8 @@ CLAIMS = tuple(
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = cluster.run(MANY_TO_ONE, order, progress)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = cluster.run(MANY_TO_ONE, options, progress)
     lines = cluster.series(MANY_TO_ONE)
     figure = series.figure(evidence, lines, (common.GOODPUT, common.LATENCY, common.LATE_DROPS), "flows", TITLE)
-    return common.findings(TITLE, cluster.chosen(MANY_TO_ONE, order), order, evidence, COLUMNS, CLAIMS, figure)
+    return common.findings(TITLE, cluster.chosen(MANY_TO_ONE, options), options, evidence, COLUMNS, CLAIMS, figure)

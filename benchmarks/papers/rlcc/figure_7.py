@@ -10,7 +10,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 TITLE = "All-to-all on the cluster: goodput and latency"
 SOURCE = "RL-CC, section VI, figure 7 (text only)"
@@ -35,8 +35,8 @@ CLAIMS = tuple(
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = cluster.run(ALL_TO_ALL, order, progress)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = cluster.run(ALL_TO_ALL, options, progress)
     lines = cluster.series(ALL_TO_ALL)
     figure = series.figure(evidence, lines, (common.GOODPUT, common.LATENCY, common.LATE_DROPS), "flows a host", TITLE)
-    return common.findings(TITLE, cluster.chosen(ALL_TO_ALL, order), order, evidence, COLUMNS, CLAIMS, figure)
+    return common.findings(TITLE, cluster.chosen(ALL_TO_ALL, options), options, evidence, COLUMNS, CLAIMS, figure)

@@ -20,10 +20,10 @@ from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, less_than, more_than
-from dc_gym.reproduce.evidence import Column, Evidence, Track
+from dc_gym.reproduce.evidence import Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
 SOURCE = "RL-CC, section VI, figure 8"
 BINS = 40
-LENGTH = Length(24 * MS, 12 * MS)
+LENGTH = RunLength(24 * MS, 12 * MS)
 """The first half is bring-up, the start of all flows."""
-LOST = Column("lost", "dropped (lines of a host)")
-ARRIVED = Column("arrived", "goodput (of all hosts' lines)")
+LOST = Quantity("lost", "dropped (lines of a host)")
+ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
 ROWS = [
@@ -76,9 +76,9 @@ def track(result: Result) -> Track:
     return Track(drawn.t_s * 1e3 / scale, {LOST.name: lost_bps / LINE_BPS, ARRIVED.name: arrived})
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("losses-over-time", ROWS, order, progress, track=track)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("losses-over-time", ROWS, options, progress, track=track)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -96,7 +96,7 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, evidence: Evidence, panel: Column) -> None:
+def _draw(ax: Axes, evidence: Evidence, panel: Quantity) -> None:
     for each in evidence.contenders.values():
         tracks = list(each.over_time.values())
         mean, half = band(np.stack([one.values[panel.name] for one in tracks]))

@@ -22,10 +22,10 @@ from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
-from dc_gym.reproduce.evidence import Column, Evidence
+from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength
 from dc_gym.traffic.collectives import sizes
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ TITLE = "MPI_Alltoall by size of message: latency over the best"
 SOURCE = "RL-CC, section VI, figure 9 (text only)"
 LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
-LATENCIES = {size: Column(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
+LATENCIES = {size: Quantity(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
 COLUMNS = (*LATENCIES.values(), common.DROPS)
 ROWS = [
     common.Row(
@@ -43,8 +43,8 @@ ROWS = [
         controller,
         common.SMALL_FABRIC,
         {"kind": "alltoall", "size": f"{LEAST}B", "largest": f"{MOST}B", "rounds": ROUNDS},
-        length=Length(150 * MS, 1 * MS),
-        full=Length(2_000 * MS, 1 * MS),
+        length=RunLength(150 * MS, 1 * MS),
+        full=RunLength(2_000 * MS, 1 * MS),
         values={"nic.queue_pairs": "hosts"},
         color=COLORS[who],
         lines=0,
@@ -86,9 +86,9 @@ def _iteration_s(flows: np.ndarray) -> float:
     return (float(np.mean(ends)) - began_ns) / 1e9
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("alltoall", ROWS, order, progress, latencies)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("alltoall", ROWS, options, progress, latencies)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
 
 
 def _figure(evidence: Evidence) -> Figure:

@@ -18,29 +18,29 @@ from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.perf import nic_cost
-from dc_gym.benchmarks.perf.nic_cost import Cost
+from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
-from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, fewer
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, fewer
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "What a decision costs"
 SOURCE = "RL-CC, Table I"
-FLOPS = Column("flops", "FLOPs")
-COMPARISONS = Column("comparisons", "comparisons")
-OPERATIONS = Column("operations", "operations in all")
-INSTRUCTIONS = Column("instructions", "BPF instructions")
-STATE = Column("state_bytes", "state a flow (B)")
-TABLE = Column("table_bytes", "policy (B)")
-TIME = Column("decision_s", "a decision (us)", 1e6, 3)
+FLOPS = Quantity("flops", "FLOPs")
+COMPARISONS = Quantity("comparisons", "comparisons")
+OPERATIONS = Quantity("operations", "operations in all")
+INSTRUCTIONS = Quantity("instructions", "BPF instructions")
+STATE = Quantity("state_bytes", "state a flow (B)")
+TABLE = Quantity("table_bytes", "policy (B)")
+TIME = Quantity("decision_s", "a decision (us)", 1e6, 3)
 COLUMNS = (FLOPS, COMPARISONS, OPERATIONS, INSTRUCTIONS, STATE, TABLE, TIME)
 PAPER: Mapping[str, Mapping[str, float]] = {
     "rlcc-lstm": {FLOPS.name: 2600, TIME.name: 450e-6},
@@ -85,26 +85,26 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Measures all forms one after the other in each repetition."""
     progress.phase("measuring")
-    why = kernels.why_not_here()
+    why, seeds = kernels.why_not_here(), options.seeds or common.SEEDS
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(order.seeds or common.SEEDS)]
+        found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(seeds)]
     contenders = [_contender(name, [costs[row] for costs in found]) for row, name in enumerate(forms())]
-    short = Shortfall(seeds=fewer("repetition", order.seeds or common.SEEDS, common.SEEDS))
+    short = Shortfall(seeds=fewer("repetition", seeds, common.SEEDS))
     evidence = Evidence({each.name: each for each in contenders}, shortfall=short)
     verdicts = [judge(each, evidence) for each in CLAIMS]
     how = found[0][0].how
     facts = [
-        ("Measured", f"{order.seeds or common.SEEDS} repetitions of {nic_cost.REPEAT:,} calls, {how}; events of a golden trace"),
+        ("Measured", f"{seeds} repetitions of {nic_cost.REPEAT:,} calls, {how}; events of a golden trace"),
         ("Policies", ", ".join(f"{name}: {nic_policy.shipped(name).name}" for name in forms())),
     ]
     notes = [] if not why else [f"Not in this machine's kernel: {why}."]
     return Findings(TITLE, facts, contenders, COLUMNS, verdicts, _figure(evidence), notes)
 
 
-def _contender(name: str, costs: list[Cost]) -> Contender:
+def _contender(name: str, costs: list[AlgorithmCost]) -> Contender:
     file, known = nic_policy.load(name), controllers.find(name)
     policy = file.policy
     if isinstance(policy, Trees):

@@ -21,13 +21,13 @@ from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
 from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, US, Length
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, US, RunLength
+from dc_gym.reproduce.series import ContestantLine
 
 TITLE = "Many-to-one over one switch by how long a decision takes: goodput and drops"
 SOURCE = "RL-CC, Table II"
-LENGTH = Length(40 * MS, 25 * MS)
+LENGTH = RunLength(40 * MS, 25 * MS)
 FLOWS = (16, 64, 128)
 WHO = {"LSTM": ("rlcc-mlp", 450_000, "#D55E00"), "MLP": ("rlcc-mlp", 17_000, "#117733"), "tree": ("rlcc-tree", 900, "#332288")}
 """Controller, time of a decision in ns, and color."""
@@ -70,7 +70,7 @@ def _shared(title: str, latency_ns: int, flows: int, color: str) -> Row:
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
     values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows)}
-    length = Length(length_ns, length_ns // 2)
+    length = RunLength(length_ns, length_ns // 2)
     return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, values=values, color=color)
 
 
@@ -149,10 +149,10 @@ def _first(reached: list[int], tried: list[int]) -> str:
     )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("table-2", ROWS, order, progress)
-    lines = [Series(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, _, color) in WHO.items()]
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("table-2", ROWS, options, progress)
+    lines = [ContestantLine(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, _, color) in WHO.items()]
     for who in NETS:
-        lines.append(Series(in_turn(who), WHO[who][2], {flows: name(in_turn(who), flows) for flows in FLOWS}, "s", "--"))
+        lines.append(ContestantLine(in_turn(who), WHO[who][2], {flows: name(in_turn(who), flows) for flows in FLOWS}, "s", "--"))
     figure = series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure, [crossover(evidence)])
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure, [crossover(evidence)])

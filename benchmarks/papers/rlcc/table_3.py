@@ -14,15 +14,15 @@ from dc_gym.benchmarks.papers.rlcc.common import name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength
+from dc_gym.reproduce.series import ContestantLine
 
 TITLE = "The network and its trees, a decision taking 2 us: goodput and latency"
 SOURCE = "RL-CC, Table III"
 LATENCY_NS = 2_000
 FLOWS = (64, 512, 2048)
-LENGTHS = {64: Length(10 * MS, 5 * MS), 512: Length(25 * MS, 15 * MS), 2048: Length(40 * MS, 25 * MS)}
+LENGTHS = {64: RunLength(10 * MS, 5 * MS), 512: RunLength(25 * MS, 15 * MS), 2048: RunLength(40 * MS, 25 * MS)}
 WHO = {"MLP": ("rlcc-mlp", "#117733"), "tree": ("rlcc-tree", "#332288")}
 PAPER = {
     "MLP": ((0.92, 12.19e-6), (0.90, 17.82e-6), (0.90, 27.62e-6)),
@@ -73,8 +73,8 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("table-3", ROWS, order, progress)
-    lines = [Series(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, color) in WHO.items()]
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("table-3", ROWS, options, progress)
+    lines = [ContestantLine(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, color) in WHO.items()]
     figure = series.figure(evidence, lines, (common.GOODPUT, common.LATENCY), "flows", TITLE)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure)

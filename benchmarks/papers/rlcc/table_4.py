@@ -15,8 +15,8 @@ from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
 from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.series import Series
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
 
 TITLE = "Packets lost a flow"
 SOURCE = "RL-CC, Table IV"
@@ -55,24 +55,24 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    parts = [cluster.run(scenario, order, progress) for scenario in SCENARIOS]
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    parts = [cluster.run(scenario, options, progress) for scenario in SCENARIOS]
     together = {name: each for part in parts for name, each in part.contenders.items()}
     evidence = Evidence(together, shortfall=Evidence.shortfall_of(parts))
-    rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, order)]
+    rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, options)]
     cases = [
         (scenario, count)
         for scenario in SCENARIOS
         for count in COUNTS[scenario]
         if name("RL-CC", scenario, count) in evidence.contenders
     ]
-    lines = [Series(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}, line="") for who in ALL]
+    lines = [ContestantLine(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}, line="") for who in ALL]
     figure = series.figure(evidence, lines, (common.DROPS, common.LATE_DROPS), "case", TITLE, base=None)
     labels = ["\n".join((*scenario.split("-", 1), str(count))) for scenario, count in cases]
     for ax in figure.axes:
         ax.set_xticks(range(len(cases)), labels, fontsize=8)
         ax.set_xlabel("")
-    return common.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure, [_gentle(evidence)])
+    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, [_gentle(evidence)])
 
 
 def _gentle(evidence: Evidence) -> str:

@@ -18,10 +18,10 @@ from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common, figure_9
 from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO
 from dc_gym.figures import kit
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 TITLE = "Tasks mastered or not"
 SOURCE = "RL-CC, Table V"
 BANDWIDTH, TIME = 0.9, 2.0
-MASTERED = Column("mastered", "mastered (1: yes)", digits=3)
-SHARE = Column("share", "least bandwidth over the best's", digits=3)
-LONGEST = Column("longest", "most time over the best's", digits=3)
+MASTERED = Quantity("mastered", "mastered (1: yes)", digits=3)
+SHARE = Quantity("share", "least bandwidth over the best's", digits=3)
+LONGEST = Quantity("longest", "most time over the best's", digits=3)
 COLUMNS = (MASTERED, SHARE, LONGEST)
 OSU = "OSU"
 PAPER: Mapping[str, Mapping[str, bool]] = {
@@ -42,25 +42,25 @@ PAPER: Mapping[str, Mapping[str, bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Comparison:
     """One comparison within a task."""
 
     names: Mapping[str, str]
     """The rows' names, by controller."""
-    bandwidth: Column | None
-    time: Column
+    bandwidth: Quantity | None
+    time: Quantity
 
 
 def name(who: str, task: str) -> str:
     return f"{who}, {task}"
 
 
-def cases(task: str) -> list[Case]:
+def cases(task: str) -> list[Comparison]:
     """Returns the cases that the default runs; MPI_Alltoall has one per size."""
     if task == OSU:
-        return [Case({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
+        return [Comparison({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
     columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-    return [Case({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
+    return [Comparison({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
 
 
 def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, float]:
@@ -83,7 +83,7 @@ def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, floa
     return {SHARE.name: min(shares), LONGEST.name: max(times), MASTERED.name: float(good)}
 
 
-def _values(evidence: Evidence, case: Case, column: Column, seed: int, who: str) -> tuple[float | None, list[float]]:
+def _values(evidence: Evidence, case: Comparison, column: Quantity, seed: int, who: str) -> tuple[float | None, list[float]]:
     found = {each: evidence.values(title, column.name).get(seed) for each, title in case.names.items()}
     return found[who], [value for value in found.values() if value is not None]
 
@@ -91,13 +91,13 @@ def _values(evidence: Evidence, case: Case, column: Column, seed: int, who: str)
 def _as_printed(who: str, task: str) -> Criterion:
     title, printed = name(who, task), PAPER[who][task]
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         found = list(evidence.values(title, MASTERED.name).values())
         share, time = (evidence.contenders[title].estimate(each.name) for each in (SHARE, LONGEST))
         if not found or not share or not time:
-            return Outcome(None, f"{title}: something has not ended")
+            return CriterionOutcome(None, f"{title}: something has not ended")
         said = f"{title}: {sum(found):g} of {len(found)} seeds; bandwidth {share.mean:.2f}, time {time.mean:.2f} of the best's"
-        return Outcome(all(bool(each) == printed for each in found), said)
+        return CriterionOutcome(all(bool(each) == printed for each in found), said)
 
     return Criterion(f"{title}: {'mastered' if printed else 'not mastered'} with every seed", (title,), judge)
 
@@ -109,14 +109,14 @@ CLAIMS = tuple(
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = {task: cluster.run(task, order, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
-    evidence[OSU] = common.run("alltoall", figure_9.ROWS, order, progress, figure_9.latencies)
-    contenders = [_contender(evidence[task], who, task, order.seeds or common.SEEDS) for who in PAPER for task in PAPER[who]]
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = {task: cluster.run(task, options, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
+    evidence[OSU] = common.run("alltoall", figure_9.ROWS, options, progress, figure_9.latencies)
+    contenders = [_contender(evidence[task], who, task, options.seeds or common.SEEDS) for who in PAPER for task in PAPER[who]]
     found = Evidence({each.name: each for each in contenders}, shortfall=Evidence.shortfall_of(evidence.values()))
     facts = [
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
-        ("Runs", f"those of figures 6, 7, 9 and 10, {order.seeds or common.SEEDS} seeds"),
+        ("Runs", f"those of figures 6, 7, 9 and 10, {options.seeds or common.SEEDS} seeds"),
     ]
     return Findings(TITLE, facts, contenders, COLUMNS, [judge(each, found) for each in CLAIMS], _figure(found))
 

@@ -16,17 +16,17 @@ from dc_gym.figures import kit
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.options import ReproduceOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Actions by the previous and the current state"
 SOURCE = "RL-CC, Table VI and section VI"
-ARTIFACT = Column("artifact", "the artifact's network", digits=4)
+ARTIFACT = Quantity("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
 
 
@@ -42,8 +42,8 @@ def name(before: str, now: str) -> str:
 NAMES = tuple(name(before, now) for before in STATES for now in STATES)
 
 
-def columns() -> list[Column]:
-    return [*(Column(each, each, digits=4) for each in policies()), ARTIFACT]
+def columns() -> list[Quantity]:
+    return [*(Quantity(each, each, digits=4) for each in policies()), ARTIFACT]
 
 
 def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
@@ -51,26 +51,26 @@ def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
 
 
 def _falls(policy: str) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         rows = {before: [action(evidence, policy, before, now) for now in STATES] for before in STATES}
         said = "; ".join(f"{before}: {', '.join(f'{each:.3f}' for each in row)}" for before, row in rows.items())
-        return Outcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
+        return CriterionOutcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
 
     return Criterion(f"{policy}: raise > keep > cut in all three rows", NAMES, judge)
 
 
 def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         a, b = action(evidence, policy, *first), action(evidence, policy, *than)
-        return Outcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
+        return CriterionOutcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
 
     return Criterion(f"{policy}: {name(*first)} above {name(*than)}", (name(*first), name(*than)), judge)
 
 
 def _beyond(policy: str, before: str, sign: int) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         value = action(evidence, policy, before, TARGET)
-        return Outcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
+        return CriterionOutcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
 
     return Criterion(f"{policy}: {name(before, TARGET)} {'above' if sign > 0 else 'below'} 1", (name(before, TARGET),), judge)
 
@@ -92,7 +92,7 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Evaluates the policies; nothing is random."""
     progress.phase("measuring")
     found = {each: cells.table(nic_policy.load(each)) for each in policies()}

@@ -18,14 +18,14 @@ from dc_gym.base.files import words
 from dc_gym.base.outputs import is_marked, is_table_of, require_place
 from dc_gym.base.progress import Progress, choose
 from dc_gym.benchmarks.studies.compare import page
-from dc_gym.benchmarks.studies.compare.measured import Compared, Entry, counted_flows, numbers
-from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, Scenario, check, grid, scenarios
+from dc_gym.benchmarks.studies.compare.measured import Compared, Competitor, counted_flows, numbers
+from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, CompareScenario, check, grid, scenarios
 from dc_gym.ctrl import controllers
 from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records import results
 from dc_gym.records.results import Result
 from dc_gym.sweep.grid import Grid
-from dc_gym.sweep.state import State, Status
+from dc_gym.sweep.state import RunState, Status
 
 __all__ = ["main"]
 
@@ -70,7 +70,7 @@ def _options(args: Namespace) -> CompareOptions:
 
 
 def _run(
-    wanted: Sequence[tuple[Scenario, Grid]], options: CompareOptions, args: Namespace, out: Path, progress: Progress
+    wanted: Sequence[tuple[CompareScenario, Grid]], options: CompareOptions, args: Namespace, out: Path, progress: Progress
 ) -> Iterator[Compared]:
     """Runs everything that is missing, scenario by scenario."""
     jobs = 1 if options.ground == "host" else args.jobs or sweep.cpus()
@@ -81,13 +81,13 @@ def _run(
         yield _compared(scenario, folder, statuses)
 
 
-def _compared(scenario: Scenario, folder: Path, statuses: Sequence[Status]) -> Compared:
+def _compared(scenario: CompareScenario, folder: Path, statuses: Sequence[Status]) -> Compared:
     found: dict[str, dict[int, Result]] = {}
     unfit = []
     for status in statuses:
         name, seed = str(status.point.values["controller"]), int(status.point.values["seed"])
         runs = found.setdefault(name, {})
-        if status.state is State.DONE:
+        if status.state is RunState.DONE:
             runs[seed] = results.load_result(folder / status.point.name)
         else:
             why = (status.message.splitlines() or ["no word"])[0]
@@ -97,11 +97,11 @@ def _compared(scenario: Scenario, folder: Path, statuses: Sequence[Status]) -> C
     return Compared(scenario, entries, unfit, statuses[0].point.spec)
 
 
-def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: Scenario) -> Entry:
+def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: CompareScenario) -> Competitor:
     known = controllers.find(name)
     by_seed = {seed: numbers(result, scenario) for seed, result in runs.items()}
     metrics = dict.fromkeys(metric for each in by_seed.values() for metric in each)
-    return Entry(
+    return Competitor(
         name=name,
         label=known.label if known else Path(name).stem,
         color=color,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dc_gym.base.stats import Estimate
-from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Entry
+from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Competitor
 from dc_gym.figures import kit
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, set_scale
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, set_scale
 from dc_gym.pages.numbers import Metric, scale_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _columns(ax: Axes, metric: Metric, compared: Sequence[Compared]) -> None:
     ax.set_title(f"{metric.label} ({unit})" if unit else metric.label, loc="left")
 
 
-def _rows(ax: Axes, metric: Metric, entries: Sequence[Entry]) -> None:
+def _rows(ax: Axes, metric: Metric, entries: Sequence[Competitor]) -> None:
     found = [entry.estimate(metric.name) for entry in entries]
     factor, unit = scale_of(metric.unit, [known.mean for known in found if known])
     set_scale(ax, "x", [_bar(known, factor, metric) for known in found if known], _most(metric) / factor)
@@ -78,7 +78,7 @@ def _rows(ax: Axes, metric: Metric, entries: Sequence[Entry]) -> None:
     ax.xaxis.set_tick_params(rotation=30)
 
 
-def _bar(known: Estimate, factor: float, metric: Metric) -> Bar:
+def _bar(known: Estimate, factor: float, metric: Metric) -> ErrorBar:
     return bar_of(known.mean / factor, None if known.half is None else known.half / factor, _most(metric) / factor)
 
 

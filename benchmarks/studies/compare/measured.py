@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
-from dc_gym.benchmarks.studies.compare.scenarios import Scenario
+from dc_gym.benchmarks.studies.compare.scenarios import CompareScenario
 from dc_gym.metrics import Window, series
 from dc_gym.metrics.convergence import HOLD
 from dc_gym.pages.numbers import Metric
@@ -51,7 +51,7 @@ OF_TRAFFIC: Mapping[str, tuple[Metric, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Competitor:
     """One controller in one scenario."""
 
     name: str
@@ -71,8 +71,8 @@ class Entry:
 class Compared:
     """One scenario, with all controllers on the same traffic."""
 
-    scenario: Scenario
-    entries: Sequence[Entry]
+    scenario: CompareScenario
+    entries: Sequence[Competitor]
     unfit: Sequence[str]
     """Text on each run that does not count."""
     spec: Spec
@@ -100,7 +100,7 @@ def _differs(a: Mapping[int, float], b: Mapping[int, float]) -> bool:
     return found is not None and found.differs_from_0
 
 
-def numbers(result: Result, scenario: Scenario) -> dict[str, float]:
+def numbers(result: Result, scenario: CompareScenario) -> dict[str, float]:
     """Returns the values of one run, by metric; metrics that were not measured are left out."""
     wanted = {metric.name for metric in OF_TRAFFIC[scenario.traffic.workload["kind"]]}
     found = {name: result.summary.get(name) for name in wanted}

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.units import format_time
 from dc_gym.benchmarks.studies.compare import drawing
-from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Entry
+from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Competitor
 from dc_gym.pages import html
 from dc_gym.pages.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.topologies.paths import base_rtt_ns
@@ -23,7 +23,7 @@ COLUMNS = ("network", "traffic", "controller", "seed", "metric", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MetricCell:
     text: str
     best: bool
     few: bool
@@ -38,7 +38,7 @@ class Section:
     title: str
     facts: Sequence[tuple[str, str]]
     labels: Sequence[str]
-    rows: Sequence[tuple[str, str, Sequence[Cell]]]
+    rows: Sequence[tuple[str, str, Sequence[MetricCell]]]
     """Rows of label, unit, and a cell per controller."""
     figure: Markup
     notes: Sequence[str]
@@ -82,18 +82,18 @@ def _section(each: Compared) -> Section:
     )
 
 
-def _seeds(entry: Entry) -> int:
+def _seeds(entry: Competitor) -> int:
     return max((len(values) for values in entry.numbers.values()), default=0)
 
 
-def _row(each: Compared, metric: Metric) -> tuple[str, str, Sequence[Cell]]:
+def _row(each: Compared, metric: Metric) -> tuple[str, str, Sequence[MetricCell]]:
     estimates = [entry.estimate(metric.name) for entry in each.entries]
     factor, unit = scale_of(metric.unit, [found.mean for found in estimates if found])
     best, cells = each.best(metric), []
     for entry, found in zip(each.entries, estimates, strict=True):
         text = "\u2013" if found is None else with_interval(found, factor)
         few = metric.name in P99_OF_FLOWS and found is not None and entry.flows < FEW_FLOWS
-        cells.append(Cell(text, entry.name in best, few))
+        cells.append(MetricCell(text, entry.name in best, few))
     return metric.label, unit, cells
 
 

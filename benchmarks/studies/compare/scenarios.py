@@ -17,7 +17,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.reproduce import scaled
-from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, Length, Network
+from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 
@@ -26,7 +26,7 @@ K_FRAMES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TrafficPattern:
     name: str
     title: str
     workload: Mapping[str, Any]
@@ -35,28 +35,28 @@ class Traffic:
 
 
 NETWORKS = {
-    "dumbbell": Network("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
-    "fattree-k4": Network("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
-    "rlcc64": Network("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
+    "dumbbell": ScaledNetwork("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
+    "fattree-k4": ScaledNetwork("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
+    "rlcc64": ScaledNetwork("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
 }
 
 
-def _many_to_one(flows: int) -> Traffic:
-    return Traffic(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
+def _many_to_one(flows: int) -> TrafficPattern:
+    return TrafficPattern(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
 
 
 TRAFFIC = {
     each.name: each
     for each in (
         *(_many_to_one(2**power) for power in range(1, 10)),
-        Traffic("all-to-all", "All-to-all", {"kind": "all_to_all"}),
-        Traffic(
+        TrafficPattern("all-to-all", "All-to-all", {"kind": "all_to_all"}),
+        TrafficPattern(
             "long-short",
             "Long and short flows",
             {"kind": "long_short", "long": 2, "short": 16, "size": "1MB"},
         ),
         *(
-            Traffic(
+            TrafficPattern(
                 f"websearch-{load}",
                 f"WebSearch, {load} % load",
                 {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
@@ -67,10 +67,10 @@ TRAFFIC = {
     )
 }
 LENGTHS = {
-    "many-to-one": Length(35 * MS, 20 * MS),
-    "all-to-all": Length(12 * MS, 9 * MS),
-    "long-short": Length(20 * MS, 0),
-    "websearch": Length(6 * MS, 0),
+    "many-to-one": RunLength(35 * MS, 20 * MS),
+    "all-to-all": RunLength(12 * MS, 9 * MS),
+    "long-short": RunLength(20 * MS, 0),
+    "websearch": RunLength(6 * MS, 0),
 }
 """Lengths of the default runs.
 
@@ -80,10 +80,10 @@ so its runs are DUMBBELL_LONGER times as long.
 """
 DUMBBELL_LONGER = 3
 FULL = {
-    "many-to-one": Length(60_000 * MS, 1_000 * MS),
-    "all-to-all": Length(60_000 * MS, 1_000 * MS),
-    "long-short": Length(30_000 * MS, 0),
-    "websearch": Length(1_000 * MS, 0),
+    "many-to-one": RunLength(60_000 * MS, 1_000 * MS),
+    "all-to-all": RunLength(60_000 * MS, 1_000 * MS),
+    "long-short": RunLength(30_000 * MS, 0),
+    "websearch": RunLength(1_000 * MS, 0),
 }
 """Lengths as in RL-CC, section VI; that of WebSearch is our choice."""
 SHORT_START_NS = 5 * MS
@@ -109,12 +109,12 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class CompareScenario:
     """One network with one traffic."""
 
-    network: Network
-    traffic: Traffic
-    length: Length
+    network: ScaledNetwork
+    traffic: TrafficPattern
+    length: RunLength
     scale: int
 
     @property
@@ -139,24 +139,24 @@ def check(options: CompareOptions) -> None:
                 raise UsageError("compare: " + unknown(what, name, known))
 
 
-def scenarios(options: CompareOptions) -> Iterator[Scenario]:
+def scenarios(options: CompareOptions) -> Iterator[CompareScenario]:
     for network in options.networks:
         for name in options.traffic:
             traffic = TRAFFIC[name]
-            yield Scenario(NETWORKS[network], traffic, _length(network, traffic, options.full), options.scale)
+            yield CompareScenario(NETWORKS[network], traffic, _length(network, traffic, options.full), options.scale)
 
 
-def _length(network: str, traffic: Traffic, full: bool) -> Length:
+def _length(network: str, traffic: TrafficPattern, full: bool) -> RunLength:
     kind = next(kind for kind in LENGTHS if traffic.name.startswith(kind))
     if full:
         return FULL[kind]
     length = LENGTHS[kind]
     if network == "dumbbell" and kind == "websearch":
-        return Length(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns * DUMBBELL_LONGER)
+        return RunLength(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns * DUMBBELL_LONGER)
     return length
 
 
-def grid(scenario: Scenario, options: CompareOptions, overrides: Sequence[str]) -> Grid:
+def grid(scenario: CompareScenario, options: CompareOptions, overrides: Sequence[str]) -> Grid:
     """Returns a grid with one run per controller and seed."""
     points = [
         Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(scenario, options, name, seed, overrides))
@@ -166,7 +166,7 @@ def grid(scenario: Scenario, options: CompareOptions, overrides: Sequence[str]) 
     return Grid(scenario.name, ("controller", "seed"), tuple(points))
 
 
-def _spec(scenario: Scenario, options: CompareOptions, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
+def _spec(scenario: CompareScenario, options: CompareOptions, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
     workload = dict(scenario.traffic.workload)
     if not scenario.traffic.sized:
         workload["jitter"] = JITTER_NS

@@ -17,8 +17,8 @@ from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit
 from dc_gym.pages.report import figures, page
-from dc_gym.pages.report.figures import Figures
-from dc_gym.pages.report.measured import Measured, measure
+from dc_gym.pages.report.figures import ReportFigure
+from dc_gym.pages.report.measured import RunData, measure
 from dc_gym.pages.report.runs import Scenario, gather, scenarios
 
 __all__ = ["default_place", "main", "write"]
@@ -96,7 +96,7 @@ def _check_baseline(found: Sequence[Scenario], baseline: str | None) -> None:
         raise UsageError(f"--baseline: {unknown('controller', baseline, names)}")
 
 
-def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Measured]:
+def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, RunData]:
     """Returns the measured data of every run that counts."""
     runs = [run for each in found for group in each.groups for run in group.runs]
     progress.phase(f"read {len(runs)} results")
@@ -107,9 +107,11 @@ def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Mea
     return measured
 
 
-def _figure_places(found: Sequence[Scenario], measured: Mapping[str, Measured], folder: Path) -> list[tuple[Figures, list[Path]]]:
+def _figure_places(
+    found: Sequence[Scenario], measured: Mapping[str, RunData], folder: Path
+) -> list[tuple[ReportFigure, list[Path]]]:
     """Returns the figures' paths, NAME-FIGURE.png and .pdf, with a number where names are equal."""
-    places, taken = list[tuple[Figures, list[Path]]](), set[str]()
+    places, taken = list[tuple[ReportFigure, list[Path]]](), set[str]()
     for each in found:
         name = stem = re.sub(r"[^a-z0-9]+", "-", each.title.lower()).strip("-") or "experiment"
         while name in taken:

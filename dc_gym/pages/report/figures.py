@@ -22,7 +22,7 @@ from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
 from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
 from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
-from dc_gym.pages.report.measured import QUANTILES, Measured
+from dc_gym.pages.report.measured import QUANTILES, RunData
 from dc_gym.pages.report.runs import Group, Scenario
 from dc_gym.pages.report.tables import together
 
@@ -39,7 +39,7 @@ MOST_SIZES = 10  # sizes that fit in a row of ticks
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ReportFigure:
     """One figure, with its title and caption."""
 
     name: str
@@ -50,7 +50,7 @@ class Figures:
     """True if the figure takes the whole width of the page."""
 
 
-def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Figures]:
+def all_figures(scenario: Scenario, measured: Mapping[str, RunData]) -> list[ReportFigure]:
     """Returns the figures for which the scenario has data."""
     groups = [group for group in scenario.groups if group.runs]
     if not groups:
@@ -63,7 +63,7 @@ def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Fi
     return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
 
 
-def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     """Returns the figure of the network with the utilization of each link, from the first controller's first run."""
 
     group, run = groups[0], measured[groups[0].runs[0].number]
@@ -86,10 +86,10 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         f"The network, and how busy its links were after the warm-up: {group.label}, seed {group.runs[0].seed}."
         " Each half of a link is the direction that leaves the node beside it."
     )
-    return Figures("topology", "Topology and link utilization", caption, draw, wide=True)
+    return ReportFigure("topology", "Topology and link utilization", caption, draw, wide=True)
 
 
-def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     ports = dict.fromkeys(measured[run.number].series.queue_port or "?" for group in groups for run in group.runs)
     thresholds = {measured[run.number].series.k_bytes for group in groups for run in group.runs} - {None}
 
@@ -111,7 +111,7 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
 
     where = f"port {', '.join(ports)}" if len(ports) <= 3 else "the switch port with the longest mean queue in each run"
     mark = "; K is where marking begins" if len(thresholds) == 1 else ""
-    return Figures(
+    return ReportFigure(
         "queue",
         "Queue over time",
         f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}.{_grey(measured[groups[0].runs[0].number])}",
@@ -119,7 +119,7 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
     )
 
 
-def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     def draw() -> Figure:
         figure = _figure(0.56)
         left, right = figure.subplots(1, 2, sharey=True)
@@ -144,10 +144,10 @@ def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured
 
     means = _over_seeds(groups, "quantiles are means")
     caption = f"Backlog after the warm-up, at the switch port and at the host port with the longest mean queue{means}."
-    return Figures("queue-cdf", "Distribution of queues", caption, draw)
+    return ReportFigure("queue-cdf", "Distribution of queues", caption, draw)
 
 
-def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     shown = [(group, measured[group.runs[0].number]) for group in groups]
 
     def draw() -> Figure:
@@ -180,10 +180,10 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
         f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
         f" reads at once, when a lost packet is replaced, had come before.{_grey(shown[0][1])}"
     )
-    return Figures("rates", "Goodput over time", caption, draw, wide=True)
+    return ReportFigure("rates", "Goodput over time", caption, draw, wide=True)
 
 
-def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures | None:
+def _slowdown(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure | None:
     sized = {group.label: together(group, measured) for group in groups}
     shown = [group for group in groups if np.isfinite(sized[group.label].slowdown).any()]
     if not shown:
@@ -217,14 +217,14 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         if unfinished
         else " Every counted flow finished."
     )
-    return Figures("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
+    return ReportFigure("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
 
 
 def _figure(ratio: float) -> Figure:
     return kit.new_figure(WIDTH, WIDTH * ratio)
 
 
-def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, RunData], time: Scale) -> None:
     """Draws the queue of each controller: the mean over its runs and, with two runs or more, the interval of the mean."""
     for group in groups:
         runs = [measured[run.number] for run in group.runs]
@@ -234,17 +234,17 @@ def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], 
         ax.plot(at, mean, color=group.color, linewidth=1.4)
 
 
-def _time_scale(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Scale:
+def _time_scale(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Scale:
     return readable.axis_scale("s", measured[groups[0].runs[0].number].spec.time.duration_ns / 1e9)
 
 
-def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
+def _time_axis(ax: Axes, run: RunData, time: Scale) -> None:
     kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
     ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
     ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
 
 
-def _grey(run: Measured) -> str:
+def _grey(run: RunData) -> str:
     """Returns what the grey area means, if there is one."""
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 

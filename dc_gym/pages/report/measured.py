@@ -14,7 +14,7 @@ from dc_gym import spec as specs
 from dc_gym.metrics import Series, Sized, Window, series
 from dc_gym.metrics.fct import counted
 from dc_gym.metrics.series import queue_means
-from dc_gym.pages.report.runs import Run
+from dc_gym.pages.report.runs import ReportedRun
 from dc_gym.records.results import Result
 from dc_gym.spec import Spec
 
@@ -24,7 +24,7 @@ QUANTILES = np.concatenate((np.linspace(0, 0.98, 99), 1 - np.geomspace(0.02, 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RunData:
     """The data of one run for the figures."""
 
     series: Series
@@ -44,7 +44,7 @@ class Measured:
     spec: Spec
 
 
-def measure(run: Run) -> Measured:
+def measure(run: ReportedRun) -> RunData:
     """Reads the tables of a result, computes the data, and frees the tables."""
     result = Result(run.result.path, run.result.manifest, run.result.summary, run.result.ports)
     spec = specs.from_dict(run.spec, result.path, str(result.path / "manifest.json"))
@@ -54,7 +54,7 @@ def measure(run: Run) -> Measured:
     edges = np.linspace(0, spec.time.duration_ns, finer + 1)
     rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
     drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"], as_arrived=True)
-    return Measured(
+    return RunData(
         series=drawn,
         queue_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, rows["switch"], edges),

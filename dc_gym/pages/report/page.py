@@ -14,10 +14,10 @@ from dc_gym.ctrl import controllers
 from dc_gym.figures import kit
 from dc_gym.pages import html
 from dc_gym.pages.report import figures, tables
-from dc_gym.pages.report.figures import Figures
-from dc_gym.pages.report.measured import Measured
-from dc_gym.pages.report.runs import Group, Run, Scenario
-from dc_gym.pages.report.tables import Cell, Table
+from dc_gym.pages.report.figures import ReportFigure
+from dc_gym.pages.report.measured import RunData
+from dc_gym.pages.report.runs import Group, ReportedRun, Scenario
+from dc_gym.pages.report.tables import ReportTable, TableCell
 from dc_gym.spec import from_dict
 
 BINS = ("pias", "hpcc", "homa")
@@ -41,20 +41,20 @@ class Section:
     anchor: str
     scenario: Scenario
     facts: Sequence[tuple[str, str]]
-    figures: Sequence[tuple[Figures, Markup]]
-    metrics: Table
-    differences: Table | None
+    figures: Sequence[tuple[ReportFigure, Markup]]
+    metrics: ReportTable
+    differences: ReportTable | None
     baseline: str
-    groups: Table | None
-    slowdown: Sequence[tuple[str, Table]]
-    ports: Sequence[tuple[str, Table]]
-    runs: Sequence[tuple[Run, str]]
+    groups: ReportTable | None
+    slowdown: Sequence[tuple[str, ReportTable]]
+    ports: Sequence[tuple[str, ReportTable]]
+    runs: Sequence[tuple[ReportedRun, str]]
 
 
 def render(
     scenarios: Sequence[Scenario],
     notes: Sequence[str],
-    measured: Mapping[str, Measured],
+    measured: Mapping[str, RunData],
     baseline: str | None = None,
     mark: str = "",
 ) -> bytes:
@@ -78,7 +78,7 @@ def render(
     )
 
 
-def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Figures, Any]]:
+def draw_all(each: Scenario, measured: Mapping[str, RunData]) -> list[tuple[ReportFigure, Any]]:
     """Draws every figure of a scenario in our style."""
     drawn = []
     for figure in figures.all_figures(each, measured):
@@ -92,7 +92,7 @@ def baseline_of(each: Scenario, name: str | None) -> Group | None:
     return next((group for group in each.groups if group.name == name), each.groups[0] if each.groups else None)
 
 
-def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name: str | None) -> Section:
+def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name: str | None) -> Section:
     baseline = baseline_of(each, name)
     drawn = []
     for figure, canvas in draw_all(each, measured):
@@ -150,7 +150,7 @@ def _title(scenarios: Sequence[Scenario]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "Nothing"
 
 
-def _cell(cell: Cell) -> Markup:
+def _cell(cell: TableCell) -> Markup:
     """Returns the contents of a cell: its text, a symbol so that its meaning does not depend on colour, and its note."""
     marks = {"better": "\u25b2", "worse": "\u25bc", "same": "\u2248", "equal": "="}
     words = {"better": "better", "worse": "worse", "same": "no difference shown", "equal": "equal in every pair"}

@@ -30,7 +30,7 @@ MEANS = ("memory", "watchdog")  # keys of [lab] that do not affect results
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReportedRun:
     """One result."""
 
     result: Result
@@ -48,7 +48,7 @@ class Group:
     """The name of its policy or, without one, of its TCP."""
     label: str
     color: str
-    runs: tuple[Run, ...]
+    runs: tuple[ReportedRun, ...]
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ class Scenario:
 
     title: str
     groups: tuple[Group, ...]
-    unfit: tuple[Run, ...]
+    unfit: tuple[ReportedRun, ...]
     """Runs that are shown but not counted."""
 
     @property
@@ -75,7 +75,7 @@ class Scenario:
         return self.all_runs[0].spec
 
     @property
-    def all_runs(self) -> tuple[Run, ...]:
+    def all_runs(self) -> tuple[ReportedRun, ...]:
         return (*(run for group in self.groups for run in group.runs), *self.unfit)
 
 
@@ -94,11 +94,11 @@ def gather(folders: Sequence[Path]) -> list[Result]:
 def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
     """Returns the scenarios in the order of their first run, and notes in words on what was left out."""
     notes: list[str] = []
-    sorted_out: dict[str, dict[str, dict[int, Run]]] = {}
-    unfit: dict[str, list[Run]] = {}
+    sorted_out: dict[str, dict[str, dict[int, ReportedRun]]] = {}
+    unfit: dict[str, list[ReportedRun]] = {}
     for number, result in enumerate(results, 1):
         spec = result.manifest["spec"]
-        run = Run(result, spec, int(spec.get("seed", 1)), f"run-{number}")
+        run = ReportedRun(result, spec, int(spec.get("seed", 1)), f"run-{number}")
         key = _text(_experiment(result))
         groups, acting = sorted_out.setdefault(key, {}), _text(_controller(result))
         if not result.fit and not count_unfit:
@@ -144,7 +144,7 @@ def _warnings(found: Sequence[Scenario]) -> list[str]:
     return [f"{text}: each is a scenario of its own, and they are not compared; dcgym verify A --against B says what differs"]
 
 
-def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:
+def _scenario(groups: Mapping[str, Mapping[int, ReportedRun]], unfit: Sequence[ReportedRun]) -> Scenario:
     ordered = sorted(groups.items(), key=lambda item: (_rank(json.loads(item[0])), item[0]))
     sorted_runs = [tuple(seeds[seed] for seed in sorted(seeds)) for _, seeds in ordered if seeds]
     keys = [json.loads(key) for key, seeds in ordered if seeds]

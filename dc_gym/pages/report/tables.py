@@ -13,8 +13,8 @@ import numpy as np
 from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.metrics import Sized
 from dc_gym.pages.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
-from dc_gym.pages.report.measured import Measured
-from dc_gym.pages.report.runs import Group, Run, Scenario
+from dc_gym.pages.report.measured import RunData
+from dc_gym.pages.report.runs import Group, ReportedRun, Scenario
 from dc_gym.run import calibration
 
 BIN_TITLES = {
@@ -26,7 +26,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A cell's text. `kind` is its CSS class."""
 
     text: str
@@ -35,28 +35,28 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A table with rows in sections. The first column of a row is its head."""
 
     columns: tuple[str, ...]
-    sections: tuple[tuple[str, tuple[tuple[str, tuple[Cell, ...]], ...]], ...]
+    sections: tuple[tuple[str, tuple[tuple[str, tuple[TableCell, ...]], ...]], ...]
 
     @property
     def rows(self) -> int:
         return sum(len(rows) for _, rows in self.sections)
 
 
-def metrics_table(scenario: Scenario) -> Table:
+def metrics_table(scenario: Scenario) -> ReportTable:
     """Returns mean and 95 % interval over seeds, one column for each controller. A metric that no run has is left out."""
     columns = tuple(f"{group.label} (n\u00a0=\u00a0{len(group.runs)})" for group in scenario.groups)
     sections = [
         (title, tuple(filter(None, (_metric_row(metric, scenario.groups) for metric in rows))))
         for title, rows in _sections(scenario)
     ]
-    return Table(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
+    return ReportTable(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
 
 
-def differences_table(scenario: Scenario, baseline: Group) -> Table | None:
+def differences_table(scenario: Scenario, baseline: Group) -> ReportTable | None:
     """Returns each controller minus the baseline, paired by seed; None if no seeds can be paired."""
     others = [group for group in scenario.groups if group is not baseline]
     pairs = {group.label: len(set(group.seeds) & set(baseline.seeds)) for group in others}
@@ -67,10 +67,10 @@ def differences_table(scenario: Scenario, baseline: Group) -> Table | None:
         (title, tuple(filter(None, (_difference_row(metric, baseline, others) for metric in rows))))
         for title, rows in _sections(scenario)
     ]
-    return Table(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
+    return ReportTable(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
 
 
-def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: str) -> Table | None:
+def slowdown_table(scenario: Scenario, measured: Mapping[str, RunData], bins: str) -> ReportTable | None:
     """Returns percentiles of slowdown by size, with all runs of a controller taken together; None if no flow has a slowdown."""
     sections = []
     for group in scenario.groups:
@@ -79,41 +79,41 @@ def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: s
             sections.append((group.label, tuple(_bin_row(each) for each in sized.bins(bins))))
     if not sections:
         return None
-    return Table(("Flow size", "Flows", "Unfinished", "p50", "p95", "p99", "p99.9"), tuple(sections))
+    return ReportTable(("Flow size", "Flows", "Unfinished", "p50", "p95", "p99", "p99.9"), tuple(sections))
 
 
-def groups_table(scenario: Scenario, measured: Mapping[str, Measured]) -> Table | None:
+def groups_table(scenario: Scenario, measured: Mapping[str, RunData]) -> ReportTable | None:
     """Returns completion times by the flows' purpose, with all runs of a controller taken together; None if all flows have the
     same purpose."""
     found = [(group.label, together(group, measured).groups()) for group in scenario.groups]
     if len({row["group"] for _, rows in found for row in rows}) < 2:
         return None
     columns = ("Flows for", "Flows", "Unfinished", "FCT p50", "FCT p99", "Slowdown p50", "p95", "p99")
-    return Table(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
+    return ReportTable(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
 
 
-def together(group: Group, measured: Mapping[str, Measured]) -> Sized:
+def together(group: Group, measured: Mapping[str, RunData]) -> Sized:
     """Returns the counted flows of all runs of a controller."""
     parts = [measured[run.number].sized for run in group.runs]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("group", "size_bytes", "fct_s", "slowdown"))
     return Sized(*columns)
 
 
-def ports_table(run: Run, most: int = 12) -> Table:
+def ports_table(run: ReportedRun, most: int = 12) -> ReportTable:
     """Returns the ports of a run with the longest queues."""
     table = run.result.derived("port_metrics")
     if table is None:
-        return Table((), ())
+        return ReportTable((), ())
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     known = [row for row, mean in enumerate(columns["mean_queue_bytes"]) if mean == mean]
     order = sorted(known, key=lambda row: (-columns["mean_queue_bytes"][row], row))[:most]
-    rows = tuple((columns["port"][row], tuple(map(Cell, _port_cells(columns, row)))) for row in order)
+    rows = tuple((columns["port"][row], tuple(map(TableCell, _port_cells(columns, row)))) for row in order)
     lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()
     head = ("Port", "Side", "Utilization", "Mean queue", "p99", "Max", "p99 delay", "Drops", "Marks", *lost)
-    return Table(head, (("", rows),) if rows else ())
+    return ReportTable(head, (("", rows),) if rows else ())
 
 
-def certificate(run: Run) -> dict[str, Any]:
+def certificate(run: ReportedRun) -> dict[str, Any]:
     """Returns the facts about a run that are needed to repeat it, and to judge whether it can be trusted."""
     manifest = run.result.manifest
     environment = dict(manifest.get("environment", {}))
@@ -150,22 +150,22 @@ def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
     return [(title, tuple(row for row in rows if not row.seldom or occurs(row.name))) for title, rows in sections.items()]
 
 
-def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[Cell, ...]] | None:
+def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[TableCell, ...]] | None:
     estimates = [estimate(list(group.values(metric.name).values())) for group in groups]
     if not any(estimates):
         return None
     factor, unit = scale_of(metric.unit, [each.mean for each in estimates if each])
     cells = [_estimate_cell(each, factor, len(group.runs)) for each, group in zip(estimates, groups, strict=True)]
-    return metric.label, (Cell(unit, "unit"), *cells)
+    return metric.label, (TableCell(unit, "unit"), *cells)
 
 
-def _estimate_cell(each: Estimate | None, factor: float, runs: int) -> Cell:
+def _estimate_cell(each: Estimate | None, factor: float, runs: int) -> TableCell:
     if each is None:
-        return Cell(NOTHING)
-    return Cell(with_interval(each, factor), note="" if each.n == runs else f"n\u00a0=\u00a0{each.n}")
+        return TableCell(NOTHING)
+    return TableCell(with_interval(each, factor), note="" if each.n == runs else f"n\u00a0=\u00a0{each.n}")
 
 
-def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) -> tuple[str, tuple[Cell, ...]] | None:
+def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) -> tuple[str, tuple[TableCell, ...]] | None:
     base = baseline.values(metric.name)
     found = [paired(base, group.values(metric.name)) for group in others]
     if not any(found):
@@ -173,39 +173,43 @@ def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) ->
     factor, unit = scale_of(metric.unit, [each.mean for each in found if each])
     pairs = [len(set(baseline.seeds) & set(group.seeds)) for group in others]
     cells = [_difference_cell(each, metric, factor, count) for each, count in zip(found, pairs, strict=True)]
-    return metric.label, (Cell(unit, "unit"), *cells)
+    return metric.label, (TableCell(unit, "unit"), *cells)
 
 
-def _difference_cell(each: Estimate | None, metric: Metric, factor: float, pairs: int) -> Cell:
+def _difference_cell(each: Estimate | None, metric: Metric, factor: float, pairs: int) -> TableCell:
     """Returns a cell that is marked as better or worse only if the interval excludes 0."""
     if each is None:
-        return Cell(NOTHING)
+        return TableCell(NOTHING)
     if each.mean == 0 and each.half == 0:
-        return Cell("0", "equal")
+        return TableCell("0", "equal")
     text, note = with_interval(each, factor, signed=True), "" if each.n == pairs else f"n\u00a0=\u00a0{each.n}"
     if not each.differs_from_0:
-        return Cell(text, "same" if each.half is not None else "", note)
+        return TableCell(text, "same" if each.half is not None else "", note)
     if not metric.better:
-        return Cell(text, "other", note)
-    return Cell(text, "better" if (each.mean > 0) == (metric.better > 0) else "worse", note)
+        return TableCell(text, "other", note)
+    return TableCell(text, "better" if (each.mean > 0) == (metric.better > 0) else "worse", note)
 
 
-def _bin_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
+def _bin_row(each: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
     low, high = size(each["from_bytes"]), size(each["to_bytes"])
     numbers = [each[f"slowdown_{name}"] for name in PERCENTILES]
-    shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in numbers]
-    return low if low == high else f"{low} \u2013 {high}", (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *shown)
+    shown = [TableCell(NOTHING if number is None else plain(number, 3)) for number in numbers]
+    return low if low == high else f"{low} \u2013 {high}", (
+        TableCell(f"{each['flows']:,}"),
+        _unfinished(each["unfinished"]),
+        *shown,
+    )
 
 
-def _group_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
+def _group_row(each: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
     slowdowns = [each[f"slowdown_{name}"] for name in ("p50", "p95", "p99")]
-    shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
-    times = [Cell(_time(each[f"fct_{name}_s"])) for name in ("p50", "p99")]
-    return each["group"], (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *times, *shown)
+    shown = [TableCell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
+    times = [TableCell(_time(each[f"fct_{name}_s"])) for name in ("p50", "p99")]
+    return each["group"], (TableCell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *times, *shown)
 
 
-def _unfinished(count: int) -> Cell:
-    return Cell(f"{count:,}", "worse" if count else "")
+def _unfinished(count: int) -> TableCell:
+    return TableCell(f"{count:,}", "worse" if count else "")
 
 
 def _time(seconds: float | None) -> str:

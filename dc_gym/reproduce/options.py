@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReproduceOptions:
     out: Path
     """The paper's folder; its runs and figures have folders in it."""
     full: bool = False
