@@ -64,7 +64,7 @@ class LinkVerdict:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeOutput:
     """The parsed output of linkprobe."""
 
     departures: dict[int, int]
@@ -74,8 +74,8 @@ class Answer:
     """Time, then bytes of each port."""
 
 
-def parse(text: str) -> Answer:
-    answer = Answer({}, {}, [])
+def parse(text: str) -> ProbeOutput:
+    answer = ProbeOutput({}, {}, [])
     for line in text.splitlines():
         kind, *rest = line.split(",")
         values = [int(word) for word in rest]
@@ -112,14 +112,14 @@ def compare(case: LinkCase, reply: dict[str, Any]) -> LinkVerdict:
     return verdict
 
 
-def _check_departures(case: LinkCase, answer: Answer, verdict: LinkVerdict) -> None:
+def _check_departures(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -> None:
     passed = {p.frame.seq: p for run in case.runs[: NETS[case.net].senders] for p in run.passages if not p.dropped}
     verdict.expect("frames that left the senders", sorted(passed), sorted(answer.departures))
     for seq in passed.keys() & answer.departures.keys():
         verdict.expect_time(f"departure of frame {seq}", passed[seq].depart_ns, answer.departures[seq])
 
 
-def _check_arrivals(case: LinkCase, answer: Answer, verdict: LinkVerdict) -> None:
+def _check_arrivals(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -> None:
     passed = {p.frame.seq: p for p in case.runs[-1].passages if not p.dropped}
     marked = {p.frame.seq for run in case.runs for p in run.passages if p.marked}
     verdict.expect("frames that arrived", sorted(passed), sorted(answer.arrivals))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.records.digest import CHUNK_RECORDS
-from dc_gym.records.tables import TABLES, Names, Records, Table, Tables
+from dc_gym.records.tables import TABLES, Names, Records, Tables, TableSchema
 
 __all__ = ["Difference", "Inequality", "Value", "first_difference", "history", "values_of"]
 
@@ -94,15 +94,15 @@ def values_of(tables: Tables, table: str, row: int) -> dict[str, Value]:
     return {name: _value(TABLES[table], names, record, name) for name, _ in TABLES[table].columns}
 
 
-def _table_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
+def _table_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
     return _trace_difference(table, a, b) if _is_trace(table) else _log_difference(table, a, b)
 
 
-def _is_trace(table: Table) -> bool:
+def _is_trace(table: TableSchema) -> bool:
     return table.order[0] == table.time
 
 
-def _trace_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
+def _trace_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
     """Returns the first difference in a table whose records are ordered by time."""
     one, other = a.table(table.name), b.table(table.name)
     row = _first_unequal(one, other)
@@ -135,7 +135,7 @@ def _first_unequal(one: Records, other: Records) -> int | None:
     return None if len(one) == len(other) else common
 
 
-def _at_instant(table: Table, a: Tables, b: Tables, t_ns: int) -> Iterator[str]:
+def _at_instant(table: TableSchema, a: Tables, b: Tables, t_ns: int) -> Iterator[str]:
     """Yields the ports or flows whose records at one time are not the same."""
     key = table.order[1]
     mine, theirs = (_of_instant(table, tables, t_ns) for tables in (a, b))
@@ -147,13 +147,13 @@ def _at_instant(table: Table, a: Tables, b: Tables, t_ns: int) -> Iterator[str]:
             yield _where(table, tables, record)
 
 
-def _of_instant(table: Table, tables: Tables, t_ns: int) -> Mapping[int, bytes]:
+def _of_instant(table: TableSchema, tables: Tables, t_ns: int) -> Mapping[int, bytes]:
     records = tables.table(table.name)
     first, last = np.searchsorted(records[table.time], [t_ns, t_ns + 1])
     return {int(record[table.order[1]]): record.tobytes() for record in records[first:last]}
 
 
-def _log_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
+def _log_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
     """Returns the first difference in a table whose records are ordered by number, each with several times.
 
     The differing column whose value became final first decides.
@@ -178,7 +178,7 @@ def _log_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
     return _log_record(table, a, b, t_ns, row)
 
 
-def _log_record(table: Table, a: Tables, b: Tables, t_ns: int, row: int) -> Difference:
+def _log_record(table: TableSchema, a: Tables, b: Tables, t_ns: int, row: int) -> Difference:
     one, other = a.table(table.name), b.table(table.name)
     in_a, in_b = row < len(one), row < len(other)
     has, record = (a, one[row]) if in_a else (b, other[row])
@@ -196,17 +196,17 @@ def _settled(records: Records, column: str, end_ns: int) -> npt.NDArray[np.int64
     return np.where(times == NEVER, end_ns, times)
 
 
-def _inequalities(table: Table, names: Names, one: Any, other: Any) -> tuple[Inequality, ...]:
+def _inequalities(table: TableSchema, names: Names, one: Any, other: Any) -> tuple[Inequality, ...]:
     unequal = [name for name, _ in table.columns if one[name] != other[name]]
     return tuple(Inequality(name, _value(table, names, one, name), _value(table, names, other, name)) for name in unequal)
 
 
-def _value(table: Table, names: Names, record: Any, column: str) -> int | str:
+def _value(table: TableSchema, names: Names, record: Any, column: str) -> int | str:
     kind = table.strings.get(column)
     return names.of_kind(kind)[int(record[column])] if kind else int(record[column])
 
 
-def _where(table: Table, tables: Tables, record: Any) -> str:
+def _where(table: TableSchema, tables: Tables, record: Any) -> str:
     """Returns the port or the flow of a record, with its hosts or switch."""
     if "port" in table.strings:
         port = tables.ports[int(record["port"])]

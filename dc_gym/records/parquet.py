@@ -15,19 +15,19 @@ import pyarrow.parquet as pq
 
 from dc_gym.base.errors import ResultError
 from dc_gym.base.files import words
-from dc_gym.records.tables import Names, Records, Table
+from dc_gym.records.tables import Names, Records, TableSchema
 
 ROW_GROUP = 1 << 18
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
-def schema(table: Table) -> pa.Schema:
+def schema(table: TableSchema) -> pa.Schema:
     """Returns the columns of a table's Parquet file."""
     text = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
 
 
-def write(path: Path, table: Table, records: Records, names: Names) -> None:
+def write(path: Path, table: TableSchema, records: Records, names: Names) -> None:
     """Writes one Parquet file, in row groups so that the memory use stays constant."""
     kind = schema(table)
     with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
@@ -43,7 +43,7 @@ def write_columns(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
         pq.write_table(table, file, compression="zstd")
 
 
-def check(path: Path, table: Table) -> None:
+def check(path: Path, table: TableSchema) -> None:
     """Raises an error unless the file has the documented columns with their types.
 
     Further columns are those of a later minor version.
@@ -63,7 +63,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return pq.read_table(file, columns=columns)
 
 
-def to_records(path: Path, table: Table, read: pa.Table, names: Names) -> Records:
+def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> Records:
     """Returns what `read` gave of a table's file as canonical records."""
     records = np.empty(read.num_rows, table.dtype)
     for name, _ in table.columns:
@@ -91,7 +91,7 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
-def _column(table: Table, records: Records, field: pa.Field, names: Names) -> pa.Array:
+def _column(table: TableSchema, records: Records, field: pa.Field, names: Names) -> pa.Array:
     column = np.ascontiguousarray(records[field.name])
     kind = table.strings.get(field.name)
     if kind is None:

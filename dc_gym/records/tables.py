@@ -27,7 +27,7 @@ __all__ = [
     "Column",
     "Names",
     "Records",
-    "Table",
+    "TableSchema",
     "Tables",
     "empty",
     "encode",
@@ -52,7 +52,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSchema:
     """The columns of one table in order, and the order of its rows."""
 
     name: str
@@ -90,7 +90,7 @@ STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "e
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableSchema(
             "flows",
             (
                 Column("flow", "<u4", "row number of the flow in the workload, from 0"),
@@ -131,7 +131,7 @@ TABLES = {
             order=("flow",),
             time="start_ns",
         ),
-        Table(
+        TableSchema(
             "queues",
             (
                 Column("t_ns", "<i8", "time of the sweep; all ports of one sweep share it"),
@@ -148,7 +148,7 @@ TABLES = {
             order=("t_ns", "port"),
             time="t_ns",
         ),
-        Table(
+        TableSchema(
             "tcp",
             (
                 Column("t_ns", "<i8", "time of the sample"),
@@ -165,7 +165,7 @@ TABLES = {
             order=("t_ns", "flow"),
             time="t_ns",
         ),
-        Table(
+        TableSchema(
             "nic_flows",
             (
                 Column("t_ns", "<i8", "the end of the run"),
@@ -194,7 +194,7 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
-        Table(
+        TableSchema(
             "decisions",
             (
                 Column("t_ns", "<i8", "time of the event"),
@@ -289,7 +289,7 @@ def empty(name: str) -> Records:
     return np.zeros(0, TABLES[name].dtype)
 
 
-def encode(table: Table, array: Records, names: Names) -> Records:
+def encode(table: TableSchema, array: Records, names: Names) -> Records:
     """Returns canonical records, sorted, of a structured array with the table's columns (others are left out)."""
     records = np.empty(len(array), table.dtype)
     for name, kind in table.columns:
@@ -300,7 +300,7 @@ def encode(table: Table, array: Records, names: Names) -> Records:
     return _sorted(table, records)
 
 
-def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _fitting(table: TableSchema, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Returns the column if its values fit the record.
 
     Otherwise raises an error, since a wrapped number would be wrong unnoticed.
@@ -313,7 +313,7 @@ def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[A
     return column
 
 
-def _row_numbers(table: Table, name: str, column: npt.NDArray[Any], known: tuple[str, ...]) -> npt.NDArray[Any]:
+def _row_numbers(table: TableSchema, name: str, column: npt.NDArray[Any], known: tuple[str, ...]) -> npt.NDArray[Any]:
     """Returns the row numbers of a column of strings, or the column itself if it holds row numbers."""
     if column.dtype.kind in "iu":
         if len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(known):
@@ -331,7 +331,7 @@ def _text(value: Any) -> str:
     return value.decode("ascii") if isinstance(value, bytes) else str(value)
 
 
-def _sorted(table: Table, records: Records) -> Records:
+def _sorted(table: TableSchema, records: Records) -> Records:
     """Returns the records in the table's order."""
     keys = [records[name] for name in table.order]
     order = np.lexsort(keys[::-1])

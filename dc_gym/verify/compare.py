@@ -24,7 +24,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.records.divergence import Difference, first_difference
 from dc_gym.records.results import Result, load_result
 
-__all__ = ["Comparison", "Row", "compare", "main", "show"]
+__all__ = ["Comparison", "MetricRow", "compare", "main", "show"]
 
 DIGITS, DIGITS_OF_RATIO = 5, 4
 UNITS = {"_bps": "bit/s", "_bytes": "B", "_us": "us", "_s": "s"}
@@ -32,7 +32,7 @@ Value = int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """One metric in both results."""
 
     name: str
@@ -53,7 +53,7 @@ class Comparison:
     b: str
     controllers: tuple[str, str]
     """The policy or controller of each, by its name in figures: "fair-share over CUBIC"."""
-    rows: tuple[Row, ...]
+    rows: tuple[MetricRow, ...]
     same_spec: bool
     same_inputs: bool
     """True if the specs read equal files: flow matrix, sizes, Python files."""
@@ -107,16 +107,16 @@ def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
     return 0
 
 
-def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Row, ...]:
+def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[MetricRow, ...]:
     """Returns the metrics of either result. Lists, with one value for each flow, are left out."""
     names = [name for name in dict.fromkeys((*a, *b)) if not isinstance(a.get(name, b.get(name)), list)]
     return tuple(_row(name, a.get(name), b.get(name)) for name in names)
 
 
-def _row(name: str, a: Value, b: Value) -> Row:
+def _row(name: str, a: Value, b: Value) -> MetricRow:
     if not isinstance(a, int | float) or not isinstance(b, int | float):
-        return Row(name, _unit(name), a, b, None, None)
-    return Row(name, _unit(name), a, b, b - a, b / a if a else None)
+        return MetricRow(name, _unit(name), a, b, None, None)
+    return MetricRow(name, _unit(name), a, b, b - a, b / a if a else None)
 
 
 def _unit(name: str) -> str:
@@ -154,7 +154,7 @@ def _verdict(found: Comparison) -> list[str]:
     return lines
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: MetricRow) -> tuple[str, ...]:
     """Returns a row for readers: both values and their difference in one unit, '-' where a value is missing."""
     known = [value for value in (row.a, row.b) if isinstance(value, int | float)]
     scale = readable.scale_of(readable.family_of(row.name), known)

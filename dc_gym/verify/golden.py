@@ -31,7 +31,7 @@ from dc_gym.records import fingerprint
 from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import load_result
 
-__all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Finding", "GoldenEntry", "main", "outside", "run", "scenarios"]
+__all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "GoldenEntry", "GoldenFinding", "main", "outside", "run", "scenarios"]
 
 FILE = Path(__file__).with_name("golden.json")
 SHORT = 16
@@ -123,7 +123,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GoldenFinding:
     """One scenario compared with the book. `kept` is None if the book does not know this outside or this scenario."""
 
     name: str
@@ -181,13 +181,13 @@ def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -
         return GoldenEntry(theirs, ours, {cell.name: load_result(cell.out, check_digest=True).digest for cell in cells})
 
 
-def compare(book: Book, entry: GoldenEntry) -> list[Finding]:
+def compare(book: Book, entry: GoldenEntry) -> list[GoldenFinding]:
     """Returns each digest with the one kept for its outside."""
     kept = book.entries.get(fingerprint.fingerprint(entry.outside)) if book.digest_version == DIGEST_VERSION else None
-    return [Finding(name, digest, kept.digests.get(name) if kept else None) for name, digest in entry.digests.items()]
+    return [GoldenFinding(name, digest, kept.digests.get(name) if kept else None) for name, digest in entry.digests.items()]
 
 
-def report(findings: Sequence[Finding], book: Book, entry: GoldenEntry) -> Iterator[str]:
+def report(findings: Sequence[GoldenFinding], book: Book, entry: GoldenEntry) -> Iterator[str]:
     """Yields a line for each scenario, and advice about those that differ or are unknown."""
     key = fingerprint.fingerprint(entry.outside)
     for finding in findings:

@@ -42,7 +42,7 @@ PAPER: Mapping[str, Mapping[str, bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TaskComparison:
     """One comparison within a task."""
 
     names: Mapping[str, str]
@@ -55,12 +55,12 @@ def name(who: str, task: str) -> str:
     return f"{who}, {task}"
 
 
-def cases(task: str) -> list[Comparison]:
+def cases(task: str) -> list[TaskComparison]:
     """Returns the cases that the default runs; MPI_Alltoall has one per size."""
     if task == OSU:
-        return [Comparison({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
+        return [TaskComparison({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
     columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-    return [Comparison({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
+    return [TaskComparison({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
 
 
 def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, float]:
@@ -83,7 +83,7 @@ def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, floa
     return {SHARE.name: min(shares), LONGEST.name: max(times), MASTERED.name: float(good)}
 
 
-def _values(evidence: Evidence, case: Comparison, column: Quantity, seed: int, who: str) -> tuple[float | None, list[float]]:
+def _values(evidence: Evidence, case: TaskComparison, column: Quantity, seed: int, who: str) -> tuple[float | None, list[float]]:
     found = {each: evidence.values(title, column.name).get(seed) for each, title in case.names.items()}
     return found[who], [value for value in found.values() if value is not None]
 

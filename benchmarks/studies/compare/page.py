@@ -31,7 +31,7 @@ class MetricCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ScenarioSection:
     """One scenario, in the form that the template takes."""
 
     anchor: str
@@ -62,7 +62,7 @@ def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str,
     return put(folder / PAGE, text)
 
 
-def _section(each: Compared) -> Section:
+def _section(each: Compared) -> ScenarioSection:
     scenario = each.scenario
     network = scenario.network.title
     warmup = format_time(scenario.length.warmup_ns * scenario.scale)
@@ -71,7 +71,7 @@ def _section(each: Compared) -> Section:
         ("Traffic", ", ".join(f"{key} {value}" for key, value in scenario.traffic.workload.items())),
         ("Run", f"{format_time(scenario.duration_ns)}, the first {warmup} not counted"),
     ]
-    return Section(
+    return ScenarioSection(
         anchor=scenario.name,
         title=f"{network}: {scenario.traffic.title.lower()}",
         facts=facts,
