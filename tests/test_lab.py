@@ -279,16 +279,16 @@ def gone(pid):
 @pytest.mark.parametrize("loop", ["while :; do :; done", "sleep 1000000"], ids=["busy", "asleep"])
 def test_lab_dies_with_its_parent(lab_config, loop):
     """kill -9 of the process that started the lab ends the lab and all its processes, whatever it is doing."""
-    config = lab_config(sh(loop))
+    config = lab_config(sh(f"echo begins; {loop}"))
     program = (
         "import sys; from pathlib import Path; from dc_gym.kernel.lab import *\n"
         f"c = LabConfig(Path({str(config.kernel)!r}), Path({str(config.programs)!r}), Path({str(config.run_dir)!r}),"
         f" {list(config.argv)!r}, {dict(config.env)!r}, watchdog_s=1000.0)\n"
-        "with Lab(c) as lab:\n    print(lab.pid, flush=True)\n    lab.wait()\n"
+        "with Lab(c, lambda line: print(line, flush=True)) as lab:\n    print(lab.pid, flush=True)\n    lab.wait()\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     lab_pid = int(parent.stdout.readline())
-    time.sleep(0.3)
+    assert parent.stdout.readline() == "begins\n"
     family = children_of(lab_pid)
     assert len(family) > 1
     parent.kill()
