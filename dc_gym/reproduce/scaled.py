@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dc_gym.base.units import format_time
+
 US, MS = 10**3, 10**6
 SCALE = 100
 LINE_BPS = 100 * 10**9
@@ -47,7 +49,7 @@ class RunLength:
 def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
     """Scales the keys of a workload or a NIC. Integers that are times are in ns at 100 Gbit/s."""
     return {
-        key: f"{value * scale}ns" if key.rpartition(".")[2] in TIMES and isinstance(value, int) else value
+        key: format_time(value * scale) if key.rpartition(".")[2] in TIMES and isinstance(value, int) else value
         for key, value in values.items()
     }
 
@@ -63,8 +65,8 @@ def keys(
         **{f"topology.{key}": value for key, value in network.topology.items()},
         "topology.scale": scale,
         **{f"workload.{key}": value for key, value in scaled(workload, scale).items()},
-        "time.duration": f"{length.duration_ns * scale}ns",
-        "time.warmup": f"{length.warmup_ns * scale}ns",
-        "monitor.interval": f"{RATE_INTERVAL_NS * scale // SWEEPS}ns",
-        "monitor.tcp_interval": f"{interval_ns * scale}ns",
+        "time.duration": format_time(length.duration_ns * scale),
+        "time.warmup": format_time(length.warmup_ns * scale),
+        "monitor.interval": format_time(RATE_INTERVAL_NS * scale // SWEEPS),
+        "monitor.tcp_interval": format_time(interval_ns * scale),
     }

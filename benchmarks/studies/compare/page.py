@@ -65,11 +65,11 @@ def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str,
 def _section(each: Compared) -> ScenarioSection:
     scenario = each.scenario
     network = scenario.network.title
-    warmup = format_time(scenario.length.warmup_ns * scenario.scale)
+    time, workload = each.spec.time, each.spec.to_dict()["workload"]
     facts = [
         ("Network", f"{network}, 1/{scenario.scale} of its speed" if scenario.scale > 1 else network),
-        ("Traffic", ", ".join(f"{key} {value}" for key, value in scenario.traffic.workload.items())),
-        ("Run", f"{format_time(scenario.duration_ns)}, the first {warmup} not counted"),
+        ("Traffic", ", ".join(f"{key} {workload[key]}" for key in scenario.traffic.workload)),
+        ("Run", f"{format_time(time.duration_ns)}, the first {format_time(time.warmup_ns)} not counted"),
     ]
     return ScenarioSection(
         anchor=scenario.name,

@@ -121,11 +121,6 @@ class CompareScenario:
     def name(self) -> str:
         return f"{self.network.name}-{self.traffic.name}"
 
-    @property
-    def duration_ns(self) -> int:
-        """Duration of a run, after scaling."""
-        return self.length.duration_ns * self.scale
-
 
 def check(options: CompareOptions) -> None:
     """Raises UsageError for unknown names."""
