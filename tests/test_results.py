@@ -53,6 +53,18 @@ def test_round_trip(good: results.Result) -> None:
     assert names_in(good.path) == sorted(results.FILES)
 
 
+def test_reading_starts_no_thread(good: results.Result) -> None:
+    """Arrow's threads abort a process that ends while one of them has a Python object."""
+    program = (
+        "import os, sys, pathlib; from dc_gym.records import results\n"
+        "threads = lambda: len(os.listdir('/proc/self/task'))\n"
+        "result = results.load_result(pathlib.Path(sys.argv[1])); before = threads()\n"
+        "result.check_digest(); print(threads() - before)"
+    )
+    argv = [sys.executable, "-c", program, str(good.path)]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "0\n"
+
+
 def test_empty_tables_round_trip(tmp_path: Path) -> None:
     empty = synthetic.result(tmp_path / "empty", synthetic.tables())
     assert [len(empty.records(name)) for name in TABLES] == [0] * len(TABLES)

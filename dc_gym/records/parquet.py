@@ -58,9 +58,13 @@ def check(path: Path, table: TableSchema) -> None:
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Returns these columns of a file; None means all."""
-    with _readable(path), path.open("rb") as file:
-        return pq.read_table(file, columns=columns)
+    """Returns these columns of a file; None means all.
+
+    Arrow reads its own file, in this thread. Its threads must not hold a Python object when the interpreter ends: a process whose
+    work was done then aborted now and then, with exit code 134 (apache/arrow issue 34314).
+    """
+    with _readable(path), pa.OSFile(str(path)) as file:
+        return pq.ParquetFile(file, pre_buffer=False).read(columns, use_threads=False)
 
 
 def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> Records:
