@@ -34,11 +34,11 @@ class InstantEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self._time = 0
-        return self._seen, {}
+        return self._seen.copy(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._time += 1
-        return self._seen, 0.0, False, self._time == self._horizon, {}
+        return self._seen.copy(), 0.0, False, self._time == self._horizon, {}
 
 
 class InstantVectorEnv(VectorEnv[Any, Any, Any]):
