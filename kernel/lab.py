@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.memory import memory_folder
@@ -379,16 +380,9 @@ _SLEEPS = "the lab sleeps forever: its time has run past the end of the experime
 
 def _cpu_s(lab_pid: int) -> float:
     """Returns the CPU time, in s, that the lab and its processes have used."""
-    ticks = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # the process has ended
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            own, ended = fields[11:13], fields[13:15]
-            if int(folder.name) == lab_pid:
-                ticks += sum(map(int, own + ended))
-            elif int(fields[1]) == lab_pid:
-                ticks += sum(map(int, own))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    lab = ProcessStat.of(lab_pid)
+    own_s = lab.cpu_s + lab.ended_children_cpu_s if lab else 0.0
+    return own_s + sum(stat.cpu_s for stat in children(lab_pid).values())
 
 
 def _hang(state: LabState, lasts: str) -> str:
@@ -405,10 +399,9 @@ def _mapped_out(lab_pid: int, state: LabState) -> str:
     asks for it again for ever.
     """
     limit = int(Path("/proc/sys/vm/max_map_count").read_text())
-    for folder in Path("/proc").glob("[0-9]*"):
+    for child in children(lab_pid):
         try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            full = parent == lab_pid and (folder / "maps").read_bytes().count(b"\n") >= limit
+            full = Path(f"/proc/{child}/maps").read_bytes().count(b"\n") >= limit
         except OSError:  # the process has ended or belongs to another user
             continue
         if full:

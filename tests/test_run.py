@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dc_gym.base import processes
 from dc_gym.base.checks import all_good
-from dc_gym.benchmarks import processes
 from dc_gym.benchmarks.checks import clean, determinism
 from dc_gym.records.results import DERIVED, FILES, load_result
 
@@ -324,7 +324,7 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     assert process.wait(timeout=60) == code
     assert rest.splitlines()[-1] == f"dcgym: {word}" and "Traceback" not in rest
     deadline = time.monotonic() + 20
-    while any(processes.alive(each) for each in family):
+    while any(each.alive() for each in family):
         assert time.monotonic() < deadline, "a process outlived the command"
         time.sleep(0.05)
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
-from dc_gym.benchmarks.processes import Process, alive, descendants, name_of
+from dc_gym.base.processes import Process, descendants
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
 
@@ -64,9 +64,9 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
         run.wait()  # the run ended sooner than expected: nothing was killed, so draw again
         shutil.rmtree(out, ignore_errors=True)
     victim = draw.choice(family)
-    name = f"{name_of(victim)} (one of {len(family)} processes)"
+    name = f"{victim.name} (one of {len(family)} processes)"
     with contextlib.suppress(ProcessLookupError):
-        os.kill(victim[0], signal.SIGKILL)
+        os.kill(victim.pid, signal.SIGKILL)
     left = _wait_for_quiet(run, family, out)
     run.wait()
     if out.exists():  # killed after the result had its final name: then it must be complete
@@ -83,7 +83,7 @@ def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Pa
     """Waits until the run has ended and nothing of it is left. Returns what is left at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
-        left = [f"process {process[0]} ({name_of(process)})" for process in family if alive(process)]
+        left = [f"process {process.pid} ({process.name})" for process in family if process.alive()]
         left += [f"process {pid} names the run" for pid in _mentioning(str(out))]
         left += [str(path.name) for path in out.parent.glob(f"{out.name}.*")]
         if (run.poll() is not None and not left) or time.monotonic() > deadline:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
-from dc_gym.benchmarks.processes import Process, alive, descendants
+from dc_gym.base.processes import Process, descendants
 from dc_gym.sweep import runs
 
 DEADLINE_S = 5.0
@@ -98,13 +98,13 @@ def the_driver(family: Sequence[Process]) -> Process | None:
 def a_lab(family: Sequence[Process]) -> Process | None:
     """Selects the first process of a lab's kernel. The others are its descendants and share its command line."""
     labs = [process for process in family if "lab_channel=" in command_line(process)]
-    return next((lab for lab in labs if not any(lab in descendants(other[0])[1:] for other in labs)), None)
+    return next((lab for lab in labs if not any(lab in descendants(other.pid)[1:] for other in labs)), None)
 
 
 def a_worker(family: Sequence[Process]) -> Process | None:
     """Selects a process of Ray's that has labs."""
     workers = [process for process in family if command_line(process).startswith("ray::")]
-    return next((worker for worker in workers if a_lab(descendants(worker[0]))), None)
+    return next((worker for worker in workers if a_lab(descendants(worker.pid))), None)
 
 
 def the_raylet(family: Sequence[Process]) -> Process | None:
@@ -160,11 +160,11 @@ def give_up(driver: subprocess.Popen[bytes]) -> None:
     driver.kill()
     driver.wait()
     deadline = time.monotonic() + PATIENCE_S
-    while (rest := [process for process in family if alive(process)]) and time.monotonic() < deadline:
+    while (rest := [process for process in family if process.alive()]) and time.monotonic() < deadline:
         time.sleep(0.05)
     for process in rest:
         with suppress(ProcessLookupError):
-            os.kill(process[0], signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def wait_for(driver: subprocess.Popen[bytes], pick: Pick, log: Path) -> Process:
@@ -178,7 +178,7 @@ def wait_for(driver: subprocess.Popen[bytes], pick: Pick, log: Path) -> Process:
 
 
 def doomed(driver: subprocess.Popen[bytes], victim: Process, takes_all: bool) -> list[Process]:
-    return descendants(driver.pid if takes_all else victim[0])
+    return descendants(driver.pid if takes_all else victim.pid)
 
 
 def kill(
@@ -194,10 +194,10 @@ def kill(
     own -= {path for process in others for path in belongings(process)}
     begun = time.monotonic()
     with suppress(ProcessLookupError):
-        os.kill(victim[0] if victim else driver.pid, signal.SIGKILL)
+        os.kill(victim.pid if victim else driver.pid, signal.SIGKILL)
     while True:
         driver.poll()
-        left = [f"process {process[0]} ({command_line(process)[:60]})" for process in family if alive(process)]
+        left = [f"process {process.pid} ({command_line(process)[:60]})" for process in family if process.alive()]
         left += sorted(str(path) for path in {*own, *(scratch_folders(folder) if folder else ())} if path.exists())
         passed_s = time.monotonic() - begun
         if not left:
@@ -218,7 +218,7 @@ def belongings(process: Process) -> Iterator[Path]:
 
     Files without a name are left out.
     """
-    for path in open_files(process[0]):
+    for path in open_files(process.pid):
         if path.is_relative_to(SHARED_MEMORY):
             yield path
         temporary = Path(tempfile.gettempdir())
@@ -244,6 +244,6 @@ def open_files(pid: int) -> Iterator[Path]:
 
 def command_line(process: Process) -> str:
     try:
-        return Path(f"/proc/{process[0]}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""

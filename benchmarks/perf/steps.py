@@ -22,8 +22,8 @@ import gymnasium
 import numpy as np
 
 import dc_gym.envs  # noqa: F401 - the ids
+from dc_gym.base import processes
 from dc_gym.base.checks import Check
-from dc_gym.benchmarks import processes
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
@@ -103,7 +103,7 @@ def _pace(taken: Sequence[tuple[float, float, float]]) -> RacerPace:
 
 def _times(racer: Racer) -> tuple[float, float, float]:
     """Returns seconds of wall time, of this process' CPU time, and of its labs' CPU time."""
-    pids = [pid for session in racer.sessions if session.pid for pid, _ in processes.descendants(session.pid)]
+    pids = [each.pid for session in racer.sessions if session.pid for each in processes.descendants(session.pid)]
     return time.perf_counter(), time.process_time(), sum(processes.cpu_s(pid) for pid in pids)
 
 

@@ -42,7 +42,7 @@ class ErrorBar:
 
 
 def bar_of(mean: float, half: float | None, most: float = math.inf) -> ErrorBar:
-    """Returns a Bar cut at possible values: it does not go below 0 if the mean is not negative, nor above `most`."""
+    """Returns an ErrorBar cut at possible values: it does not go below 0 if the mean is not negative, nor above `most`."""
     half = half or 0.0
     return ErrorBar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
 

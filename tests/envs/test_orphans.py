@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from dc_gym.benchmarks import processes
+from dc_gym.base import processes
 from dc_gym.benchmarks.checks import clean
 
 pytestmark = pytest.mark.lab
@@ -83,7 +82,7 @@ def hold(folder, holder, busy):
 
 def expect_nothing(family, folder):
     deadline = time.monotonic() + 30
-    while found := [each for each in family if processes.alive(each)] + [path.name for path in folder.iterdir()]:
+    while found := [each for each in family if each.alive()] + [path.name for path in folder.iterdir()]:
         assert time.monotonic() < deadline, f"left: {found}"
         time.sleep(0.05)
 
@@ -114,10 +113,10 @@ def test_nothing_is_left(holder, busy, end, tmp_path):
 def test_a_lab_that_is_stopped_goes_with_its_process(tmp_path):
     """A stopped lab cannot see that its channel was closed."""
     process, family = hold(tmp_path, "one lab", False)
-    labs = [each for each in family if Path(f"/proc/{each[0]}/comm").read_text() == "linux\n"]
+    labs = [each for each in family if each.name == "linux"]
     assert labs
-    for pid, _ in labs:
-        os.kill(pid, signal.SIGSTOP)
+    for lab in labs:
+        os.kill(lab.pid, signal.SIGSTOP)
     killed(process)
     process.communicate(timeout=60)
     expect_nothing(family, tmp_path)

@@ -22,31 +22,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
+from dc_gym.base.processes import Process
 from dc_gym.kernel import cable_module
 
 STATE = Path("/run/dcgym")
 MARK = "cable"
-START_FIELD = 22  # field of /proc/PID/stat: when the process started, in clock ticks since boot
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    pid: int
-    start: int
-    """Start time in clock ticks since boot. 0: the process had already ended."""
-
-    @classmethod
-    def of(cls, pid: int) -> Process:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return cls(pid, 0)
-        return cls(pid, int(fields[START_FIELD - 3]))
-
-    def alive(self) -> bool:
-        return self.start != 0 and Process.of(self.pid) == self
-
-
 NOBODY = Process(0, 0)
 
 

@@ -59,8 +59,7 @@ class Distillation:
     fitter: str = "own"
     """Which code fits the trees: one of FITTERS."""
     sources: tuple[str, ...] = SOURCES
-    """The sources of rows: COMMAND = "dcgym rlcc distil"
-MODEL, FLOOD, LASTING, GRID, or result folders."""
+    """The sources of rows: MODEL, FLOOD, PERSISTENT, GRID, or result folders."""
     rows: int | None = None
     """Number of rows drawn for MODEL (default 40,000) and GRID (default a million); most rows of a result (default all)."""
     near_weight: float | None = None
