@@ -137,7 +137,7 @@ $(BIN)/qmon: $(QMON) $(MONITOR_HEADERS) | $(BIN)
 
 CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS) $(KERNEL)/drivers/lab.h
 CONTROL_FLAGS := -I$(DAEMON) -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
-CTRL := $(addprefix $(CONTROL)/,hosts.c rates.c control.c) $(SWEEPER)
+CTRL := $(addprefix $(CONTROL)/,actuators.c enforce.c control.c) $(SWEEPER)
 AGENTD := $(addprefix $(CONTROL)/,agentd.c episode.c commands.c) $(CTRL)
 $(BIN)/agentd: $(AGENTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(AGENTD))

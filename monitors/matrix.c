@@ -65,7 +65,7 @@ void matrix_layout(struct sm_header *h, struct matrix_shape shape, uint64_t inte
 	if (shape.command_rows) {
 		h->off_commands = align(h->total_len);
 		h->total_len = h->off_commands + sizeof(struct sm_commands) +
-			       (uint64_t)shape.command_rows * sizeof(struct sm_rate);
+			       (uint64_t)shape.command_rows * sizeof(struct sm_command);
 	}
 }
 
@@ -207,41 +207,48 @@ uint64_t matrix_asked_end(const struct matrix *m)
 				    memory_order_relaxed);
 }
 
-static _Atomic uint64_t *rate_field(const struct matrix *m, uint32_t i, size_t offset)
+static _Atomic uint64_t *row_field(const struct matrix *m, uint32_t i, size_t offset)
 {
-	return command_field(m, sizeof(struct sm_commands) + i * sizeof(struct sm_rate) + offset);
+	return command_field(m, sizeof(struct sm_commands) + i * sizeof(struct sm_command) + offset);
 }
 
-uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted_bps)
+uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted)
 {
 	_Atomic uint64_t *seq = command_field(m, offsetof(struct sm_commands, seq));
 	uint64_t before = atomic_load_explicit(seq, memory_order_acquire);
 
 	if (before % 2)
 		return before;
-	for (uint32_t i = 0; i < m->header->command_rows; i++)
-		wanted_bps[i] = atomic_load_explicit(rate_field(m, i, offsetof(struct sm_rate, wanted_bps)),
-						     memory_order_relaxed);
+	for (uint32_t i = 0; i < m->header->command_rows; i++) {
+		_Atomic uint64_t *from = row_field(m, i, offsetof(struct sm_command, wanted));
+
+		for (uint32_t v = 0; v < SM_MAX_VALUES; v++)
+			*wanted++ = atomic_load_explicit(&from[v], memory_order_relaxed);
+	}
 	atomic_thread_fence(memory_order_acquire);
 	return before |
 	       (atomic_load_explicit(seq, memory_order_relaxed) != before); /* odd: it changed under us */
 }
 
-void matrix_want(const struct matrix *m, uint32_t i, uint64_t wanted_bps)
+static void store_values(_Atomic uint64_t *to, const uint64_t *values)
 {
-	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, wanted_bps)), wanted_bps,
-			      memory_order_relaxed);
+	for (uint32_t v = 0; v < SM_MAX_VALUES; v++)
+		atomic_store_explicit(&to[v], values[v], memory_order_relaxed);
 }
 
-void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps)
+void matrix_want(const struct matrix *m, uint32_t i, const uint64_t *values)
 {
-	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, enforced_bps)), enforced_bps,
-			      memory_order_relaxed);
+	store_values(row_field(m, i, offsetof(struct sm_command, wanted)), values);
+}
+
+void matrix_in_force(const struct matrix *m, uint32_t i, const uint64_t *values)
+{
+	store_values(row_field(m, i, offsetof(struct sm_command, in_force)), values);
 }
 
 void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq)
 {
-	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, acked)), seq, memory_order_relaxed);
+	atomic_store_explicit(row_field(m, i, offsetof(struct sm_command, acked)), seq, memory_order_relaxed);
 }
 
 void matrix_timeouts(const struct matrix *m, uint64_t timeouts)
@@ -269,12 +276,13 @@ uint64_t matrix_disown_commands(const struct matrix *m)
 	return seq;
 }
 
-void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row)
+void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row, const char *actuator, uint32_t n_values)
 {
-	struct sm_rate *rates = (struct sm_rate *)((unsigned char *)m->header + m->header->off_commands +
-						   sizeof(struct sm_commands));
+	struct sm_command *to = (struct sm_command *)row_field(m, i, 0);
 
-	rates[i].row = row;
+	to->row = row;
+	to->n_values = n_values;
+	memcpy(to->actuator, actuator, sizeof(to->actuator));
 }
 
 static int write_all(int fd, const unsigned char *buf, size_t len)

@@ -31,7 +31,7 @@ struct row_names {
 	size_t stride;
 };
 
-/* How many records of each part there are: ports, and of flows and hosts with a rate often none. */
+/* How many records of each part there are: ports, and of flows and actuators often none. */
 struct matrix_shape {
 	uint32_t rows, flow_rows, command_rows;
 };
@@ -60,20 +60,21 @@ void matrix_begin(const struct matrix *m, uint64_t t0_ns);
 uint64_t matrix_asked_end(const struct matrix *m);
 
 /*
- * The commands of an agent (struct sm_commands). matrix_take_command() copies what it wants of each row and
+ * The commands of an agent (struct sm_commands). Values of a row are always SM_MAX_VALUES in number.
+ * matrix_take_command() copies what it wants of each row and
  * returns the command's number; while one is being written, or where there never was one, an odd number or 0.
  */
-uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted_bps);
-void matrix_want(const struct matrix *m, uint32_t i, uint64_t wanted_bps);
-void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps);
-/* Host i has carried out command `seq`; all have; so many were sent again. */
+uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted);
+void matrix_want(const struct matrix *m, uint32_t i, const uint64_t *values);
+void matrix_in_force(const struct matrix *m, uint32_t i, const uint64_t *values);
+/* Row i has carried out command `seq`; all have; so many were sent again. */
 void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq);
 void matrix_timeouts(const struct matrix *m, uint64_t timeouts);
 void matrix_acknowledge(const struct matrix *m, uint64_t seq, uint64_t applied_ns);
 /* Whatever was commanded so far counts as carried out, at no time: its number. */
 uint64_t matrix_disown_commands(const struct matrix *m);
-/* Which port a command row is. */
-void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row);
+/* Which port and actuator a command row is; `actuator` has SM_ACTUATOR_LEN bytes. */
+void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row, const char *actuator, uint32_t n_values);
 
 /* Begin PATH.partial; an old PATH is removed, so that it cannot be taken for the new one. */
 int trace_open(struct trace *t, const char *path, const struct sm_header *layout, struct row_names names);

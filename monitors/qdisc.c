@@ -2,8 +2,6 @@
 /* Qdiscs of a port: see qdisc.h. */
 #include "qdisc.h"
 
-#include "nl.h"
-
 #include <errno.h>
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
@@ -158,26 +156,6 @@ static uint64_t read_marks(const struct parts *p)
 	return 0;
 }
 
-/* The rate has 32 bits in the parameters, and an attribute of its own where that is not enough. */
-static int read_tbf(const struct parts *p, struct qdisc *q)
-{
-	const unsigned char *pos = p->options.data;
-	size_t left = p->options.len;
-	struct tc_tbf_qopt parms;
-	struct nl_attr a;
-	int rc;
-
-	while ((rc = nl_attr_next(&pos, &left, &a)) > 0) {
-		if (a.type == TCA_TBF_PARMS && a.len >= sizeof(parms) && !q->tbf_byteps) {
-			memcpy(&parms, a.data, sizeof(parms));
-			q->tbf_byteps = parms.rate.rate;
-		} else if (a.type == TCA_TBF_RATE64 && a.len >= sizeof(q->tbf_byteps)) {
-			memcpy(&q->tbf_byteps, a.data, sizeof(q->tbf_byteps));
-		}
-	}
-	return rc;
-}
-
 static enum qdisc_place place_of(uint32_t parent)
 {
 	if (parent == TC_H_ROOT)
@@ -212,7 +190,14 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 	if (rc)
 		return rc;
 	q->marks = read_marks(&parts);
-	return is_kind(&parts.kind, "tbf") ? read_tbf(&parts, q) : 0;
+	q->kind = parts.kind;
+	q->options = parts.options;
+	return 0;
+}
+
+bool qdisc_is(const struct qdisc *q, const char *kind)
+{
+	return is_kind(&q->kind, kind);
 }
 
 void port_sample_add(struct port_sample *s, const struct qdisc *q)
@@ -223,6 +208,7 @@ void port_sample_add(struct port_sample *s, const struct qdisc *q)
 	if (q->place != QDISC_ROOT)
 		return;
 	s->root = *q;
+	s->root.kind = s->root.options = (struct nl_attr){ 0 };
 	s->has_root = true;
 }
 

@@ -19,6 +19,8 @@
 #ifndef QDISC_H
 #define QDISC_H
 
+#include "nl.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +34,7 @@ struct qdisc {
 	enum qdisc_place place;
 	uint32_t backlog_bytes, backlog_packets, drops, requeues;
 	uint64_t tx_bytes, tx_packets, marks;
-	uint64_t tbf_byteps; /* rate of a token bucket filter, bytes a second; 0: it is none */
+	struct nl_attr kind, options; /* in the message, and valid only as long as that is */
 };
 
 /* One port in one sweep: what its qdiscs say together. */
@@ -51,6 +53,9 @@ struct port_counters {
 
 /* Parse the payload of an RTM_NEWQDISC: 0, or -EBADMSG and *q undefined. */
 int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q);
+
+/* Whether it is a qdisc of that kind, such as "red". */
+bool qdisc_is(const struct qdisc *q, const char *kind);
 
 void port_sample_add(struct port_sample *s, const struct qdisc *q);
 

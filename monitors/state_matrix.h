@@ -13,8 +13,8 @@
  *                           generator alone (relaxed atomic stores), copied by qmon at each sweep
  *   header.off_flows        flow_rows x struct sm_flow, by flow number; written by the traffic
  *                           generator alone; 0 rows: it publishes none
- *   header.off_commands     struct sm_commands, then command_rows x struct sm_rate: what an agent
- *                           wants of the hosts' rates, and what is enforced; 0 rows: no agent
+ *   header.off_commands     struct sm_commands, then command_rows x struct sm_command: what an agent
+ *                           wants of its actuators, and what is in force; 0 rows: no agent
  *
  * Seqlock: the writer makes seq odd (release), writes, makes it even (release). A reader loads seq
  * (acquire), copies, loads seq again, and retries if it was odd or has changed. Every even value
@@ -28,11 +28,14 @@
 #include <stdint.h>
 
 #define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
-#define SM_VERSION_MAJOR 1
-#define SM_VERSION_MINOR 3
+#define SM_VERSION_MAJOR 2
+#define SM_VERSION_MINOR 0
 #define SM_NAME_LEN      32
 #define SM_MAX_ROWS      65536
 #define SM_MAX_COLS      256
+#define SM_MAX_VALUES    4  /* of an actuator */
+#define SM_MAX_ACTUATORS 8  /* of a port */
+#define SM_ACTUATOR_LEN  16 /* bytes of its name, with the NUL */
 
 struct sm_header {
 	char magic[8];
@@ -48,7 +51,7 @@ struct sm_header {
 	uint64_t seq;        /* odd while a sweep is being written */
 	uint32_t writer_pid;
 	uint32_t reserved0;
-	uint64_t off_flows, off_commands; /* both since 1.1 */
+	uint64_t off_flows, off_commands;
 	uint32_t flow_rows, command_rows;
 	uint8_t reserved[120];
 };
@@ -69,16 +72,16 @@ struct sm_flow {
 	uint32_t srtt_us, min_rtt_us; /* 0: no sample; UDP: always */
 	uint32_t cwnd_packets, retransmits;
 	uint32_t status;   /* enum sm_flow_status */
-	uint32_t cnps;     /* that its NIC got; since 1.3 */
-	uint64_t rate_bps; /* TCP: as delivered; of a NIC: in force. Since 1.3 */
+	uint32_t cnps;     /* that its NIC got */
+	uint64_t rate_bps; /* TCP: as delivered; of a NIC: in force */
 };
 
 static_assert(sizeof(struct sm_flow) == 64, "state matrix flow");
 
 /*
- * The agent makes seq odd, writes wanted_bps of all rows, makes it even (release): an even value that
+ * The agent makes seq odd, writes the wanted values of all rows, makes it even (release): an even value that
  * differs from ack is a command to carry out. The enforcer stores ack and applied_ns when it has told the
- * kernel, and enforced_bps as it reads it back from there.
+ * kernel, and in_force as it reads it back from there.
  *
  * On a real clock, where nobody waits for the agent, it stores in `end` that the episode is to end at the
  * next step, and with which code; the enforcer clears that when the next one begins.
@@ -88,22 +91,23 @@ struct sm_commands {
 	uint64_t ack;        /* by the enforcer: seq of the last command carried out */
 	uint64_t applied_ns; /* CLOCK_MONOTONIC of that */
 	uint64_t timeouts;   /* commands to a host that were given up, or sent again */
-	uint64_t end;        /* by the agent; 0: go on. Since 1.2 */
+	uint64_t end;        /* by the agent; 0: go on */
 	uint64_t reserved[3];
 };
 
 static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
 
-/* One host egress. */
-struct sm_rate {
-	uint64_t wanted_bps;   /* by the agent */
-	uint64_t enforced_bps; /* by the enforcer: of the last sweep */
-	uint64_t acked;        /* seq of the last command that this host has carried out */
-	uint32_t row;          /* of the port in the state matrix */
-	uint32_t reserved;
+/* One actuator at one port. Units of its values are the actuator's (ctrl/actuators.py). */
+struct sm_command {
+	uint64_t wanted[SM_MAX_VALUES];   /* by the agent */
+	uint64_t in_force[SM_MAX_VALUES]; /* by the enforcer: as of the last sweep */
+	uint64_t acked;                   /* seq of the last command that this row has carried out */
+	uint32_t row;                     /* of the port in the state matrix */
+	uint32_t n_values;
+	char actuator[SM_ACTUATOR_LEN]; /* its name, NUL-padded */
 };
 
-static_assert(sizeof(struct sm_rate) == 32, "state matrix rate");
+static_assert(sizeof(struct sm_command) == 96, "state matrix command");
 
 /* Columns of version 1, in this order. Counters are 64 bits wide and start at the row's creation. */
 #define SM_COLUMNS(X)                                                                                        \

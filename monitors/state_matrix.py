@@ -6,9 +6,9 @@
         backlog = sweep.cells[:, matrix.columns.index("backlog_bytes")]
 
     with StateMatrix.over(channel.region) as matrix:  # a lab's
-        number = matrix.commands.send(rates_bps)
+        number = matrix.commands.send(values)
 
-The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the rates are the live memory without a
+The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the commands are the live memory without a
 copy: while the writer is at work, their rows may belong to two sweeps. The loads of the sequence number have the order that the
 processor gives them. This is enough on x86, whose loads stay in order, and wherever the writer is paused meanwhile (virtual
 clock).
@@ -19,6 +19,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -31,16 +32,21 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError
 
 __all__ = [
-    *("COLUMNS", "COMMANDS", "FLOW", "HEADER", "NAME_LEN", "RATE", "Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
+    *("COLUMNS", "COMMANDS", "COMMAND_ROW", "FLOW", "HEADER", "MAX_VALUES", "NAME_LEN"),
+    *("Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
     *("parse_header", "parse_names"),
 ]
 
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 MAGIC = b"DCGYMSM1"
-VERSION_MAJOR = 1
+VERSION_MAJOR = 2
 NAME_LEN = 32
 MAX_ROWS = 65536
 MAX_COLS = 256
+MAX_VALUES = 4
+"""The largest number of values of an actuator."""
+MAX_ACTUATORS = 8
+"""The largest number of actuators of a port."""
 READ_TRIES = 1000
 """The number of attempts of `read()` to find a sweep that is not being written."""
 
@@ -106,10 +112,19 @@ FLOW = np.dtype([(name, kind) for name, kind, _ in FLOW_FIELDS])
 COMMANDS = np.dtype(
     [("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("timeouts", "<u8"), ("end", "<u8"), ("reserved", "<u8", 3)]
 )
-"""`struct sm_commands`; its `RATE` records follow."""
+"""`struct sm_commands`; its `COMMAND_ROW` records follow."""
 
-RATE = np.dtype([("wanted_bps", "<u8"), ("enforced_bps", "<u8"), ("acked", "<u8"), ("row", "<u4"), ("reserved", "<u4")])
-"""`struct sm_rate`."""
+COMMAND_ROW = np.dtype(
+    [
+        ("wanted", "<u8", MAX_VALUES),
+        ("in_force", "<u8", MAX_VALUES),
+        ("acked", "<u8"),
+        ("row", "<u4"),
+        ("n_values", "<u4"),
+        ("actuator", "S16"),
+    ]
+)
+"""`struct sm_command`: an actuator at a port."""
 
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
 """`SM_COLUMNS`: the values that the sweepers write for each row."""
@@ -164,8 +179,8 @@ def _fault(header: Header) -> str | None:
     """Returns what is wrong with the sizes and offsets that region and trace share, or None."""
     if not 0 < header.rows <= MAX_ROWS or not 0 < header.cols <= MAX_COLS:
         return f"{header.rows} rows and {header.cols} columns"
-    if header.flow_rows > MAX_FLOWS or header.command_rows > header.rows:
-        return f"{header.flow_rows} flows and {header.command_rows} hosts on {header.rows} rows"
+    if header.flow_rows > MAX_FLOWS or header.command_rows > MAX_ACTUATORS * header.rows:
+        return f"{header.flow_rows} flows and {header.command_rows} rows of actuators on {header.rows} rows"
     for name, offset, count in (
         ("off_row_names", header.off_row_names, header.rows),
         ("off_col_names", header.off_col_names, header.cols),
@@ -216,7 +231,7 @@ def _check_cells(header: Header, room: int, what: str) -> None:
     if header.flow_rows:
         ends["off_flows"] = header.off_flows + header.flow_rows * FLOW.itemsize
     if header.command_rows:
-        ends["off_commands"] = header.off_commands + COMMANDS.itemsize + header.command_rows * RATE.itemsize
+        ends["off_commands"] = header.off_commands + COMMANDS.itemsize + header.command_rows * COMMAND_ROW.itemsize
     for name, end in ends.items():
         offset = getattr(header, name)
         if offset < HEADER.itemsize or offset % 8 or end > header.total_len:
@@ -224,31 +239,39 @@ def _check_cells(header: Header, room: int, what: str) -> None:
 
 
 class Commands:
-    """An agent's control of the hosts' rates, in the order of the hosts file. Only one writer may use it at a time."""
+    """An agent's control of its actuators, in the order of the actuators file. Only one writer may use it at a time.
 
-    rates: npt.NDArray[np.void]
-    """`RATE` records of the hosts, live."""
+    The values of all rows are one flat array: those of the first row, then those of the second, and so on.
+    """
 
-    def __init__(self, head: npt.NDArray[np.void], rates: npt.NDArray[np.void]) -> None:
-        self.rates = rates
+    rows: npt.NDArray[np.void]
+    """`COMMAND_ROW` records, live."""
+    size: int
+    """The number of values of all rows."""
+
+    def __init__(self, head: npt.NDArray[np.void], rows: npt.NDArray[np.void]) -> None:
+        self.rows = rows
         self._seq, self._ack = head["seq"], head["ack"]
         self._applied_ns, self._timeouts, self._end = head["applied_ns"], head["timeouts"], head["end"]
-        self._wanted_bps, self._enforced_bps = rates["wanted_bps"], rates["enforced_bps"]
+        counts = rows["n_values"].tolist()
+        self.size = sum(counts)
+        self._blocks = tuple(_blocks(rows, counts))
 
-    def send(self, rates_bps: npt.ArrayLike) -> int:
-        """Requests these rates, one for each host, and returns the command's number.
+    def send(self, values: npt.ArrayLike) -> int:
+        """Requests these values and returns the command's number.
 
-        The command has been carried out once `ack` has that number. A rate below a host's floor (NaN and negative rates included)
-        becomes the floor. A rate above its line rate becomes the line rate.
+        The command has been carried out once `ack` has that number. A value below its lower bound (NaN and negative numbers
+        included) becomes that bound; one above its upper bound becomes the upper bound.
         """
-        wanted = np.asarray(rates_bps)
-        if wanted.shape != self._wanted_bps.shape:
-            raise ProtocolError(f"command: rates of shape {wanted.shape} for {len(self.rates)} hosts; give one a host")
+        wanted = np.asarray(values)
+        if wanted.shape != (self.size,):
+            raise ProtocolError(f"command: values of shape {wanted.shape} where {self.size} are set; give one for each")
         if not self._seq.flags.writeable:
             raise ProtocolError("command: the state matrix is mapped read-only; attach to it with writable=True")
         number = int(self._seq[0]) // 2 * 2  # overwrites a command that an agent began and did not finish because it died
         self._seq[0] = number + 1
-        np.fmax(wanted, 0, out=self._wanted_bps, casting="unsafe")
+        for place, to, _ in self._blocks:
+            np.fmax(wanted[place].reshape(to.shape), 0, out=to, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
 
@@ -263,7 +286,7 @@ class Commands:
 
     @property
     def ack(self) -> int:
-        """The number of the last command that all hosts have carried out."""
+        """The number of the last command that all rows have carried out."""
         return int(self._ack[0])
 
     @property
@@ -277,14 +300,33 @@ class Commands:
         return int(self._timeouts[0])
 
     @property
-    def wanted_bps(self) -> npt.NDArray[np.uint64]:
-        """A copy of the rates of the last command."""
-        return self._wanted_bps.copy()
+    def wanted(self) -> npt.NDArray[np.uint64]:
+        """A copy of the values of the last command."""
+        return _joined([wanted for _, wanted, _ in self._blocks])
 
     @property
-    def enforced_bps(self) -> npt.NDArray[np.uint64]:
-        """A copy of the rates that the kernel reported at the last sweep."""
-        return self._enforced_bps.copy()
+    def in_force(self) -> npt.NDArray[np.uint64]:
+        """A copy of the values that the kernel reported at the last sweep."""
+        return _joined([in_force for _, _, in_force in self._blocks])
+
+
+Values = npt.NDArray[np.uint64]
+
+
+def _blocks(rows: npt.NDArray[np.void], counts: list[int]) -> Iterator[tuple[slice, Values, Values]]:
+    """Yields neighbouring rows with equally many values: their place among all values, and their values wanted and in force."""
+    first, place = 0, 0
+    for end in range(1, len(counts) + 1):
+        if end < len(counts) and counts[end] == counts[first]:
+            continue
+        values = counts[first]
+        size = (end - first) * values
+        yield slice(place, place + size), rows["wanted"][first:end, :values], rows["in_force"][first:end, :values]
+        first, place = end, place + size
+
+
+def _joined(blocks: list[Values]) -> Values:
+    return blocks[0].flatten() if len(blocks) == 1 else np.concatenate([block.ravel() for block in blocks])
 
 
 class StateMatrix:
@@ -367,7 +409,7 @@ class StateMatrix:
         self._commands: Commands | None = None
         if header.command_rows:
             head = part(COMMANDS, 1, header.off_commands)
-            self._commands = Commands(head, part(RATE, header.command_rows, header.off_commands + COMMANDS.itemsize))
+            self._commands = Commands(head, part(COMMAND_ROW, header.command_rows, header.off_commands + COMMANDS.itemsize))
 
     @property
     def t0_ns(self) -> int:

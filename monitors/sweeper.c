@@ -21,7 +21,7 @@ struct source {
 	struct nl_sock sock;
 	struct place *places;
 	uint32_t n;
-	struct port_sample *samples; /* of all rows; shared by the sources */
+	const struct sweeper *sweeper;
 };
 
 /* ---- set-up ---- */
@@ -106,7 +106,7 @@ static int open_sources(struct sweeper *s, struct fault *f)
 			rc = open_source(source, netns, f);
 			if (rc)
 				return rc;
-			source->samples = s->samples;
+			source->sweeper = s;
 			s->n_sources++;
 		}
 		rc = add_port(s, source, row, f);
@@ -172,7 +172,7 @@ int sweeper_open_matrix(struct sweeper *s, const char *file, uint32_t flow_rows,
 		return fault_say(f, -EINVAL,
 				 "--matrix: '%s' has no room for the %" PRIu64
 				 " bytes of %u ports, %u flows and %u "
-				 "hosts; have fewer flows in one episode",
+				 "rows of actuators; have fewer flows in one episode",
 				 file, layout.total_len, shape.rows, flow_rows, command_rows);
 	if (rc)
 		return fault_say(f, -EIO,
@@ -221,15 +221,18 @@ static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 		return rc;
 	key.ifindex = qdisc.ifindex;
 	p = bsearch(&key, s->places, s->n, sizeof(key), by_ifindex);
-	if (p)
-		port_sample_add(&s->samples[p->row], &qdisc);
-	return 0;
+	if (!p)
+		return 0;
+	port_sample_add(&s->sweeper->samples[p->row], &qdisc);
+	return s->sweeper->on_root && qdisc.place == QDISC_ROOT
+		       ? s->sweeper->on_root(s->sweeper->on_root_arg, p->row, &qdisc)
+		       : 0;
 }
 
 static void forget(struct source *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
-		s->samples[s->places[i].row] = (struct port_sample){ 0 };
+		s->sweeper->samples[s->places[i].row] = (struct port_sample){ 0 };
 }
 
 /* After a first dump that had holes or not: repeat while it has, and say what went wrong. */
@@ -248,7 +251,7 @@ static int settle_source(struct source *s, int rc, struct fault *f)
 				 s->netns, tries);
 	if (rc && s->sock.refused)
 		return fault_say(f, -EIO,
-				 "change of a qdisc in netns '%s': %s; is it still the tbf that was set up?",
+				 "change of a qdisc in netns '%s': %s; is it still the one that was set up?",
 				 s->netns, strerror(-rc));
 	if (rc)
 		return fault_say(f, -EIO, "dump of qdiscs in netns '%s': %s", s->netns, strerror(-rc));

@@ -19,7 +19,12 @@ PROLOGUE = """
 import os, struct, subprocess, sys, time
 from pathlib import Path
 from dc_gym.base import record_file
-from dc_gym.grounds import inputs
+from types import SimpleNamespace
+from dc_gym.ctrl import actuators
+from dc_gym.ctrl.actuators import Bounds
+from dc_gym.ctrl.actuators.selection import ActuatedPort
+from dc_gym.grounds import actuation, inputs
+from dc_gym.topologies.graph import Port, Queue
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.realize.control_network import agent_address
@@ -57,27 +62,26 @@ for host in (0, 1):
     set_tbf(host)
 time.sleep(2)
 
-def write_hosts(line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
-    rows = []
-    for row in range(len(NAMES)):
-        address, port = agent_address(row, 0)
-        amounts = dict(line_bps=line_bps, floor_bps=floor_bps, row=row, burst_bytes=burst, limit_bytes=limit)
-        rows.append(amounts | dict(control_addr=inputs.address(address), control_port=port))
-    record_file.write(RUN / "hosts", inputs.HOST.table(rows))
+def write_actuators(line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
+    ports = [Port(name, name, Queue(limit, "tbf", rate_bps=line_bps, burst_bytes=burst)) for name in NAMES]
+    bounds = (Bounds(floor_bps, line_bps, line_bps),)
+    rows = [ActuatedPort(actuators.find("rate"), row, port, bounds) for row, port in enumerate(ports)]
+    listens = {name: agent_address(row, 0) for row, name in enumerate(NAMES)}
+    record_file.write(RUN / "actuators", *actuation.tables_of(rows, None, SimpleNamespace(tbf="exact"), listens))
 
 record_file.write(RUN / "ports", inputs.PORT.table(dict(name=name, netns=f"/run/netns/{name}", ifname=name) for name in NAMES))
-write_hosts()
+write_actuators()
 
 class Hostd:
     def __init__(self):
-        argv = [os.environ["PROGRAMS"] + "/hostd", "--ports", str(RUN / "ports"), "--hosts", str(RUN / "hosts")]
+        argv = [os.environ["PROGRAMS"] + "/hostd", "--ports", str(RUN / "ports"), "--actuators", str(RUN / "actuators")]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(15))
         assert self.process.stdout.readline() == "ready\\n", self.process.stderr.read()
 
 class Agentd:
     def __init__(self, *options, interval=10**6, step=10**6, channel=True, matrix="/dev/lab"):
-        argv = [os.environ["PROGRAMS"] + "/agentd", "--ports", str(RUN / "ports"), "--hosts", str(RUN / "hosts")]
+        argv = [os.environ["PROGRAMS"] + "/agentd", "--ports", str(RUN / "ports"), "--actuators", str(RUN / "actuators")]
         argv += ["--interval", str(interval), "--step", str(step), "--matrix", matrix, *map(str, options)]
         argv += ["--channel", "/dev/lab"] if channel else []
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -124,7 +128,7 @@ class Host:
             self.sweeps.append(sweep)
             self.timeouts = commands.timeouts
             applied_ns = commands.applied_ns - matrix.t0_ns if commands.applied_ns else None
-            self.seen.append((step, commands.ack, applied_ns, commands.enforced_bps.tolist()))
+            self.seen.append((step, commands.ack, applied_ns, commands.in_force.tolist()))
             rates, code = self.decide(step)
             if rates is not None:
                 self.sent.append(commands.send(rates))

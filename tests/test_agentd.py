@@ -154,7 +154,7 @@ print(matrix.commands.ack)
 until(3.4)
 print(matrix.commands.ack, 0 <= matrix.commands.applied_ns - 5_003_300_000 < 1000, tbf(0)[0], tbf(1)[0])
 until(4.5)
-print(*matrix.commands.enforced_bps, matrix.read().t_ns)
+print(*matrix.commands.in_force, matrix.read().t_ns)
 print(agentd.over().strip(), tbf(0)[0])
 agentd.end()
 print(agentd.process.stdout.read().strip())
@@ -217,9 +217,9 @@ def test_its_mistakes_in_a_ground(agentd):
     attempt()
     attempt("--flow-rows", 70000)
     attempt("--channel", "/dev/nothing", channel=False)
-    write_hosts(floor_bps=7)
+    write_actuators(floor_bps=10**8)
     attempt()
-    write_hosts()
+    write_actuators()
     from dc_gym.topologies.graph import Queue
     socks[0].batch([tc.set_queue(ifindex(0), Queue(limit_bytes=10**4), "a", handle=2 << 16)])
     attempt()
@@ -236,8 +236,8 @@ def test_its_mistakes_in_a_ground(agentd):
         ("0 'ready\\n'"),
         ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4480"),
         ("2 '' agentd: --channel: open '/dev/nothing': No such file"),
-        ("2 '' agentd: --hosts: '/"),
-        ("2 '' agentd: hosts: the root qdisc of host 'a' (row 0) is no tbf"),
+        ("2 '' agentd: --actuators: '/"),
+        ("2 '' agentd: actuators: the root qdisc of port 'a' (row 0) is no tbf, which rate sets"),
     ]
     assert len(lines) == len(expected), lines
     for line, start in zip(lines, expected, strict=True):
@@ -267,7 +267,7 @@ def test_a_filter_that_is_taken_away(agentd):
     print(agentd.process.returncode, complaint.strip())
     """
     (line,) = agentd(program, told({step: [1e6 + step * 1e5] * 2 for step in range(6)}))
-    assert line == "1 agentd: change of a qdisc in netns '/run/netns/b': File exists; is it still the tbf that was set up?"
+    assert line == "1 agentd: change of a qdisc in netns '/run/netns/b': File exists; is it still the one that was set up?"
 
 
 @pytest.mark.parametrize("when", ["idle", "traffic"])

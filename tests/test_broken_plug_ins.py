@@ -56,7 +56,7 @@ where.register("mine", 1, "x", lambda action, floor: act() or (action + 1) / 2, 
     "policy": """
 from dc_gym.envs import policies as where
 class Mine:
-    def __init__(self, setting): self.one = setting.action.from_rates(setting.scene.line_bps)
+    def __init__(self, setting): self.one = setting.action.from_values(setting.scene.line_bps)
     def act(self, observation, frame): return self.one if act() is None else 0
 where.register("mine", Mine)
 """,

@@ -144,7 +144,7 @@ class TimedSession:
         for step in range(round(session.steps * share)):
             drawn = rng.uniform(-1, 1, len(session.scene.hosts))
             action = drawn if step % 50 < LIMITED else np.ones_like(drawn)
-            frames.append(session.step(self.action.to_rates(action)))
+            frames.append(session.step(self.action.to_values(action)))
         return frames
 
 

@@ -161,7 +161,7 @@ def single_checks() -> Iterator[Check]:
         own: DataCenterEnv = env.unwrapped
         env.reset(seed=1)
         actions = drawn(env.action_space)
-        rates_bps = [own.episode.action.to_rates(action) for action in actions]
+        rates_bps = [own.episode.action.to_values(action) for action in actions]
         found = race(
             [
                 channel_racer("bare", plain),
@@ -199,11 +199,11 @@ def python_parts(env: Any, actions: Any) -> dict[str, float]:
     own: DataCenterEnv = env.unwrapped
     env.reset(seed=1)
     episode, scene = own.episode, own.session.scene
-    frames = [own.session.step(episode.action.to_rates(action)) for action in actions]
+    frames = [own.session.step(episode.action.to_values(action)) for action in actions]
     fresh = [replace(frame) for frame in frames]  # without cached values
     shares = [scene.share(frame.wanted_bps) for frame in fresh]
     parts: dict[str, Callable[[int], object]] = {
-        "actions": lambda step: episode.action.to_rates(actions[step]),
+        "actions": lambda step: episode.action.to_values(actions[step]),
         "observations": lambda step: episode.observer.observe(fresh[step]),
         "rewards": lambda step: episode.mix(fresh[step], scene, shares[step]),
         "metrics and totals": lambda step: episode.totals.add(fresh[step], 0.0),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * agentd: the ground's end of a central agent. It sweeps the queues as qmon does, and at each step lets the
- * host decide what every host may send, which it enforces and reads back (docs/protocols.md).
+ * host decide what each actuator is to have, which it enforces and reads back (docs/protocols.md).
  *
  * It is told of each episode on standard input and says on standard output how it ended.
  */
@@ -26,10 +26,9 @@
 #define LINE_LEN           128
 
 struct options {
-	const char *ports, *hosts, *matrix, *channel, *trace, *control_netns;
+	const char *ports, *actuators, *matrix, *channel, *trace, *control_netns;
 	uint64_t flow_rows, timeout_ns;
 	struct timing timing;
-	bool stock_tbf;
 };
 
 struct agentd {
@@ -71,7 +70,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 	struct timing *t = &o->timing;
 	const struct program_option options[] = {
 		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
-		{ "hosts", "FILE", "record file of the hosts", .text = &o->hosts, .required = true },
+		{ "actuators", "FILE", "record file of what the agent may set", .text = &o->actuators,
+		  .required = true },
 		{ "interval", "NS", "between sweeps", .number = &t->interval_ns, .required = true,
 		  .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
 		{ "step", "NS", "between decisions: a multiple of the interval", .number = &t->step_ns,
@@ -84,12 +84,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "flow-rows", "N", "rows for the traffic generator's flows (0)", .number = &o->flow_rows,
 		  .max = MAX_FLOW_ROWS },
 		{ "trace", "FILE", "every sweep of all episodes, one after the other", .text = &o->trace },
-		{ "stock-tbf", NULL, "each change refills the buckets, as in Linux", .flag = &o->stock_tbf },
 		{ "check-late", NULL,
 		  "count sweeps that began after the next was due; the last line is 'late COUNT'",
 		  .flag = &t->check_late },
 		{ "control-netns", "PATH",
-		  "rates go to the hosts' agents by control packets, from this namespace",
+		  "commands go to the hosts' agents by control packets, from this namespace",
 		  .text = &o->control_netns },
 		{ "timeout", "NS", "after which a command without echo is sent again (10000000)",
 		  .number = &o->timeout_ns, .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
@@ -120,28 +119,31 @@ static int open_control(struct agentd *d, struct fault *f)
 
 	a->by_packets = d->opt.control_netns;
 	return a->by_packets
-		       ? control_open(&a->control, &a->hosts, d->opt.control_netns, d->opt.timeout_ns, f)
+		       ? control_open(&a->control, &a->actuators, d->opt.control_netns, d->opt.timeout_ns, f)
 		       : 0;
 }
 
-static int open_hosts(struct agentd *d, struct fault *f)
+static int open_actuators(struct agentd *d, struct fault *f)
 {
 	struct agent *a = &d->agent;
-	int rc = record_file_open(&a->hosts.file, "--hosts", d->opt.hosts, f);
+	int rc = record_file_open(&a->actuators.file, "--actuators", d->opt.actuators, f);
 
 	if (!rc)
-		rc = hosts_take(&a->hosts, &a->sweeper.ports, d->opt.control_netns, f);
-	return rc ? rc : rates_open(&a->rates, &a->hosts, &a->sweeper, d->opt.stock_tbf, f);
+		rc = actuators_take(&a->actuators, &a->sweeper.ports, d->opt.control_netns, f);
+	return rc ? rc : enforcer_open(&a->enforcer, &a->actuators, &a->sweeper, f);
 }
 
 static int open_matrix(struct agentd *d, struct fault *f)
 {
 	struct agent *a = &d->agent;
-	int rc = sweeper_open_matrix(&a->sweeper, d->opt.matrix, (uint32_t)d->opt.flow_rows, a->hosts.n,
+	int rc = sweeper_open_matrix(&a->sweeper, d->opt.matrix, (uint32_t)d->opt.flow_rows, a->actuators.n,
 				     a->timing.interval_ns, 0, f);
 
-	for (uint32_t i = 0; !rc && i < a->hosts.n; i++)
-		matrix_assign(&a->sweeper.matrix, i, a->hosts.host[i].row);
+	for (uint32_t i = 0; !rc && i < a->actuators.n; i++) {
+		const struct actuator_row *r = &a->actuators.row[i];
+
+		matrix_assign(&a->sweeper.matrix, i, r->row, r->actuator, r->n_values);
+	}
 	return rc;
 }
 
@@ -155,8 +157,8 @@ static int prepare(struct agentd *d, struct fault *f)
 	a->timing = *t;
 	rc = sweeper_open(&a->sweeper, d->opt.ports, f);
 	if (!rc)
-		rc = open_hosts(d, f);
-	if (!rc && commands_open(&a->pending, room, a->hosts.n))
+		rc = open_actuators(d, f);
+	if (!rc && commands_open(&a->pending, room, a->actuators.n * SM_MAX_VALUES))
 		rc = fault_say(f, -ENOMEM, "--latency: out of memory for %u commands", room);
 	if (!rc)
 		rc = open_channel(d, f);
@@ -271,8 +273,8 @@ static void release(struct agentd *d)
 		close(a->channel_fd);
 	control_close(&a->control);
 	commands_close(&a->pending);
-	rates_close(&a->rates);
-	record_file_close(&a->hosts.file);
+	enforcer_close(&a->enforcer);
+	record_file_close(&a->actuators.file);
 	sweeper_close(&a->sweeper);
 }
 

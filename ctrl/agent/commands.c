@@ -5,22 +5,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int commands_open(struct commands *c, uint32_t size, uint32_t hosts)
+int commands_open(struct commands *c, uint32_t size, uint32_t n_values)
 {
 	*c = (struct commands){ .size = size };
 	c->ring = calloc(size, sizeof(*c->ring));
-	c->rates = calloc((size_t)size * hosts, sizeof(*c->rates));
-	if (!c->ring || !c->rates)
+	c->values = calloc((size_t)size * n_values, sizeof(*c->values));
+	if (!c->ring || !c->values)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < size; i++)
-		c->ring[i].wanted_bps = &c->rates[(size_t)i * hosts];
+		c->ring[i].wanted = &c->values[(size_t)i * n_values];
 	return 0;
 }
 
 void commands_close(struct commands *c)
 {
 	free(c->ring);
-	free(c->rates);
+	free(c->values);
 	*c = (struct commands){ 0 };
 }
 

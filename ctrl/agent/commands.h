@@ -9,17 +9,17 @@
 
 struct command {
 	uint64_t seq, due_ns;
-	uint64_t *wanted_bps; /* of each host */
+	uint64_t *wanted; /* all values of a command */
 };
 
 struct commands {
 	struct command *ring;
-	uint64_t *rates; /* of all of them */
+	uint64_t *values; /* of all of them */
 	uint32_t size, first, n;
 };
 
-/* Room for `size` commands to `hosts` hosts: 0 or -ENOMEM. */
-int commands_open(struct commands *c, uint32_t size, uint32_t hosts);
+/* Room for `size` commands of `n_values` values: 0 or -ENOMEM. */
+int commands_open(struct commands *c, uint32_t size, uint32_t n_values);
 void commands_close(struct commands *c);
 
 /* Where the next command goes: fill it in, then push. NULL: the queue is full. */

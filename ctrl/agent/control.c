@@ -40,7 +40,7 @@ static int open_line(struct line *l, uint32_t i, struct sockaddr_in to, const ch
 	return connect(l->fd, (const struct sockaddr *)&to, sizeof(to)) ? -errno : 0;
 }
 
-int control_open(struct control *c, const struct hosts *hosts, const char *netns, uint64_t timeout_ns,
+int control_open(struct control *c, const struct actuators *hosts, const char *netns, uint64_t timeout_ns,
 		 struct fault *f)
 {
 	*c = (struct control){ .hosts = hosts, .timeout_ns = timeout_ns };
@@ -50,14 +50,14 @@ int control_open(struct control *c, const struct hosts *hosts, const char *netns
 	for (uint32_t i = 0; i < hosts->n; i++)
 		c->lines[i].fd = -1;
 	for (uint32_t i = 0; i < hosts->n; i++) {
-		int rc = open_line(&c->lines[i], i, hosts_address(hosts, i), netns);
+		int rc = open_line(&c->lines[i], i, actuators_address(hosts, i), netns);
 
 		if (rc)
 			return fault_say(
 				f, rc == -ENOENT ? -EINVAL : -EIO,
 				"control: open a socket in netns '%s' to host '%s': %s; build the control "
 				"network first",
-				netns, hosts_name(hosts, i), strerror(-rc));
+				netns, actuators_port(hosts, i), strerror(-rc));
 	}
 	return 0;
 }
@@ -88,13 +88,13 @@ static int run(struct control *c, struct fault *f)
 	return rc ? fault_say(f, -EIO, "control: io_submit: %s", strerror(-rc)) : 0;
 }
 
-int control_send(struct control *c, uint64_t seq, const uint64_t *wanted_bps, uint64_t t_ns, struct fault *f)
+int control_send(struct control *c, uint64_t seq, const uint64_t *wanted, uint64_t t_ns, struct fault *f)
 {
 	for (uint32_t i = 0; i < c->hosts->n; i++) {
 		struct line *l = &c->lines[i];
 
 		l->command.seq = seq;
-		l->command.rate_bps = wanted_bps[i];
+		l->command.value = wanted[i * SM_MAX_VALUES];
 		plan_command(c, l, t_ns);
 	}
 	return run(c, f);

@@ -11,9 +11,9 @@
 #ifndef CONTROL_H
 #define CONTROL_H
 
+#include "actuators.h"
 #include "batch.h"
 #include "fault.h"
-#include "hosts.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -27,11 +27,11 @@ enum control_kind { CONTROL_COMMAND = 1, CONTROL_ECHO = 2 };
 struct control_packet {
 	uint32_t magic;
 	uint16_t version, kind;
-	uint32_t host; /* its number in the hosts file */
+	uint32_t host; /* its row in the actuators file */
 	uint32_t reserved;
 	uint64_t seq;
-	uint64_t rate_bps;
-	uint64_t applied_ns; /* of an echo: CLOCK_MONOTONIC at which that host last changed its rate */
+	uint64_t value;      /* what its actuator is to have */
+	uint64_t applied_ns; /* of an echo: CLOCK_MONOTONIC at which that host last obeyed */
 };
 
 static_assert(sizeof(struct control_packet) == 40, "control packet");
@@ -41,20 +41,20 @@ bool control_check(const struct control_packet *p, size_t len, enum control_kind
 
 /* The controller. */
 struct control {
-	const struct hosts *hosts;
-	struct line *lines; /* one a host */
+	const struct actuators *hosts; /* each with one value */
+	struct line *lines;            /* one a host */
 	struct batch batch;
 	uint64_t timeout_ns;
 	uint64_t timeouts; /* commands sent again */
 };
 
 /* Sockets in the namespace `netns`, to the hosts' addresses. */
-int control_open(struct control *c, const struct hosts *hosts, const char *netns, uint64_t timeout_ns,
+int control_open(struct control *c, const struct actuators *hosts, const char *netns, uint64_t timeout_ns,
 		 struct fault *f);
 void control_close(struct control *c);
 
-/* Send every host its rate under number `seq`; it is t_ns. */
-int control_send(struct control *c, uint64_t seq, const uint64_t *wanted_bps, uint64_t t_ns, struct fault *f);
+/* Send every host its value, the first of SM_MAX_VALUES, under number `seq`; it is t_ns. */
+int control_send(struct control *c, uint64_t seq, const uint64_t *wanted, uint64_t t_ns, struct fault *f);
 
 /* Take the echoes that have come, and send again what is overdue. */
 int control_poll(struct control *c, uint64_t t_ns, struct fault *f);

@@ -10,45 +10,54 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-static void publish_enforced(const struct agent *a)
+static void publish_in_force(const struct agent *a)
 {
-	for (uint32_t i = 0; i < a->hosts.n; i++)
-		matrix_enforced(&a->sweeper.matrix, i, rates_enforced_bps(&a->rates, i));
+	for (uint32_t i = 0; i < a->actuators.n; i++)
+		matrix_in_force(&a->sweeper.matrix, i, enforcer_in_force(&a->enforcer, i));
 }
 
-/* The filters obey: a kernel that rounds, or somebody else who sets them, is found before an episode. */
-static int check_lines(const struct agent *a, struct fault *f)
+static int check_start(const struct agent *a, uint32_t i, struct fault *f)
 {
-	for (uint32_t i = 0; i < a->hosts.n; i++) {
-		const struct host *h = &a->hosts.host[i];
-		uint64_t got = rates_enforced_bps(&a->rates, i);
+	const struct actuator_row *r = &a->actuators.row[i];
+	const uint64_t *got = enforcer_in_force(&a->enforcer, i);
 
-		if (got != h->line_bps / 8 * 8)
+	for (uint32_t v = 0; v < r->n_values; v++)
+		if (got[v] != actuators_enforceable(&a->actuators, i, v, r->start[v]))
 			return fault_say(f, -EIO,
-					 "host '%s': its tbf was set to %" PRIu64 " bit/s and says %" PRIu64
-					 "; does something else set it?",
-					 hosts_name(&a->hosts, i), h->line_bps, got);
-	}
+					 "port '%s': value %u of its %s was set to %" PRIu64
+					 " and the kernel says %" PRIu64 "; does something else set it?",
+					 actuators_port(&a->actuators, i), v, r->actuator, r->start[v],
+					 got[v]);
 	return 0;
+}
+
+/* The qdiscs obey: a kernel that rounds, or somebody else who sets them, is found before an episode. */
+static int check_starts(const struct agent *a, struct fault *f)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < a->actuators.n && !rc; i++)
+		rc = check_start(a, i, f);
+	return rc;
 }
 
 /* Nothing of what was commanded before is left, carried out or not. */
 static int begin(struct agent *a, uint64_t t0_ns, struct fault *f)
 {
 	const struct matrix *m = &a->sweeper.matrix;
-	int rc = rates_reset(&a->rates, f);
+	int rc = enforcer_reset(&a->enforcer, f);
 
 	if (!rc)
 		rc = sweeper_sample(&a->sweeper, f);
 	if (!rc)
-		rc = check_lines(a, f);
+		rc = check_starts(a, f);
 	if (rc)
 		return rc;
 	commands_clear(&a->pending);
 	matrix_begin(m, t0_ns);
-	publish_enforced(a);
-	for (uint32_t i = 0; i < a->hosts.n; i++)
-		matrix_want(m, i, a->hosts.host[i].line_bps);
+	publish_in_force(a);
+	for (uint32_t i = 0; i < a->actuators.n; i++)
+		matrix_want(m, i, a->actuators.row[i].start);
 	a->taken = matrix_disown_commands(m);
 	return a->by_packets ? control_forget(&a->control, a->taken, f) : 0;
 }
@@ -65,7 +74,7 @@ static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
 		a->late++;
 	rc = sweeper_sweep(&a->sweeper, t_ns, f);
 	if (!rc)
-		publish_enforced(a);
+		publish_in_force(a);
 	return rc;
 }
 
@@ -73,11 +82,11 @@ static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
 static int enforce(struct agent *a, const struct command *c, struct fault *f)
 {
 	const struct matrix *m = &a->sweeper.matrix;
-	int rc = rates_apply(&a->rates, c->wanted_bps, f);
+	int rc = enforcer_apply(&a->enforcer, c->wanted, f);
 
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < a->hosts.n; i++)
+	for (uint32_t i = 0; i < a->actuators.n; i++)
 		matrix_row_acked(m, i, c->seq);
 	/* On a virtual clock nothing takes time, and on a real one it does. */
 	matrix_acknowledge(m, c->seq, a->channel_fd >= 0 ? c->due_ns : now_ns());
@@ -86,8 +95,8 @@ static int enforce(struct agent *a, const struct command *c, struct fault *f)
 
 static int carry_out(struct agent *a, const struct command *c, struct fault *f)
 {
-	int rc = a->by_packets ? control_send(&a->control, c->seq, c->wanted_bps, c->due_ns, f)
-			       : enforce(a, c, f);
+	int rc =
+		a->by_packets ? control_send(&a->control, c->seq, c->wanted, c->due_ns, f) : enforce(a, c, f);
 
 	commands_pop(&a->pending);
 	return rc;
@@ -102,7 +111,7 @@ static int hear_hosts(struct agent *a, uint64_t t_ns, struct fault *f)
 
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < a->hosts.n; i++)
+	for (uint32_t i = 0; i < a->actuators.n; i++)
 		matrix_row_acked(m, i, control_acked(&a->control, i));
 	all = control_all_acked(&a->control, &applied_ns);
 	matrix_acknowledge(m, all, applied_ns);
@@ -143,7 +152,7 @@ static int take_command(struct agent *a, uint64_t t_ns, struct fault *f)
 
 	if (!c)
 		return fault_say(f, -ENOBUFS, "commands: more than %u wait for their time", a->pending.size);
-	c->seq = matrix_take_command(&a->sweeper.matrix, c->wanted_bps);
+	c->seq = matrix_take_command(&a->sweeper.matrix, c->wanted);
 	if (c->seq % 2 || c->seq == a->taken)
 		return 0;
 	c->due_ns = t_ns + a->timing.latency_ns;
@@ -247,5 +256,5 @@ int episode_run(struct agent *a, uint64_t t0_ns, uint64_t count, struct end *end
 		if (end->code != STEP_GO_ON || (is_step && end->step == count))
 			break;
 	}
-	return rc ? rc : rates_reset(&a->rates, f);
+	return rc ? rc : enforcer_reset(&a->enforcer, f);
 }

@@ -11,11 +11,11 @@
 #ifndef EPISODE_H
 #define EPISODE_H
 
+#include "actuators.h"
 #include "commands.h"
 #include "control.h"
+#include "enforce.h"
 #include "fault.h"
-#include "hosts.h"
-#include "rates.h"
 #include "sweeper.h"
 
 #include <stdbool.h>
@@ -34,8 +34,8 @@ struct timing {
 struct agent {
 	struct timing timing;
 	struct sweeper sweeper;
-	struct hosts hosts;
-	struct rates rates;
+	struct actuators actuators;
+	struct enforcer enforcer;
 	struct commands pending;
 	struct control control;
 	bool by_packets; /* commands go by the control network, not straight to the kernel */
@@ -50,7 +50,8 @@ struct end {
 	int code; /* enum step_code, or -1: a signal stopped it */
 };
 
-/* One episode of `count` steps: 0, or -errno and *f. Every rate is the line's before it and after it. */
+/* One episode of `count` steps: 0, or -errno and *f. Every value is that of the start before it and after it.
+ */
 int episode_run(struct agent *a, uint64_t t0_ns, uint64_t count, struct end *end, struct fault *f);
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * hostd: the agents in the hosts. It listens in every host's network namespace for control packets
- * (control.h), sets that host's token bucket filter, and echoes the command.
+ * (control.h), sets that host's actuator, and echoes the command.
  *
  * One process stands for all hosts: each has its own socket and its own netlink socket in its own namespace,
  * and nothing is known of one at another but what a packet brought.
  */
 #include "control.h"
+#include "enforce.h"
 #include "netns.h"
 #include "options.h"
 #include "program.h"
-#include "rates.h"
 #include "sweeper.h"
 
 #include <arpa/inet.h>
@@ -26,8 +26,7 @@
 #define N_EVENTS 64
 
 struct options {
-	const char *ports, *hosts;
-	bool stock_tbf;
+	const char *ports, *actuators;
 };
 
 /* One host's agent. */
@@ -38,8 +37,8 @@ struct agent {
 
 struct hostd {
 	struct sweeper sweeper;
-	struct hosts hosts;
-	struct rates rates;
+	struct actuators hosts;
+	struct enforcer enforcer;
 	struct agent *agents;
 	int epoll_fd;
 };
@@ -48,9 +47,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 {
 	const struct program_option options[] = {
 		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
-		{ "hosts", "FILE", "record file of the hosts, with where each listens", .text = &o->hosts,
-		  .required = true },
-		{ "stock-tbf", NULL, "each change refills the bucket, as in Linux", .flag = &o->stock_tbf },
+		{ "actuators", "FILE", "record file of the hosts' actuators, with where each listens",
+		  .text = &o->actuators, .required = true },
 		{ 0 },
 	};
 
@@ -61,9 +59,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 static int listen_in(struct hostd *d, uint32_t i, struct fault *f)
 {
-	const struct port *port = &d->sweeper.ports.port[d->hosts.host[i].row];
-	const char *name = hosts_name(&d->hosts, i);
-	const struct sockaddr_in at = hosts_address(&d->hosts, i);
+	const struct port *port = &d->sweeper.ports.port[d->hosts.row[i].row];
+	const char *name = actuators_port(&d->hosts, i);
+	const struct sockaddr_in at = actuators_address(&d->hosts, i);
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
 	struct agent *a = &d->agents[i];
 
@@ -72,7 +70,7 @@ static int listen_in(struct hostd *d, uint32_t i, struct fault *f)
 		return fault_say(f, -EIO, "host '%s': open a socket: %s", name, strerror(-a->fd));
 	if (bind(a->fd, (const struct sockaddr *)&at, sizeof(at)))
 		return fault_say(f, -EINVAL,
-				 "--hosts: host '%s': listen at %s, port %d: %s; give its address in the "
+				 "--actuators: host '%s': listen at %s, port %d: %s; give its address in the "
 				 "control network",
 				 name, inet_ntoa(at.sin_addr), ntohs(at.sin_port), strerror(errno));
 	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fd, &event))
@@ -85,11 +83,11 @@ static int prepare(struct hostd *d, const struct options *o, struct fault *f)
 	int rc = sweeper_open(&d->sweeper, o->ports, f);
 
 	if (!rc)
-		rc = record_file_open(&d->hosts.file, "--hosts", o->hosts, f);
+		rc = record_file_open(&d->hosts.file, "--actuators", o->actuators, f);
 	if (!rc)
-		rc = hosts_take(&d->hosts, &d->sweeper.ports, true, f);
+		rc = actuators_take(&d->hosts, &d->sweeper.ports, true, f);
 	if (!rc)
-		rc = rates_open(&d->rates, &d->hosts, &d->sweeper, o->stock_tbf, f);
+		rc = enforcer_open(&d->enforcer, &d->hosts, &d->sweeper, f);
 	if (rc)
 		return rc;
 	d->agents = calloc(d->hosts.n, sizeof(*d->agents));
@@ -118,7 +116,8 @@ static int serve(struct hostd *d, uint32_t i, struct fault *f)
 	if (n < 0 || !control_check(&p, (size_t)n, CONTROL_COMMAND, d->hosts.n) || p.host != i)
 		return 0;
 	if (p.seq > a->seq) {
-		int rc = rates_set(&d->rates, i, p.rate_bps, f);
+		const uint64_t wanted[SM_MAX_VALUES] = { p.value };
+		int rc = enforcer_set(&d->enforcer, i, wanted, f);
 
 		if (rc)
 			return rc;
@@ -168,7 +167,7 @@ static void release(struct hostd *d)
 	if (d->epoll_fd >= 0)
 		close(d->epoll_fd);
 	free(d->agents);
-	rates_close(&d->rates);
+	enforcer_close(&d->enforcer);
 	record_file_close(&d->hosts.file);
 	sweeper_close(&d->sweeper);
 }

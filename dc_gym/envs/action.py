@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions: an agent gives one number for each host that acts, and the number sets the rate of that host's egress.
+"""Actions: an agent gives one number for each value that it sets, such as the rate of a host's egress.
 
-An action head maps between the actions of its space and rates. A head is a plug-in: one class and one call of `register`, here or
-in a user's file. An environment uses only a head's space and its mapping from actions. Heads for ECN thresholds or path weights
-would work the same way and enforce something else.
+An action head maps between the numbers of the action space and the values. A head is a plug-in: one class and one call of
+`register`, here or in a user's file. Heads work on shares: values over their upper bounds, which for rates are the line rates.
+`linear` and `log` serve every actuator; the others are for rates. Where a value must not be below another (kmax, kmin), its range
+begins at that other value.
 
 Iroko's thesis (Ruffy, UBC 2019), section 4: (4.1) a_norm = (tanh(a) + 1) / 2 (a_max - a_min) + a_min, (4.2) bw = a_norm bw_max,
 where bw_max is the line rate, a_max = 1, and a_min is the spec's floor as a share of the line rate.
@@ -24,25 +25,27 @@ from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Floats
-from dc_gym.envs.scene import Scene
+from dc_gym.envs.scene import ActuatedRows, Scene
 
 Share = Callable[[Floats, Floats], Floats]
-"""A mapping in either direction: from actions to shares of the line rate, or from shares to actions. The second argument holds
-the floors, as shares of the line rate."""
+"""A mapping in either direction: from actions to shares of the upper bounds, or from shares to actions. The second argument holds
+the floors: lower bounds as shares of the upper ones."""
 THESIS_BOUND = 5.0
 """The bound of the head `thesis`. Actions in the thesis are unbounded, but learning algorithms need a Box with bounds. At +-5
 tanh is within 0.01 % of its limits."""
+COUNTED = ("bytes", "packets", "ppm", "ns")
+"""Units of which a value has a whole number. A rate keeps its fraction, which the kernel cuts off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A mapping between actions and rates."""
+    """A mapping between actions and values."""
 
     name: str
     bound: float
     """Actions lie in -bound..bound."""
     formula: str
-    """The share of the line rate as a formula, in words."""
+    """The share of the upper bound as a formula, in words."""
     to_share: Share
     from_share: Share
 
@@ -66,50 +69,104 @@ def heads() -> tuple[Head, ...]:
     return tuple(_registry.values())
 
 
+class _Part:
+    """A head applied to one actuator: its values are the columns of [ports, quantities]."""
+
+    def __init__(self, head: Head, rows: ActuatedRows) -> None:
+        self.head, self.rows = head, rows
+        self.low, self.high = rows.low, rows.high
+        self.floor = rows.low / rows.high
+        self.above = dict(rows.ordered)
+        self.counted = [quantity.unit in COUNTED for quantity in rows.actuator.quantities]
+
+    def to_values(self, action: Floats) -> Floats:
+        """Returns [ports x quantities] values of as many actions."""
+        if len(self.counted) == 1 and not self.counted[0]:  # rates: the usual case, and the fastest
+            return self._values(action, self.floor[:, 0], self.low[:, 0], self.high[:, 0])
+        given, values = action.reshape(self.low.shape), np.empty(self.low.shape)
+        for place, counted in enumerate(self.counted):
+            low, high = self._low(place, values), self.high[:, place]
+            found = self._values(given[:, place], low / high, low, high)
+            values[:, place] = np.floor(found) if counted else found
+        return values.reshape(-1)
+
+    def from_values(self, values: Floats) -> Floats:
+        """Returns [ports x quantities] actions that come nearest to these values."""
+        given, actions = values.reshape(self.low.shape), np.empty(self.low.shape)
+        for place in range(len(self.counted)):
+            low, high = self._low(place, given), self.high[:, place]
+            share = np.clip(given[:, place], low, high) / high
+            actions[:, place] = self._checked("from_share", self.head.from_share(share, low / high))
+        return actions.reshape(-1)
+
+    def _low(self, place: int, values: Floats) -> Floats:
+        """Returns the lower bounds of a quantity where the ones before it have these values."""
+        earlier = self.above.get(place)
+        low = self.low[:, place]
+        return low if earlier is None else np.clip(values[:, earlier], low, self.high[:, place])
+
+    def _values(self, action: Floats, floor: Floats, low: Floats, high: Floats) -> Floats:
+        share = self._checked("to_share", self.head.to_share(action, floor))
+        values: Floats = np.minimum(np.maximum(share * high, low), high)
+        return values
+
+    def _checked(self, function: str, values: Floats) -> Floats:
+        """Returns what the head's function gave if it is one number for each port. Infinities are clipped later."""
+        shape = (len(self.rows.names),)
+        if getattr(values, "shape", None) != shape or np.asarray(values).dtype.kind not in "biuf":
+            what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
+            each = "one for each host" if self.rows.actuator.ports == "host" else "one for each port"
+            raise AgentError(f"{what} instead of numbers of shape {shape}, {each}; mend the function")
+        if isnan(np.add.reduce(values)) and np.isnan(values).any():
+            name = self.rows.names[int(np.isnan(values).argmax())]
+            raise AgentError(f"agent.action: {function} of {self.head.name!r} gives nan for {name}; mend the function")
+        return values
+
+
 class Action:
-    """A head applied to the hosts of a scene."""
+    """The action of agents that set all values of a scene."""
 
     def __init__(self, scene: Scene, name: str) -> None:
-        if name not in _registry:
-            raise AgentError("agent.action: " + unknown("action", name, _registry))
-        self.head, self._hosts = _registry[name], scene.hosts
-        self._line_bps, self._floor_bps = scene.line_bps, scene.floor_bps
-        self._floor = scene.share(scene.floor_bps)
-        bound = self.head.bound
-        self.space = spaces.Box(-bound, bound, (len(scene.hosts),), dtype=np.float32)
+        """`name`: agent.action, a head for all actuators, or a comma list with one for each."""
+        names = [each.strip() for each in name.split(",")]
+        for each in names:
+            if each not in _registry:
+                raise AgentError("agent.action: " + unknown("action", each, _registry))
+        if len(names) not in (1, len(scene.actuated)):
+            what = f"{name!r} names {len(names)} heads for {len(scene.actuated)} actuators"
+            raise AgentError(f"agent.action: {what}; give one for all, or one for each")
+        heads = [_registry[each] for each in (names * len(scene.actuated) if len(names) == 1 else names)]
+        self.head, self.name = heads[0], name
+        self._names = scene.value_names
+        self._parts = tuple(_Part(head, rows) for head, rows in zip(heads, scene.actuated, strict=True))
+        sizes = [rows.low.size for rows in scene.actuated]
+        self._bound = np.repeat([head.bound for head in heads], sizes)
+        high = self._bound.astype(np.float32)
+        self.space = spaces.Box(-high, high, dtype=np.float32)
 
-    def to_rates(self, action: npt.ArrayLike) -> Floats:
-        """Returns the rates as [hosts] in bit/s, from the floor to the line rate. A value outside the space counts as the space's
+    def to_values(self, action: npt.ArrayLike) -> Floats:
+        """Returns the values of all actuators as [values], within their bounds. A number outside the space counts as the space's
         nearest bound."""
         try:
             given = np.asarray(action, np.float64).reshape(-1)
         except (TypeError, ValueError):
-            raise AgentError(f"action: {usercode.shown(action)} is no array of numbers; give one for each host") from None
-        if given.shape != self._floor.shape:
-            raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
+            raise AgentError(f"action: {usercode.shown(action)} is no array of numbers; give one for each value") from None
+        if given.shape != self._bound.shape:
+            raise AgentError(f"action: {given.size} numbers where {self._bound.size} values are set; give one for each")
         if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
-            host = self._hosts[int(np.isnan(given).argmax())]
-            raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
-        bound = self.head.bound
-        share = self._checked("to_share", self.head.to_share(np.minimum(np.maximum(given, -bound), bound), self._floor))
-        rates: Floats = np.minimum(np.maximum(share * self._line_bps, self._floor_bps), self._line_bps)
-        return rates
+            name = self._names[int(np.isnan(given).argmax())]
+            raise AgentError(f"action: that of {name} is not a number; has the policy diverged?")
+        given = np.minimum(np.maximum(given, -self._bound), self._bound)
+        if len(self._parts) == 1:
+            return self._parts[0].to_values(given)
+        return np.concatenate([part.to_values(given[part.rows.place]) for part in self._parts])
 
-    def from_rates(self, rates_bps: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Returns the action that comes nearest to these rates."""
-        wanted = np.clip(np.asarray(rates_bps, np.float64), self._floor_bps, self._line_bps)
-        action = self._checked("from_share", self.head.from_share(wanted / self._line_bps, self._floor))
-        return np.clip(action, -self.head.bound, self.head.bound).astype(np.float32)
-
-    def _checked(self, function: str, values: Floats) -> Floats:
-        """Returns what the head's function gave if it is one number for each host. Infinities are clipped later."""
-        if getattr(values, "shape", None) != self._floor.shape or np.asarray(values).dtype.kind not in "biuf":
-            what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
-            raise AgentError(f"{what} instead of numbers of shape {self._floor.shape}, one for each host; mend the function")
-        if isnan(np.add.reduce(values)) and np.isnan(values).any():
-            host = self._hosts[int(np.isnan(values).argmax())]
-            raise AgentError(f"agent.action: {function} of {self.head.name!r} gives nan for {host}; mend the function")
-        return values
+    def from_values(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Returns the action that comes nearest to these values, [values]."""
+        wanted = np.asarray(values, np.float64)
+        found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self._parts])
+        nearest: npt.NDArray[np.float32] = np.clip(found, -self._bound, self._bound).astype(np.float32)
+        return nearest
 
 
 def _over_range(unit: Any, floor: Floats) -> Floats:
@@ -148,11 +205,11 @@ def _tanh(action: Floats, floor: Floats) -> Floats:
 
 
 def _from_tanh(share: Floats, floor: Floats) -> Floats:
-    with np.errstate(divide="ignore"):  # the ends map to infinity; from_rates clips them
+    with np.errstate(divide="ignore"):  # the ends map to infinity; from_values clips them
         return np.arctanh(_from_linear(share, floor))
 
 
-register("linear", 1, "(a + 1) / 2, from the floor to the line", _linear, _from_linear)
-register("log", 1, "equal ratios from the floor (-1) to the line (1): for small rates", _log, _from_log)
+register("linear", 1, "(a + 1) / 2, from the lower bound (a rate's floor) to the upper one (its line)", _linear, _from_linear)
+register("log", 1, "equal ratios from the lower bound (-1) to the upper one (1): for small rates", _log, _from_log)
 register("rates", 1, "(tanh(a) + 1) / 2, equation 4.1 on actions of -1..1: 12 % to 88 % of the range", _tanh, _from_tanh)
 register("thesis", THESIS_BOUND, "(tanh(a) + 1) / 2, equation 4.1: 0.005 % to 99.995 % of the range", _tanh, _from_tanh)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's access to a network: it reads frames from shared memory and writes rates into it (layout:
+"""The agent's access to a network: it reads frames from shared memory and writes into it what is to be set (layout:
 monitors/state_matrix.h)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.scene import Scene
-from dc_gym.monitors.state_matrix import FLOW, Buffer, StateMatrix
+from dc_gym.monitors.state_matrix import FLOW, Buffer, Commands, StateMatrix
 from dc_gym.spec import AgentSpec
 
 
@@ -45,10 +45,8 @@ class Console:
 
     def _take(self, matrix: StateMatrix) -> None:
         self._matrix = matrix
-        rows = [int(row) for row in matrix.commands.rates["row"]]
-        self._order = np.array([rows.index(row) for row in self._scene.host_row], dtype=np.intp)
-        self._lines = np.array([self._scene.rate_bps[row] for row in rows], dtype=np.float64)
-        self._wanted = self._lines.copy()
+        self._order = _places(matrix.commands, self._scene)
+        self._wanted = matrix.commands.wanted.astype(np.float64)
         self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, but raw bytes in one piece
 
     def close(self) -> None:
@@ -56,9 +54,10 @@ class Console:
             self._matrix.close()
             self._matrix = None
 
-    def send(self, rates_bps: npt.NDArray[np.float64]) -> None:
-        """Sets the rates of the scene's hosts from now on. All other hosts keep their line rate."""
-        self._wanted[self._order] = rates_bps
+    def send(self, values: npt.NDArray[np.float64]) -> None:
+        """Sets what the scene's agents set from now on, [values]. Everything else stays as it was at the start."""
+        self._scene.check(values)
+        self._wanted[self._order] = values
         self.matrix.commands.send(self._wanted)
 
     def frame(self, step: int) -> Frame:
@@ -66,7 +65,7 @@ class Console:
         Step 0 begins an episode."""
         matrix, info = self.matrix, self.info
         if step == 0:
-            self._last, self._wanted = None, self._lines.copy()
+            self._last, self._wanted = None, matrix.commands.wanted.astype(np.float64)
             self._force.clear()
             self.pace = AgentTiming() if self._real else None
         cells, t_ns = self._sweep(matrix)
@@ -75,8 +74,9 @@ class Console:
             self.pace.add(step, time.monotonic_ns())
         flows = self._flows[: len(info)].copy().view(FLOW)
         before = self._last
-        wanted_bps = self._wanted[self._order]
-        enforced_bps = matrix.commands.enforced_bps[self._order].astype(np.float64)
+        wanted, enforced = self._wanted[self._order], matrix.commands.in_force[self._order].astype(np.float64)
+        rates = self._scene.rates
+        wanted_bps, enforced_bps = (self._scene.line_bps,) * 2 if rates is None else (wanted[rates], enforced[rates])
         self._last = now = Frame(
             step=step,
             t_ns=t_ns,
@@ -89,6 +89,8 @@ class Console:
             in_force_bps=wanted_bps if before is None else self._force.over(wanted_bps, enforced_bps),
             enforced_bps=enforced_bps,
             info=info,
+            wanted=wanted,
+            enforced=enforced,
         )
         if before is not None:
             now.follow(before)
@@ -100,6 +102,21 @@ class Console:
             return matrix.cells.copy(), matrix.t_ns - matrix.t0_ns
         sweep = matrix.read()
         return sweep.cells, sweep.t_ns - matrix.t0_ns
+
+
+def _places(commands: Commands, scene: Scene) -> npt.NDArray[np.intp]:
+    """Returns the place, among the values of all commands, of each value that the scene's agents set."""
+    first, places = {}, 0
+    for row in commands.rows:
+        first[int(row["row"]), row["actuator"].decode()] = places
+        places += int(row["n_values"])
+    order = [
+        first[row, each.actuator.name] + number
+        for each in scene.actuated
+        for row in each.rows.tolist()
+        for number in range(len(each.actuator.quantities))
+    ]
+    return np.array(order, np.intp)
 
 
 class InForce:

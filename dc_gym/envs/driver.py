@@ -16,7 +16,7 @@ from dc_gym.envs.env import EpisodeTracker
 from dc_gym.envs.file_policy import FilePolicy, differences
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.policy_selection import UsersPolicy, policy_of
-from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
 from dc_gym.monitors.state_matrix import Buffer
@@ -31,7 +31,7 @@ class PolicyDriver:
         policy = spec.controller.policy
         if policy is None or policy == EXTERNAL:
             raise AgentError(f'controller.policy = "{EXTERNAL}": that is for environments; name a policy')
-        scene = scene_of(experiment)
+        scene = Scene.of(experiment)
         self._episode = EpisodeTracker(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
         self._policy = policy_of(policy, PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed))
@@ -58,14 +58,14 @@ class PolicyDriver:
             observation, reward, _, over, _ = episode.advance(frame)
         pace = self._console.pace
         interval_ns = 0 if pace is None else pace.interval_ns
-        self._rows.append((frame.step, frame.t_ns, interval_ns, reward, frame.wanted_bps, frame.enforced_bps))
+        self._rows.append((frame.step, frame.t_ns, interval_ns, reward, frame.wanted, frame.enforced))
         if over:
             return END_OF_RUN
-        self._console.send(episode.action.to_rates(self._policy.act(observation, frame)))
+        self._console.send(episode.action.to_values(self._policy.act(observation, frame)))
         return GO_ON
 
     def table(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns one row for each step: the reward, and each host's rate as commanded and as enforced at the step's end. On a
+        """Returns one row for each step: the reward, and each value that the agent sets, as commanded and as enforced at the step's end. On a
         real clock a column interval_ns is added: the wall time between this frame and the one before."""
         steps, times, intervals, rewards, wanted, enforced = zip(*self._rows, strict=True)
         columns: dict[str, npt.NDArray[Any]] = {
@@ -75,8 +75,9 @@ class PolicyDriver:
         }
         if self._console.pace is not None:
             columns["interval_ns"] = np.array(intervals, np.int64)
-        for name, rates in (("wanted", np.stack(wanted)), ("enforced", np.stack(enforced))):
-            columns |= {f"{name}_bps_{host}": rates[:, place] for place, host in enumerate(self._episode.scene.hosts)}
+        labels = self._episode.scene.columns_of_values
+        for name, values in (("wanted", np.stack(wanted)), ("enforced", np.stack(enforced))):
+            columns |= {f"{name}_{label}": values[:, place] for place, label in enumerate(labels)}
         return columns
 
     def totals(self) -> dict[str, float]:

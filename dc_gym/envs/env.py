@@ -169,7 +169,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         frame = self.episode.frame
         if frame is None or frame.step >= self.session.steps:
             raise AgentError("step: there is no episode under way; reset first")
-        turn = self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
+        turn = self.episode.advance(self.session.step(self.episode.action.to_values(action)))
         return add_timing(turn, self.session.pace)
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:

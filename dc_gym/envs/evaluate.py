@@ -25,7 +25,7 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
             observation, _ = episode.begin(frame, seed)
             over = False
             while not over:
-                frame = session.step(episode.action.to_rates(acting.act(observation, frame)))
+                frame = session.step(episode.action.to_values(acting.act(observation, frame)))
                 observation, _, terminated, truncated, _ = episode.advance(frame)
                 over = terminated or truncated
             found.append(episode.totals.result())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of one step: every queue's counters, every flow's progress and the hosts' rates, now and one step before.
+"""The measurements of one step: every queue's counters, every flow's progress and what agents set, now and one step before.
 
 Bytes of ports count L2 frames without FCS; bytes of flows count payload. Rewards and features are functions of a Frame and its
 Scene (scene.py) alone.
@@ -29,6 +29,7 @@ CARRIED = "carried bytes"
 TAKEN_OVER = (("levels", "levels before"), ("under way", "was under way"))
 """Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
+NO_VALUES: Floats = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,12 +105,16 @@ class Frame:
     """[flows] of FLOW records, as of each flow's last sample or its end."""
     flows_before: npt.NDArray[np.void]
     wanted_bps: Floats
-    """[hosts]: rates of the last command."""
+    """[hosts]: rates of the last command; line rates where agents set no rates."""
     in_force_bps: Floats
     """[hosts]: mean over the step of the commanded rates in force; equal to `wanted_bps` where commands take no time."""
     enforced_bps: Floats
     """[hosts]: rates that the kernels enforce at the end of the step."""
     info: FlowInfo
+    wanted: Floats = field(default_factory=lambda: NO_VALUES)
+    """[values]: those of the last command, of all that agents set (Scene.actuated)."""
+    enforced: Floats = field(default_factory=lambda: NO_VALUES)
+    """[values]: those that the kernels enforce at the end of the step."""
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def once(self, key: str, work: Callable[[], T]) -> T:
@@ -196,7 +201,7 @@ class Frame:
 
 def stacked(frames: Sequence[Frame]) -> Frame:
     """Stacks steps of one episode that took equally long into one Frame. Values computed from it are arrays with one entry for
-    each frame."""
+    each frame. `wanted` and `enforced` are those of the last one."""
     last = frames[-1]
     return Frame(
         step=last.step,
@@ -210,6 +215,8 @@ def stacked(frames: Sequence[Frame]) -> Frame:
         in_force_bps=_pile([frame.in_force_bps for frame in frames]),
         enforced_bps=_pile([frame.enforced_bps for frame in frames]),
         info=last.info,
+        wanted=last.wanted,
+        enforced=last.enforced,
     )
 
 

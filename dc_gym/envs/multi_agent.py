@@ -159,7 +159,7 @@ class Hosts:
         action = [np.asarray(actions[name], np.float64).reshape(-1) for name in self.names]
         if wrong := [name for name, value in zip(self.names, action, strict=True) if value.shape != (1,)]:
             raise AgentError(f"step: the action of {wrong[0]} has shape {np.shape(actions[wrong[0]])}; give one number")
-        frame = self.session.step(self.episode.action.to_rates(np.concatenate(action)))
+        frame = self.session.step(self.episode.action.to_values(np.concatenate(action)))
         _, reward, terminated, truncated, network = self.episode.advance(frame)
         return self._turn(frame, reward, terminated, truncated, network)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies with a name: no limit (TCP alone), random actions, and oracles.
+"""Policies with a name: no change (TCP alone), random actions, and oracles.
 
 A policy is constructed from a PolicyContext and maps observations to actions. A policy that needs more than the observation (an
 oracle) reads it from the frame.
@@ -20,7 +20,7 @@ from dc_gym.envs.action import Action
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
-from dc_gym.envs.scene import Scene
+from dc_gym.envs.scene import RATE, Scene
 
 FAIR_SHARE = 0.98
 """The share of each line that the oracle assigns. The rest is for ACKs of flows in the other direction, and drains what a burst
@@ -65,7 +65,7 @@ def names() -> tuple[str, ...]:
     return tuple(_registry)
 
 
-def made(name: str, context: PolicyContext) -> Policy:
+def make_registered(name: str, context: PolicyContext) -> Policy:
     """Returns a registered policy."""
     policy = _registry[name](context)
     check_act(name, policy)
@@ -81,10 +81,10 @@ def check_act(text: str, policy: Policy) -> None:
 
 
 class MaxPolicy:
-    """A policy that never limits: TCP, or whatever runs in the hosts, acts alone."""
+    """A policy that leaves everything as it is at the start: hosts are not limited, ports mark as the spec says."""
 
     def __init__(self, context: PolicyContext) -> None:
-        self._action = context.action.from_rates(context.scene.line_bps)
+        self._action = context.action.from_values(context.scene.start)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._action
@@ -108,6 +108,11 @@ class FairShare:
     """
 
     def __init__(self, context: PolicyContext, ahead: bool = False) -> None:
+        actuators = [each.actuator.name for each in context.scene.actuated]
+        if actuators != [RATE]:
+            raise AgentError(
+                f"controller.policy: fair shares are rates, and agent.actuators is {', '.join(actuators)}; give rate"
+            )
         self._scene, self._action, self._ahead = context.scene, context.action, ahead
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
@@ -117,7 +122,7 @@ class FairShare:
         rates = FAIR_SHARE * fair_rates_bps(info, self._scene, flows)
         mine = info.host >= 0
         per_host = np.bincount(info.host[mine], rates[mine], len(self._scene.hosts))
-        return self._action.from_rates(np.where(per_host > 0, per_host, self._scene.line_bps))
+        return self._action.from_values(np.where(per_host > 0, per_host, self._scene.line_bps))
 
     def _due(self, frame: Frame) -> Bools:
         """Returns the flows that start before the next action, as far as the schedule tells."""

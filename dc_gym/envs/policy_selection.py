@@ -38,7 +38,7 @@ def policy_of(policy: str | Path, context: PolicyContext) -> Policy:
             why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
             raise AgentError(f"controller.policy: {why}")
         raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*policies.names(), *forms]))
-    return policies.made(text, context)
+    return policies.make_registered(text, context)
 
 
 class UsersPolicy:

@@ -6,6 +6,7 @@ Rows are the ports of the state matrix (graph.ports()): the ports of the switche
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,52 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.spelling import unknown
+from dc_gym.ctrl.actuators import Actuator
+from dc_gym.ctrl.actuators.selection import ActuatedPort, select
 from dc_gym.envs.frame import Bools, Floats, FlowInfo, Rows
 from dc_gym.metrics import ideal
 from dc_gym.monitors.state_matrix import COLUMNS
-from dc_gym.spec.agent import HOSTS
+from dc_gym.spec.agent import AgentSpec
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
     from dc_gym.grounds.experiment import Experiment
+
+RATE = "rate"
+"""The actuator of the hosts' rates, which rewards and features of hosts refer to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActuatedRows:
+    """One actuator at the ports where agents set it."""
+
+    actuator: Actuator
+    rows: Rows
+    """[ports]: the rows of the ports."""
+    names: tuple[str, ...]
+    """[ports]: the name of each; that of the host if it is its only port."""
+    low: Floats
+    """[ports, quantities]: the bounds of each value."""
+    high: Floats
+    start: Floats
+    """[ports, quantities]: the values before the first action."""
+    place: slice
+    """The place of its values among those of all actuators, port by port."""
+
+    @property
+    def ordered(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of quantities, by number: the first of a pair is never below the second."""
+        return self.actuator.ordered
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """One name for each value: h1 for its rate, s1-eth3/kmin for one of several."""
+        quantities = self.actuator.quantities
+        return tuple(
+            name if len(quantities) == 1 else f"{name}/{quantity.name}" for name in self.names for quantity in quantities
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,19 +78,23 @@ class Scene:
     all_hosts: tuple[str, ...]
     """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]
-    """The hosts that have an action, in the order of the action: the name of the host, or of each of its ports if it has
-    several."""
+    """The hosts of agent.hosts: the name of the host, or of each of its ports if it has several. Agents set their rates if `rate`
+    is among their actuators."""
     host_row: Rows
     """[hosts]: the row of each host's egress."""
     senders: Bools
     """[hosts]: whether the host sends at least one flow of the schedule of the spec's own seed."""
     floor_bps: Floats
-    """[hosts]"""
+    """[hosts]: the least rate of each; the line rate where no agent sets rates."""
     base_rtt_ns: int
     """The largest round trip of a full frame and its ACK over the idle network."""
     step_ns: int
     seed: int
+    actuated: tuple[ActuatedRows, ...]
+    """What the agents set, in the order of their values."""
     columns: tuple[str, ...] = COLUMNS
+    rates: slice | None = field(init=False)
+    """The place of the hosts' rates among the values that agents set. None: agents set no rates."""
     line_bps: Floats = field(init=False)
     """[hosts]: the line rate of each host's egress."""
     switch_rows: slice = field(init=False)
@@ -65,23 +105,27 @@ class Scene:
     def __post_init__(self) -> None:
         switch_ports = int(np.count_nonzero(self.is_switch))
         object.__setattr__(self, "line_bps", self.rate_bps[self.host_row])
+        places = [each.place for each in self.actuated if each.actuator.name == RATE]
+        object.__setattr__(self, "rates", places[0] if places else None)
         object.__setattr__(self, "switch_rows", slice(0, switch_ports))
         object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
 
     @classmethod
-    def of(cls, experiment: Experiment, *, hosts: str, floor_bps: int, step_ns: int) -> Scene:
-        """Returns the scene of an experiment whose agent sets the rates of `hosts` ("all" or "senders") every `step_ns`."""
-        if hosts not in HOSTS:
-            raise AgentError(unknown("agent.hosts", hosts, HOSTS))
+    def of(cls, experiment: Experiment, agent: AgentSpec | None = None) -> Scene:
+        """Returns the scene of an experiment, as its [agent] or the one given here defines it."""
+        agent = experiment.spec.agent if agent is None else agent
         graph, ports = experiment.graph, experiment.graph.ports()
         rows = {port.ifname: row for row, port in enumerate(ports)}
         sending = {flow.rows[0] for flow in experiment.schedule.flows}
         egress = [port for host in graph.hosts for port in graph.ports_of(host.name)]
-        acting = [port for port in egress if hosts == "all" or rows[port.ifname] in sending]
+        acting = [port for port in egress if agent.hosts == "all" or rows[port.ifname] in sending]
         if not acting:
             raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
         host_row = np.array([rows[port.ifname] for port in acting], np.intp)
         rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
+        selected = select(agent.sets, graph, agent, experiment.spec.ground)
+        sets_rates = any(each.actuator.name == RATE for each in selected)
+        floor_bps = np.minimum(float(agent.floor_bps), rate_bps[host_row]) if sets_rates else rate_bps[host_row]
         return cls(
             ports=tuple(port.ifname for port in ports),
             is_switch=np.arange(len(ports)) < len(graph.switch_ports()),
@@ -89,28 +133,74 @@ class Scene:
             buffer_bytes=np.array([port.queue.limit_bytes for port in ports], np.float64),
             peer_row=np.array([rows[graph.peer(port).ifname] for port in ports], np.intp),
             all_hosts=tuple(host.name for host in graph.hosts),
-            hosts=tuple(_actor(graph, port) for port in acting),
+            hosts=tuple(_name_of(graph, port) for port in acting),
             host_row=host_row,
             senders=np.array([row in sending for row in host_row.tolist()], bool),
-            floor_bps=np.minimum(float(floor_bps), rate_bps[host_row]),
+            floor_bps=floor_bps,
             base_rtt_ns=base_rtt_ns(graph),
-            step_ns=step_ns,
+            step_ns=agent.interval_ns,
             seed=experiment.spec.seed,
+            actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
         )
+
+    @property
+    def start(self) -> Floats:
+        """[values]: what is in force before the first action."""
+        return np.concatenate([each.start.ravel() for each in self.actuated])
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """One name for each value that agents set."""
+        return tuple(name for each in self.actuated for name in each.value_names)
+
+    @property
+    def columns_of_values(self) -> tuple[str, ...]:
+        """The name of each value in tables, with its unit: bps_h1, kmin_bytes_s1-eth3."""
+        return tuple(
+            f"{quantity.column}_{name}" for each in self.actuated for name in each.names for quantity in each.actuator.quantities
+        )
+
+    def check(self, values: Floats) -> None:
+        """Raises AgentError if a value is below another that it must not be below."""
+        for each in self.actuated:
+            for number, earlier in each.ordered:
+                asked = values[each.place].reshape(each.low.shape)
+                wrong = np.flatnonzero(asked[:, number] < asked[:, earlier])
+                if len(wrong):
+                    row = int(wrong[0])
+                    names = [quantity.name for quantity in each.actuator.quantities]
+                    below = f"{names[number]} {asked[row, number]:g} is below {names[earlier]} {asked[row, earlier]:g}"
+                    raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
 
     def share(self, rates_bps: Floats) -> Floats:
         """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""
         return rates_bps / self.line_bps
 
 
-def _actor(graph: Graph, port: Port) -> str:
-    return port.node if len(graph.ports_of(port.node)) == 1 else port.ifname
+def _name_of(graph: Graph, port: Port) -> str:
+    """Returns the name under which agents set a port: that of a host with one port, otherwise the port's."""
+    alone = len(graph.ports_of(port.node)) == 1 and any(host.name == port.node for host in graph.hosts)
+    return port.node if alone else port.ifname
 
 
-def scene_of(experiment: Experiment) -> Scene:
-    """Returns the scene as the experiment's [agent] defines it."""
-    agent = experiment.spec.agent
-    return Scene.of(experiment, hosts=agent.hosts, floor_bps=agent.floor_bps, step_ns=agent.interval_ns)
+def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[int]) -> tuple[ActuatedRows, ...]:
+    """Returns the selected rows by actuator. Of the hosts, only those of the rows in `acting` are set."""
+    found, place = [], 0
+    switch_ports = len(graph.switch_ports())
+    for name in dict.fromkeys(each.actuator.name for each in selected):
+        mine = [each for each in selected if each.actuator.name == name and (each.row < switch_ports or each.row in acting)]
+        if not mine:
+            raise AgentError(f'agent.actuators: {name!r} is of no host that sends; give agent.hosts = "all", or other ports')
+        low, high, start = (
+            np.array([[getattr(bounds, what) for bounds in each.bounds] for each in mine], np.float64)
+            for what in ("low", "high", "start")
+        )
+        end = place + start.size
+        names = tuple(_name_of(graph, each.port) for each in mine)
+        rows = np.array([each.row for each in mine], np.intp)
+        found.append(ActuatedRows(mine[0].actuator, rows, names, low, high, start, slice(place, end)))
+        place = end
+    return tuple(found)
 
 
 def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:

@@ -3,7 +3,7 @@
 
     with Session(spec) as session:
         frame = session.begin(seed=1)            # step 0: before the first action
-        frame = session.step(rates_bps)          # enforced for one interval, then measured
+        frame = session.step(values)             # enforced for one interval, then measured
 
 `post` and `collect` are the two halves of `step`. A caller that steps many labs posts to all of them first, so that they run at
 the same time.
@@ -32,7 +32,7 @@ from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import reads_flows
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.scene import Scene, flow_info, scene_of
+from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
@@ -103,7 +103,7 @@ class Session:
         if spec.workload.exec:
             raise AgentError("workload.exec: an environment starts flows anew with each episode, programs not; leave them out")
         self.experiment: Experiment = Experiment.of(external(spec)) if like is None else like.experiment
-        self.scene: Scene = scene_of(self.experiment) if like is None else like.scene
+        self.scene: Scene = Scene.of(self.experiment) if like is None else like.scene
         self.boots = 0
         """Number of labs started so far."""
         self.label = ""
@@ -164,16 +164,16 @@ class Session:
         else:
             self._next(self._lab, experiment, seed)
 
-    def step(self, rates_bps: npt.NDArray[np.float64]) -> Frame:
-        """Enforces `rates_bps` ([hosts] of the scene) for one interval and returns what was measured at its end."""
-        self.post(rates_bps)
+    def step(self, values: npt.NDArray[np.float64]) -> Frame:
+        """Enforces `values` ([values] of the scene) for one interval and returns what was measured at its end."""
+        self.post(values)
         return self.collect()
 
-    def post(self, rates_bps: npt.NDArray[np.float64]) -> None:
-        """Lets the lab run for one interval with these rates; `collect` waits for its end."""
+    def post(self, values: npt.NDArray[np.float64]) -> None:
+        """Lets the lab run for one interval with these values in force; `collect` waits for its end."""
         if self._lab is None:  # no episode was begun, or the lab has died
             raise AgentError("step: there is no episode under way; reset first")
-        self._console.send(rates_bps)
+        self._console.send(values)
         self._lab.answer(GO_ON)
 
     def collect(self) -> Frame:

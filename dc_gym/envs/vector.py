@@ -96,7 +96,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         if len(actions) != self.num_envs:
             raise AgentError(f"step: {len(actions)} actions for {self.num_envs} labs; give one for each")
         rates = [
-            None if over else self.episodes[index].action.to_rates(actions[index])
+            None if over else self.episodes[index].action.to_values(actions[index])
             for index, over in enumerate(self._over.tolist())
         ]
         begun = {index: self._seeds[index].take(None) for index, rate in enumerate(rates) if rate is None}

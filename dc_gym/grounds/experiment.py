@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
@@ -24,6 +25,8 @@ class Experiment:
     schedule: Schedule
     notes: Mapping[str, Any]
     """Notes of the workload about itself."""
+    actuated: tuple[ActuatedPort, ...]
+    """What an agent may set, in the order of its commands; empty without an agent."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
@@ -33,7 +36,7 @@ class Experiment:
         schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule, notes)
+        return cls(sized, graph, router, schedule, notes, spec.actuated(graph))
 
     def episode(self, seed: int) -> Experiment:
         """Returns the same network with the traffic of another seed, as an episode of an environment."""

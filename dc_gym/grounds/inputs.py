@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record files that the programs in a ground read: ports, hosts, flows and NICs.
+"""The record files that the programs in a ground read: ports, actuators, flows and NICs.
 
     python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
 
-The records are declared in C, too: monitors/ports.h, ctrl/agent/hosts.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A test
+The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A test
 compares the layouts. An IPv4 address is four bytes.
 """
 
@@ -20,27 +20,50 @@ import numpy as np
 from dc_gym.base import record_file
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
+from dc_gym.monitors.state_matrix import MAX_VALUES
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies.realize import nics
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
 PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16")]))
-HOST = RecordKind(
-    b"DCGHOSTS",
+ACTUATOR_ROW = RecordKind(
+    b"DCGACTRS",
     np.dtype(
         [
-            ("line_bps", "<u8"),
-            ("floor_bps", "<u8"),
+            ("actuator", "S16"),
+            ("qdisc", "S16"),
+            ("low", "<u8", MAX_VALUES),
+            ("high", "<u8", MAX_VALUES),
+            ("start", "<u8", MAX_VALUES),
             ("row", "<u4"),
-            ("burst_bytes", "<u4"),
-            ("limit_bytes", "<u4"),
+            ("n_values", "<u4"),
+            ("request_start", "<u4"),
+            ("request_len", "<u4"),
+            ("writes_start", "<u4"),
+            ("n_writes", "<u4"),
+            ("reads_start", "<u4"),
+            ("n_reads", "<u4"),
             ("control_addr", "u1", 4),
             ("control_port", "<u2"),
-            ("reserved", "u1", 6),
+            ("reserved", "u1", 2),
         ]
     ),
 )
+ACTUATOR_FIELD = RecordKind(
+    b"DCGFIELD",
+    np.dtype(
+        [
+            ("multiplier", "<u8"),
+            ("divisor", "<u8"),
+            ("value", "<u2"),
+            ("width", "<u2"),
+            ("offset", "<u2"),
+            ("attribute", "<u2"),
+        ]
+    ),
+)
+REQUEST_BYTE = RecordKind(b"DCGBYTES", np.dtype([("byte", "u1")]))
 NETNS = RecordKind(b"DCGNETNS", np.dtype([("path", "S256")]))
 FLOW = RecordKind(
     b"DCGFLOWS",
@@ -125,7 +148,7 @@ NIC_SETTINGS = RecordKind(
         align=True,
     ),
 )
-KINDS = (PORT, HOST, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
+KINDS = (PORT, ACTUATOR_ROW, ACTUATOR_FIELD, REQUEST_BYTE, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
 HERE = "-"
 """Instead of a namespace's path: the program's own."""
 NEVER = 2**32 - 1

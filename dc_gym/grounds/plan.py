@@ -7,13 +7,11 @@ from pathlib import Path
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
-from dc_gym.base.record_file import Table
-from dc_gym.grounds import inputs, nics
+from dc_gym.grounds import actuation, inputs, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import FLOWS, HOSTS, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
-from dc_gym.topologies.realize.control_network import agent_address
 from dc_gym.traffic import execs
 
 DISTURB = "DCGYM_DISTURB"
@@ -37,7 +35,7 @@ def write_plan(
 ) -> NicPlan | None:
     """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
-    Under an agent it also writes the hosts and the first episode. Under an algorithm of the NICs it also writes what their loader
+    Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes what their loader
     reads. It returns what the NICs are told, or None if there are none.
 
     `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
@@ -74,7 +72,7 @@ def write_plan(
     inputs.write_flows(folder / FLOWS, experiment.schedule)
     inputs.write_ports(folder / PORTS, graph)
     if spec.controller.policy is not None:
-        record_file.write(folder / HOSTS, _hosts(experiment))
+        record_file.write(folder / ACTUATORS, *actuation.tables(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
     return nic
 
@@ -86,38 +84,11 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
         latency_ns=agent.latency_ns,
         publish_ns=agent.publish_ns or publish_ns or agent.interval_ns,
         flow_rows=len(experiment.schedule.flows) if flow_rows is None else flow_rows,
-        stock_tbf=agent.tbf == "stock",
         keeps=keeps,
         control=ControlPlan(agent.control_delay_ns, agent.control_loss_ppb, agent.control_timeout_ns)
         if agent.control == "network"
         else None,
     )
-
-
-def _hosts(experiment: Experiment) -> Table:
-    """Returns the egresses that carry a token bucket, in the order of `Scene.host_row`: every port of every host."""
-    graph, agent = experiment.graph, experiment.spec.agent
-    listens = {
-        port.ifname: agent_address(number, egress)
-        for number, host in enumerate(graph.hosts)
-        for egress, port in enumerate(graph.ports_of(host.name))
-    }
-    rows = []
-    for row, port in enumerate(graph.ports()):
-        if port.ifname in listens:
-            (at, number), line_bps, queue = listens[port.ifname], graph.cable_of(port).rate_bps, port.queue
-            rows.append(
-                {
-                    "line_bps": line_bps,
-                    "floor_bps": min(agent.floor_bps, line_bps),
-                    "row": row,
-                    "burst_bytes": queue.burst_bytes,
-                    "limit_bytes": queue.limit_bytes,
-                    "control_addr": inputs.address(at),
-                    "control_port": number,
-                }
-            )
-    return inputs.HOST.table(rows)
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:

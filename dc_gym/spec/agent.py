@@ -36,6 +36,12 @@ class AgentSpec:
         high=10 * S,
         help="time from an observation to the enforcement of its action; may be longer than the interval",
     )
+    actuators: str | None = key(
+        TEXT,
+        otherwise='`"rate"`',
+        help="[what an agent sets](environment.md#actuators): a list of actuators, each with a pattern of ports if it is not for "
+        "all that have it, such as `rate` or `s1-*:marking`",
+    )
     hosts: str = key(
         TEXT,
         "all",
@@ -107,6 +113,11 @@ class AgentSpec:
                 raise KeyFault(
                     f"agent.{name}", value, 'there are no control packets; set agent.control = "network", or leave it out'
                 )
+
+    @property
+    def sets(self) -> str:
+        """What an agent sets."""
+        return self.actuators or "rate"
 
     def on(self, clock: str) -> AgentSpec:
         """Returns the section with the defaults for that clock filled in."""

@@ -11,6 +11,8 @@ from typing import Any
 from dc_gym.base import usercode
 from dc_gym.base.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
 from dc_gym.ctrl import controllers
+from dc_gym.ctrl.actuators import selection
+from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.network import TopologySpec
 from dc_gym.spec.nic import NicSpec
@@ -159,13 +161,24 @@ class Spec:
             raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
 
     def graph(self) -> Graph:
-        """Returns the network. Under an agent it has a token bucket at each host."""
-        params, burst_bytes = self.topology.params(self.controller.ecn), self.agent.burst_bytes
+        """Returns the network. Under an agent it has the qdiscs that the actuators need."""
+        params = self.topology.params(self.controller.ecn)
         if self.nic.tcp is not None:
             params = replace(params, host_qdisc="fq")  # fq keeps departure times
         graph = presets.build(params)
-        assert burst_bytes is not None, "given at construction"
-        return graph if self.controller.policy is None else graph.limited(burst_bytes, self.agent.limit_bytes)
+        return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
+
+    def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:
+        """Returns what an agent may set, in the order of its commands; nothing without an agent."""
+        if self.controller.policy is None:
+            return ()
+        found = selection.select(self.agent.sets, graph, self.agent, self.ground)
+        if self.agent.control == "network":
+            for each in found:
+                if each.actuator.ports != "host" or len(each.bounds) != 1:
+                    why = f"control packets go to hosts and carry one value, and {each.actuator.name!r} is of other ports or has more"
+                    raise KeyFault("agent.control", "network", f"{why}; leave it out")
+        return found
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """Returns the flows in the order of their numbers."""

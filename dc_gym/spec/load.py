@@ -210,6 +210,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     """Checks that topology and workload are possible as requested, and that they fit each other."""
     graph = spec.graph()
     _check_execs(spec, graph, to_run)
+    spec.actuated(graph)
     spec.flows(graph)
     if spec.controller.nic:
         _check_nics(spec, graph, to_run)

@@ -213,10 +213,13 @@ def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> Sta
 
 def _rates(matrix: StateMatrix) -> Rates | None:
     try:
-        rates = matrix.commands.rates.copy()
+        rows = matrix.commands.rows.copy()
     except ProtocolError:
         return None  # no agent
-    return Rates(*(rates[name].astype(kind) for name, kind in (("row", np.intp), ("wanted_bps", float), ("enforced_bps", float))))
+    rates = rows[rows["actuator"] == b"rate"]
+    if not len(rates):
+        return None
+    return Rates(rates["row"].astype(np.intp), *(rates[name][:, 0].astype(float) for name in ("wanted", "in_force")))
 
 
 def _flows(matrix: StateMatrix) -> ActiveFlows | None:

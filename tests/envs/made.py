@@ -7,6 +7,7 @@ h1 -> h3 and h2 -> h4 share the middle link s1-eth3.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def experiment(*overrides: str) -> Experiment:
 
 def scene(*overrides: str, hosts: str = "all", step_ns: int = 10 * MS) -> tuple[Scene, FlowInfo]:
     made = experiment(*overrides)
-    found = Scene.of(made, hosts=hosts, floor_bps=10_000, step_ns=step_ns)
+    found = Scene.of(made, replace(made.spec.agent, hosts=hosts, interval_ns=step_ns))
     return found, flow_info(made, found)
 
 

@@ -17,7 +17,7 @@ FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s
 def shares(name, *values):
     found, _ = scene()
     given = [*values, *[0.0] * (4 - len(values))]
-    return (Action(found, name).to_rates(given) / 1e7)[: len(values)].tolist()
+    return (Action(found, name).to_values(given) / 1e7)[: len(values)].tolist()
 
 
 def test_equations_4_1_and_4_2():
@@ -51,20 +51,20 @@ def test_the_way_back(name):
     found, _ = scene()
     action = Action(found, name)
     rates = np.array([2e6, 3e6, 5e6, 8e6])
-    assert action.to_rates(action.from_rates(rates)) == pytest.approx(rates, rel=1e-5)
-    assert action.from_rates([1e9] * 4).tolist() == [action.head.bound] * 4
-    assert action.from_rates([0] * 4).tolist() == [-action.head.bound] * 4
+    assert action.to_values(action.from_values(rates)) == pytest.approx(rates, rel=1e-5)
+    assert action.from_values([1e9] * 4).tolist() == [action.head.bound] * 4
+    assert action.from_values([0] * 4).tolist() == [-action.head.bound] * 4
 
 
 def test_a_floor_at_the_line_leaves_no_choice():
-    from dc_gym.envs.scene import scene_of
+    from dc_gym.envs.scene import Scene
     from tests.envs.made import experiment
 
-    found = scene_of(experiment('agent.floor="10Mbit/s"'))
+    found = Scene.of(experiment('agent.floor="10Mbit/s"'))
     for head in actions.heads():
         action = Action(found, head.name)
-        assert (action.to_rates([-1, 0, 0.5, 1]) == 1e7).all()
-        assert action.space.contains(action.from_rates([1e7] * 4))
+        assert (action.to_values([-1, 0, 0.5, 1]) == 1e7).all()
+        assert action.space.contains(action.from_values([1e7] * 4))
 
 
 def test_only_those_who_act_have_an_action():
@@ -86,7 +86,7 @@ def test_only_those_who_act_have_an_action():
 def test_a_wrong_action_is_one_line(given, line):
     found, _ = scene()
     with pytest.raises(AgentError) as caught:
-        Action(found, "linear").to_rates(given)
+        Action(found, "linear").to_values(given)
     assert line in str(caught.value)
 
 
@@ -113,12 +113,12 @@ def test_a_wrong_head_is_one_line():
 def test_a_head_that_gives_something_else_is_one_line(given, line, registries):
     register("mine", 1, "x", lambda a, floor: given, lambda share, floor: given)
     made = Action(scene()[0], "mine")
-    with pytest.raises(AgentError) as to_rates:
-        made.to_rates([0] * 4)
-    with pytest.raises(AgentError) as from_rates:
-        made.from_rates([0] * 4)
-    assert str(to_rates.value).startswith(f"agent.action: to_share of 'mine' {line}")
-    assert str(from_rates.value) == str(to_rates.value).replace("to_share", "from_share")
+    with pytest.raises(AgentError) as to_values:
+        made.to_values([0] * 4)
+    with pytest.raises(AgentError) as from_values:
+        made.from_values([0] * 4)
+    assert str(to_values.value).startswith(f"agent.action: to_share of 'mine' {line}")
+    assert str(from_values.value) == str(to_values.value).replace("to_share", "from_share")
 
 
 def test_a_head_of_the_user_s(registries):

@@ -14,7 +14,7 @@ from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.policy_selection import policy_of
 from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.topologies import presets
 from tests.envs.made import random_frame, scene
@@ -72,12 +72,12 @@ def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
     action, rng = Action(found, head.name), np.random.default_rng(3)
     edges = [np.full(len(found.hosts), edge) for edge in (-np.inf, -head.bound, 0, head.bound, np.inf)]
     for given in [*edges, *(action.space.sample() for _ in range(20)), rng.normal(0, 100, len(found.hosts))]:
-        rates = action.to_rates(given)
+        rates = action.to_values(given)
         assert (rates >= found.floor_bps).all() and (rates <= found.line_bps).all()
-        assert action.space.contains(action.from_rates(rates))
-        assert action.to_rates(action.from_rates(rates)) == pytest.approx(rates, rel=1e-4)
+        assert action.space.contains(action.from_values(rates))
+        assert action.to_values(action.from_values(rates)) == pytest.approx(rates, rel=1e-4)
     assert (
-        np.diff([action.to_rates(np.full(len(found.hosts), a))[0] for a in np.linspace(-head.bound, head.bound, 9)]) > 0
+        np.diff([action.to_values(np.full(len(found.hosts), a))[0] for a in np.linspace(-head.bound, head.bound, 9)]) > 0
     ).all()
 
 
@@ -143,11 +143,11 @@ def test_what_says_that_it_reads_no_samples_of_flows_reads_none(each, place):
 @pytest.mark.parametrize("preset", sorted(presets.PRESETS))
 def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
     made = Experiment.of(spec.of_preset(preset))
-    found = scene_of(made)
+    found = Scene.of(made)
     frame = random_frame(found, flow_info(made, found), np.random.default_rng(1))
     observer = Observer(found, "full")
     assert observer.space.contains(observer.observe(frame))
-    assert (Action(found, "linear").to_rates(np.ones(len(found.hosts))) == found.line_bps).all()
+    assert (Action(found, "linear").to_values(np.ones(len(found.hosts))) == found.line_bps).all()
 
 
 def test_what_a_frame_takes_over_from_the_one_before_is_what_it_would_work_out(place):

@@ -99,9 +99,9 @@ class Contract:
         assert env.episode.frame.step == 0 and (env.episode.frame.enforced_bps == self.scene.line_bps).all()
         for step in range(1, self.steps + 1):
             drawn = choose.space.sample()
-            rates = choose.to_rates(drawn)
+            rates = choose.to_values(drawn)
             assert ((rates >= self.scene.floor_bps) & (rates <= self.scene.line_bps)).all()
-            seen, got, terminated, truncated, info = env.step(env.episode.action.from_rates(rates))
+            seen, got, terminated, truncated, info = env.step(env.episode.action.from_values(rates))
             frame = env.episode.frame
             self.observed(seen)
             self.measured(info)
@@ -166,10 +166,10 @@ def test_every_action(tmp_path):
     env = DataCenterEnv(spec({"preset": "dumbbell-10m"}, {"kind": "pairs"}), ["agent.action=linear"], folder=tmp_path)
     for each in action.heads():
         head = Action(env.session.scene, each.name)
-        ends = head.to_rates(head.space.low), head.to_rates(head.space.high)
-        assert (ends[0] < ends[1]).all() and head.from_rates(ends[1]) in head.space
+        ends = head.to_values(head.space.low), head.to_values(head.space.high)
+        assert (ends[0] < ends[1]).all() and head.from_values(ends[1]) in head.space
         drawn = head.space.sample()
-        assert head.to_rates(head.from_rates(head.to_rates(drawn))) == pytest.approx(head.to_rates(drawn), rel=1e-5)
+        assert head.to_values(head.from_values(head.to_values(drawn))) == pytest.approx(head.to_values(drawn), rel=1e-5)
     keep(env, tmp_path, [(seed, each.name) for seed, each in enumerate(action.heads())])
 
 

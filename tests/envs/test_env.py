@@ -279,13 +279,13 @@ def test_the_reward_is_of_the_command_that_was_in_force(tmp_path, latency):
         shares.append(scene.share(frame.in_force_bps))
         enforced.append(scene.share(frame.enforced_bps))
         assert reward == shares[-1].mean() and frame.t_ns == step * 10_000_000 and frame.elapsed_ns == 10_000_000
-        assert info["wanted"] == pytest.approx(scene.share(env.episode.action.to_rates(action)).mean())
+        assert info["wanted"] == pytest.approx(scene.share(env.episode.action.to_values(action)).mean())
     behind, late = {"0s": (0, 0), "20ms": (2, 0), "25ms": (2, 0.5)}[latency]
     expected = [late * before + (1 - late) * now for before, now in itertools.pairwise(enforced)]
     assert np.allclose(shares, expected, rtol=0, atol=1e-6)
     assert (np.array(shares[:behind]) == 1).all() and shares[behind].max() < 1
     if not late:
-        given = [scene.share(env.episode.action.to_rates(action)) for action in actions]
+        given = [scene.share(env.episode.action.to_values(action)) for action in actions]
         assert np.array_equal(shares[behind:], given[: len(given) - behind])
     env.close()
 

@@ -24,7 +24,7 @@ def setting(found, observe="default", head="linear", **changes):
 
 
 def rates(policy, found, now):
-    return Action(found, "linear").to_rates(policy.act(Observer(found).observe(now), now)).tolist()
+    return Action(found, "linear").to_values(policy.act(Observer(found).observe(now), now)).tolist()
 
 
 def test_max_never_limits():
@@ -32,7 +32,7 @@ def test_max_never_limits():
     for head, least in (("linear", 1e7), ("log", 1e7), ("thesis", 0.9999e7), ("rates", 0.88e7)):
         made = setting(found, head=head)
         action = policy_of("max", made).act(made.observer.observe(frame(info)), frame(info))
-        assert (made.action.to_rates(action) >= least).all()
+        assert (made.action.to_values(action) >= least).all()
 
 
 def test_random_follows_its_seed():
@@ -126,7 +126,7 @@ def test_a_file_acts(tmp_path):
     net(found, made.observer).write(tmp_path / "p.npz")
     for path in (tmp_path / "p.npz", str(tmp_path / "p.npz")):
         action = policy_of(path, made).act(made.observer.observe(frame(info)), frame(info))
-        assert made.action.to_rates(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
+        assert made.action.to_values(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError
 from dc_gym.envs import frame as frames
 from dc_gym.envs import session
-from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.plan import _agent_plan
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
@@ -47,14 +47,14 @@ def test_senders_alone_may_act():
 
 def test_a_host_with_several_ports_acts_at_each():
     made = Experiment.of(spec.of_preset("acc24"))
-    found = scene_of(made)
+    found = Scene.of(made)
     assert len(found.hosts) == 2 * len(found.all_hosts)
     assert found.hosts[:2] == ("h1-eth0", "h1-eth1")
     assert (flow_info(made, found).host >= 0).all()
 
 
 def test_the_floor_is_never_above_the_line():
-    found = scene_of(experiment('agent.floor="1Gbit/s"'))
+    found = Scene.of(experiment('agent.floor="1Gbit/s"'))
     assert (found.floor_bps == 1e7).all()
 
 
@@ -86,7 +86,7 @@ def test_a_gate_names_those_that_open_it():
     made = experiment(
         'workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'
     )
-    info = flow_info(made, scene_of(made))
+    info = flow_info(made, Scene.of(made))
     gated = [(flow.flow, flow.request.gate) for flow in made.schedule.flows if flow.request.gate >= 0]
     assert gated
     for flow, gate in gated:

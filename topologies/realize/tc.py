@@ -44,6 +44,7 @@ NO_AVERAGE = bytes([31] * 256)  # an idle queue's average is 0
 TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
 TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), peak rate, limit, buffer, mtu
+TBF_RATE_OFFSET = 8  # of the rate in bytes/s
 LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
@@ -203,14 +204,17 @@ def _options(queue: Queue) -> tuple[str, bytes]:
 
 def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
     """Returns the options of a token bucket. With a limit, the kernel puts a bfifo of that size inside; with 0 nothing yet."""
-    rate = rate_bps // 8
-    parms = TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate, LARGEST_U32), bytes(12), limit_bytes, 0, 0)
     return nested(
         TCA_OPTIONS,
-        attribute(TCA_TBF_PARMS, parms),
-        attr_u64(TCA_TBF_RATE64, rate),
+        attribute(TCA_TBF_PARMS, tbf_parms(rate_bps, limit_bytes)),
+        attr_u64(TCA_TBF_RATE64, rate_bps // 8),
         attribute(TCA_TBF_BURST, struct.pack("=I", burst_bytes)),
     )
+
+
+def tbf_parms(rate_bps: int, limit_bytes: int) -> bytes:
+    """Returns the payload of TCA_TBF_PARMS. A rate that does not fit is told by TCA_TBF_RATE64 alone."""
+    return TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate_bps // 8, LARGEST_U32), bytes(12), limit_bytes, 0, 0)
 
 
 def tbf_rate_bps(options: dict[int, bytes]) -> int:

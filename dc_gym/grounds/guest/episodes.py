@@ -21,7 +21,7 @@ from re import search
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
-from dc_gym.grounds.guest.plan import END_OF_RUN, HOSTS, NEXT_EPISODE, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import S, Site
@@ -82,12 +82,12 @@ def run(
 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
-    """Starts the network of control packets and the hosts' agents in it. Returns None if rates are set directly."""
+    """Starts the network of control packets and the hosts' agents in it. Returns None if agentd sets everything itself."""
     if agent.control is None:
         return None
     hosts = [host.name for host in plan.graph.hosts]
     control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb))
-    hostd = stack.enter_context(Program(_hostd(plan, agent, folder), HOSTD_PRIORITY))
+    hostd = stack.enter_context(Program(_hostd(plan, folder), HOSTD_PRIORITY))
     hostd.expect_ready()
     return control
 
@@ -147,7 +147,7 @@ def _rest(stage: Stage) -> None:
     """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
 
     Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
-    running by then. agentd has set every rate to line rate before it reports that the episode is over, and sends nothing after
+    running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing after
     that.
     """
     fabric, of_agents = stage.fabric, 0
@@ -200,21 +200,18 @@ def in_use(fabric: Fabric) -> dict[str, int]:
 
 def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:
     argv = [
-        f"{plan.programs}/agentd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS),
+        f"{plan.programs}/agentd", "--ports", str(folder / PORTS), "--actuators", str(folder / ACTUATORS),
         "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
         "--matrix", site.matrix, "--flow-rows", str(agent.flow_rows),
         *(("--channel", site.matrix) if site.virtual else ("--check-late",)),
     ]  # fmt: skip
     if agent.control is not None:
         argv += ["--control-netns", CONTROL_NETNS, "--timeout", str(agent.control.timeout_ns)]
-    if agent.stock_tbf:
-        argv.append("--stock-tbf")
     return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
 
 
-def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
-    argv = [f"{plan.programs}/hostd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS)]
-    return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
+def _hostd(plan: Plan, folder: Path) -> list[str]:
+    return [f"{plan.programs}/hostd", "--ports", str(folder / PORTS), "--actuators", str(folder / ACTUATORS)]
 
 
 def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:

@@ -12,7 +12,7 @@ from dc_gym.base.errors import LabError
 from dc_gym.topologies.graph import Graph
 
 PLAN_VERSION = 1
-FLOWS, PORTS, HOSTS = "flows.records", "ports.records", "hosts.records"
+FLOWS, PORTS, ACTUATORS = "flows.records", "ports.records", "actuators.records"
 """Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode."""
 NICS, NIC_TABLE = "nics.records", "nic_table"
 """The files that the NICs' loader reads."""
@@ -79,7 +79,6 @@ class AgentPlan:
     latency_ns: int
     publish_ns: int
     flow_rows: int
-    stock_tbf: bool
     keeps: bool
     """True for a run: sweeps, samples and flows are kept, and traffic comes to its own end.
 
@@ -87,7 +86,7 @@ class AgentPlan:
     """
 
     control: ControlPlan | None
-    """None: rates are set directly."""
+    """None: agentd sets everything itself."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The actuators: what an agent may set (actuator.py says what one is). Importing a module here registers its actuator."""
+
+from __future__ import annotations
+
+from dc_gym.ctrl.actuators import marking, rate
+from dc_gym.ctrl.actuators.actuator import Actuator, Attribute, Bounds, Place, Quantity, find, names, register
+
+__all__ = ["ACTUATORS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "names", "register"]
+
+ACTUATORS = (rate, marking)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An actuator: something that an agent may set at a port of the network while traffic runs. Contains the registry.
+
+An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it, and
+where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and reads
+back; it knows no qdisc by name. To add an actuator, write a file like rate.py and call `register` in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dc_gym.base import usercode
+from dc_gym.base.errors import AgentError
+from dc_gym.topologies.graph import Graph, Port
+
+__all__ = ["Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "names", "register"]
+
+MOST_QUANTITIES, MOST_NAME = 4, 15
+"""Limits of the state matrix: values of an actuator, and bytes of its name (SM_MAX_VALUES, SM_ACTUATOR_LEN)."""
+UNITS = ("bps", "bytes", "ppm", "packets", "ns")
+WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One value of an actuator. Values are whole numbers."""
+
+    name: str
+    """Also the name of the feature that shows an agent the value in force."""
+    unit: str
+    """One of UNITS."""
+    help: str
+    at_least: str | None = None
+    """The name of an earlier quantity of the actuator below which this one never is."""
+
+    @property
+    def column(self) -> str:
+        """The name in tables, with the unit: kmin_bytes. A rate is told by its unit alone: bps."""
+        return self.unit if self.name == "rate" else f"{self.name}_{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a quantity at one port, and its value outside of episodes."""
+
+    low: int
+    high: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value lies in a netlink attribute, when it is set and when it is read back.
+
+    The kernel's number is value x multiplier / divisor, rounded down, at most what the width holds. The way back is rounded up.
+    """
+
+    quantity: str
+    offset: int
+    """In bytes from the attribute's beginning."""
+    width: int
+    """In bytes: 1, 2, 4 or 8."""
+    multiplier: int = 1
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A netlink attribute of a qdisc's options, with the places of values in it.
+
+    An attribute that the kernel does not send back is not read. If it sends two with the same quantity, the later one holds.
+    """
+
+    type: int
+    """0: these bytes are the options themselves, which have no attributes (bfifo)."""
+    payload: bytes
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Actuator:
+    """An actuator. `keys` in its functions are the keys of the spec's [agent]."""
+
+    name: str
+    """Name in agent.actuators."""
+    help: str
+    """What an agent sets with it."""
+    ports: Literal["host", "switch"]
+    """The ports that have it: the hosts' egresses, or the ports of switches."""
+    qdisc: str
+    """The kind of the root qdisc that carries it."""
+    quantities: tuple[Quantity, ...]
+    bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
+    """(graph, port, keys) -> the bounds of each quantity at that port."""
+    attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
+    """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
+    misses: Callable[[Port], str] = lambda port: ""
+    """(port) -> why a port that could have it has it not, with what to do; empty if it has it."""
+    equip: Callable[[Graph, Any], Graph] = lambda graph, keys: graph
+    """(graph, keys) -> the same network with the qdiscs that the actuator needs."""
+    grounds: tuple[str, ...] = ("lab", "host")
+    """The grounds that can enforce it."""
+    cost: str = "one netlink request for each port whose values change"
+    """What a change costs."""
+    ordered: tuple[tuple[int, int], ...] = field(init=False)
+    """Pairs of quantities, by number: the first of a pair is never below the second."""
+
+    def __post_init__(self) -> None:
+        numbers = {each.name: number for number, each in enumerate(self.quantities)}
+        pairs = [(numbers[each.name], numbers.get(each.at_least, -1)) for each in self.quantities if each.at_least is not None]
+        object.__setattr__(self, "ordered", tuple(pairs))
+
+
+_registry: dict[str, Actuator] = {}
+
+
+def register(actuator: Actuator) -> None:
+    """Registers an actuator as a word of agent.actuators. A name can be registered only once."""
+    what = f"actuator {actuator.name!r}"
+    if actuator.name in _registry:
+        raise AgentError(f"{what} is registered already; choose another name")
+    if not actuator.name.isidentifier() or len(actuator.name) > MOST_NAME:
+        raise AgentError(f"{what} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
+    if actuator.ports not in ("host", "switch"):
+        raise AgentError(f"{what}: ports {actuator.ports!r} are unknown; give host or switch")
+    _check_quantities(what, actuator.quantities)
+    for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),
+                            ("misses", ("port",)), ("equip", ("graph", "keys"))):  # fmt: skip
+        usercode.check_call(AgentError, f"{what}: {name}", getattr(actuator, name), *arguments)
+    _registry[actuator.name] = actuator
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all actuators, in the order of registration."""
+    return tuple(_registry)
+
+
+def find(name: str) -> Actuator | None:
+    """Returns the actuator of that name, or None."""
+    return _registry.get(name)
+
+
+def _check_quantities(what: str, quantities: tuple[Quantity, ...]) -> None:
+    if not 1 <= len(quantities) <= MOST_QUANTITIES:
+        raise AgentError(f"{what} has {len(quantities)} quantities; give 1 to {MOST_QUANTITIES}")
+    known: list[str] = []
+    for each in quantities:
+        if each.name in known or not each.name.isidentifier():
+            raise AgentError(f"{what}: quantity {each.name!r} is no name of its own; give each quantity one")
+        if each.unit not in UNITS:
+            raise AgentError(f"{what}: unit {each.unit!r} of {each.name} is unknown; one of: {', '.join(UNITS)}")
+        if each.at_least is not None and each.at_least not in known:
+            raise AgentError(f"{what}: {each.name} is at least {each.at_least!r}, which is no earlier quantity; name one")
+        known.append(each.name)

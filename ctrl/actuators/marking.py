@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actuator `marking`: Kmin, Kmax and Pmax of a switch port's ECN marking, changed while the port works.
+
+The port marks by the queue itself: a packet that finds q bytes with probability Pmax (q - Kmin) / (Kmax - Kmin) between the two,
+and always from Kmax on (DCQCN, SIGCOMM 2015, section 3.1). Equal thresholds are DCTCP's step.
+
+The qdisc is RED. A change carries limit 0, with which sch_red.c keeps the queue below RED and the frames in it; the kernel then
+describes RED with limit 0. RED's average begins anew, which is no change here, because its weight is 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from dc_gym.base.units import FRAME_BYTES, PPM
+from dc_gym.ctrl.actuators.actuator import Actuator, Attribute, Bounds, Place, Quantity, register
+from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.realize import tc
+
+LOWEST_PPM = PPM // 100
+"""The lowest Pmax that an agent sets; ACC's templates (SIGCOMM 2021, section 3.3) begin there, too."""
+
+
+def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds, ...]:
+    marks, limit_bytes = port.queue.marking, port.queue.limit_bytes
+    low, high, ppm = (marks.k_bytes, marks.k_bytes, PPM) if marks.kind == "step" else (
+        marks.min_bytes, marks.max_bytes, marks.probability_ppm,
+    )  # fmt: skip
+    limit_bytes = max(limit_bytes, high)
+    least = min(FRAME_BYTES, low)
+    return Bounds(least, limit_bytes, low), Bounds(least, limit_bytes, high), Bounds(min(LOWEST_PPM, ppm), PPM, ppm)
+
+
+def _attributes(graph: Graph, port: Port, keys: Any) -> tuple[Attribute, ...]:
+    flags = tc.RED_ECN | tc.RED_NODROP | tc.RED_INDEPENDENT
+    limit_bytes = 0  # keeps the queue
+    parms = tc.RED_PARMS.pack(limit_bytes, 0, 0, 0, 0, 0, 0)
+    return (
+        Attribute(tc.TCA_RED_PARMS, parms, (Place("kmin", 4, 4), Place("kmax", 8, 4))),
+        Attribute(tc.TCA_RED_STAB, tc.NO_AVERAGE),
+        Attribute(tc.TCA_RED_MAX_P, bytes(4), (Place("pmax", 0, 4, multiplier=1 << 32, divisor=PPM),)),
+        Attribute(tc.TCA_RED_FLAGS, struct.pack("=II", flags, flags)),
+    )
+
+
+def _misses(port: Port) -> str:
+    kind = port.queue.marking.kind
+    if kind in ("step", "red-instant"):
+        return ""
+    if kind == "none":
+        return 'its queue marks nothing; give a topology.marking such as "step"'
+    return f'its marking is "{kind}", on an average of the queue; give a topology.marking such as "step"'
+
+
+register(
+    Actuator(
+        name="marking",
+        help="ECN marking of a switch port: its thresholds and its largest probability",
+        ports="switch",
+        qdisc="red",
+        quantities=(
+            Quantity("kmin", "bytes", "queue length at which marking starts, from a full frame to the buffer"),
+            Quantity("kmax", "bytes", "queue length from which every packet is marked, from kmin to the buffer", at_least="kmin"),
+            Quantity("pmax", "ppm", "marking probability just below kmax, from 1 % to 100 %"),
+        ),
+        bounds=_bounds,
+        attributes=_attributes,
+        misses=_misses,
+        grounds=("lab",),
+    )
+)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows that an agent sets: agent.actuators applied to a network.
+
+agent.actuators is a comma list of actuators, written like agent.observe. A prefix `switch:`, `host:`, `all:` or a pattern of port
+names such as `s1-*:` chooses the ports:
+
+    marking                         the marking of every switch port that has one
+    s1-*:marking,s2-eth3:marking    that of the ports of s1, and of one of s2
+    rate,marking                    the rates of the hosts, then the marking of the switch ports
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
+from dc_gym.ctrl import actuators
+from dc_gym.ctrl.actuators.actuator import Actuator, Bounds
+from dc_gym.topologies.graph import Graph, Port
+
+KEY = "agent.actuators"
+GROUPS = ("all", "switch", "host")
+OWNERS = {"host": "egresses of hosts", "switch": "ports of switches"}
+
+
+@dataclass(frozen=True, slots=True)
+class ActuatedPort:
+    """One actuator at one port."""
+
+    actuator: Actuator
+    row: int
+    """The port's row in the state matrix."""
+    port: Port
+    bounds: tuple[Bounds, ...]
+    """Of each quantity."""
+
+
+def select(text: str, graph: Graph, keys: Any, ground: str) -> tuple[ActuatedPort, ...]:
+    """Returns the rows of agent.actuators: one item after the other, each in the order of the network's ports.
+
+    `keys` are those of the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
+    items that set one row, and for a ground that cannot enforce an actuator.
+    """
+    items = [item.strip() for item in text.split(",")]
+    if "" in items:
+        raise AgentError(f"{KEY}: {text!r} has an empty item; write it like 'rate' or 's1-*:marking'")
+    found: list[ActuatedPort] = []
+    taken: dict[tuple[str, str], str] = {}
+    for item in items:
+        for each in _item(item, graph, keys, ground):
+            place = (each.port.ifname, each.actuator.name)
+            if place in taken:
+                raise AgentError(f"{KEY}: {taken[place]!r} and {item!r} both set the {place[1]} of {place[0]}; take one out")
+            taken[place] = item
+            found.append(each)
+    return tuple(found)
+
+
+def equipped(text: str, graph: Graph, keys: Any) -> Graph:
+    """Returns the network with the qdiscs that the actuators of a text need. Unknown names are reported by `select`."""
+    for name in dict.fromkeys(item.rpartition(":")[2].strip() for item in text.split(",")):
+        if actuator := actuators.find(name):
+            graph = actuator.equip(graph, keys)
+    return graph
+
+
+def _item(item: str, graph: Graph, keys: Any, ground: str) -> list[ActuatedPort]:
+    ports_of, colon, name = item.rpartition(":")
+    actuator = actuators.find(name)
+    if actuator is None:
+        raise AgentError(f"{KEY}: " + unknown("actuator", name, actuators.names()))
+    if ground not in actuator.grounds:
+        there = " or ".join(f'"{each}"' for each in actuator.grounds)
+        raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
+    hosts = {host.name for host in graph.hosts}
+    named = bool(colon) and ports_of not in GROUPS
+    found, missing = [], ""
+    for row, port in enumerate(graph.ports()):
+        of_host = port.node in hosts
+        if (named and not fnmatchcase(port.ifname, ports_of)) or ports_of == ("switch" if of_host else "host"):
+            continue
+        right = of_host == (actuator.ports == "host")
+        why = actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out"
+        if not why:
+            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
+            continue
+        if named:
+            raise AgentError(f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}")
+        missing = f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}" if right or not missing else missing
+    if not found:
+        ports = graph.ports()
+        raise AgentError(missing or f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so")
+    return found

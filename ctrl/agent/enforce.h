@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Enforcement: what an agent wants of each row of the actuators file, set over netlink and read back by the
+ * sweeps.
+ *
+ * A request is carried out when the call returns; that it was refused is told by the next sweep, which also
+ * reads what is in force. No row is ever told a value outside its bounds.
+ */
+#ifndef ENFORCE_H
+#define ENFORCE_H
+
+#include "actuators.h"
+#include "fault.h"
+#include "sweeper.h"
+
+#include <stdint.h>
+
+struct enforcer {
+	const struct actuators *actuators;
+	struct sweeper *sweeper;
+	struct target *targets; /* one a row of the actuators file */
+	uint32_t *first;        /* by port: its first row of the actuators file */
+	struct batch batch;
+	uint32_t *planned; /* row of each operation in the batch */
+};
+
+/* Prepare the requests. Each row's port must have a root qdisc of the kind that its actuator sets. */
+int enforcer_open(struct enforcer *e, const struct actuators *actuators, struct sweeper *sweeper,
+		  struct fault *f);
+void enforcer_close(struct enforcer *e);
+
+/* Tell the kernel the values that differ from the last ones; SM_MAX_VALUES for each row. */
+int enforcer_apply(struct enforcer *e, const uint64_t *wanted, struct fault *f);
+
+/* Tell the kernel every row's values of the start. */
+int enforcer_reset(struct enforcer *e, struct fault *f);
+
+/* Tell the kernel one row's values, whatever they were, and wait for its answer. */
+int enforcer_set(struct enforcer *e, uint32_t i, const uint64_t *wanted, struct fault *f);
+
+/* What was in force at the last sweep, SM_MAX_VALUES; all 0: the port has another qdisc. */
+const uint64_t *enforcer_in_force(const struct enforcer *e, uint32_t i);
+
+#endif

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The actuators file of a run: for each row that an agent may set, the netlink request and the places of its values.
+
+agentd and hostd read it (ctrl/agent/actuators.h).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.record_file import Table
+from dc_gym.ctrl.actuators import Attribute, Quantity
+from dc_gym.ctrl.actuators.selection import ActuatedPort
+from dc_gym.grounds import inputs
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.monitors.state_matrix import MAX_VALUES
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.realize.control_network import agent_address
+from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HDR, RTM_NEWQDISC, TCMSG, attr_text, attribute
+from dc_gym.topologies.realize.tc import TCA_KIND, TCA_OPTIONS
+
+ATTRIBUTE_HEAD = struct.Struct("=HH")
+NOBODY = ("0.0.0.0", 0)
+
+
+@dataclass(slots=True)
+class Request:
+    """A netlink request that sets an actuator, and the records of the places of its values."""
+
+    message: bytes
+    writes: list[dict[str, Any]] = field(default_factory=list)
+    reads: list[dict[str, Any]] = field(default_factory=list)
+
+
+def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence[Quantity]) -> Request:
+    """Returns the request that changes a root qdisc of this kind. Device and handle are filled in where it is sent."""
+    kind = attr_text(TCA_KIND, qdisc)
+    at = NLMSG_HDR.size + TCMSG.size + len(kind) + ATTRIBUTE_HEAD.size  # of the first byte of the options
+    order = [each.name for each in quantities]
+    options, request = b"", Request(b"")
+    for each in attributes:
+        head = ATTRIBUTE_HEAD.size if each.type else 0
+        for place in each.places:
+            told = {"multiplier": place.multiplier, "divisor": place.divisor, "value": order.index(place.quantity)}
+            told |= {"width": place.width, "attribute": each.type}
+            request.writes.append(told | {"offset": at + len(options) + head + place.offset, "attribute": 0})
+            request.reads.append(told | {"offset": place.offset})
+        options += attribute(each.type, each.payload) if each.type else each.payload
+    nested = NLA_F_NESTED if attributes[0].type else 0
+    body = TCMSG.pack(0, 0, 0, 0, 0) + kind + attribute(TCA_OPTIONS | nested, options)
+    request.message = NLMSG_HDR.pack(NLMSG_HDR.size + len(body), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) + body
+    return request
+
+
+def tables(experiment: Experiment) -> tuple[Table, Table, Table]:
+    """Returns the tables of the actuators file: rows, fields, and the bytes of the requests."""
+    graph = experiment.graph
+    listens = {
+        port.ifname: agent_address(number, egress)
+        for number, host in enumerate(graph.hosts)
+        for egress, port in enumerate(graph.ports_of(host.name))
+    }
+    return tables_of(experiment.actuated, graph, experiment.spec.agent, listens)
+
+
+def tables_of(
+    actuated: Sequence[ActuatedPort], graph: Graph, keys: Any, listens: Mapping[str, tuple[str, int]]
+) -> tuple[Table, Table, Table]:
+    """Returns the same of these rows. `listens`: by port, where the agent of its host listens, if it has one."""
+    rows: list[dict[str, Any]] = []
+    fields: list[dict[str, Any]] = []
+    message = b""
+    for each in actuated:
+        actuator = each.actuator
+        request = request_of(actuator.qdisc, actuator.attributes(graph, each.port, keys), actuator.quantities)
+        address, port = listens.get(each.port.ifname, NOBODY)
+        rows.append(
+            {
+                "actuator": actuator.name,
+                "qdisc": actuator.qdisc,
+                **_bounds(each),
+                "row": each.row,
+                "n_values": len(actuator.quantities),
+                "request_start": len(message),
+                "request_len": len(request.message),
+                "writes_start": len(fields),
+                "n_writes": len(request.writes),
+                "reads_start": len(fields) + len(request.writes),
+                "n_reads": len(request.reads),
+                "control_addr": inputs.address(address),
+                "control_port": port,
+            }
+        )
+        fields += [*request.writes, *request.reads]
+        message += request.message
+    bytes_ = Table(inputs.REQUEST_BYTE, np.frombuffer(message, inputs.REQUEST_BYTE.dtype))
+    return inputs.ACTUATOR_ROW.table(rows), inputs.ACTUATOR_FIELD.table(fields), bytes_
+
+
+def _bounds(each: ActuatedPort) -> dict[str, list[int]]:
+    """Returns bounds and start values, filled up with zeros."""
+    rest = [0] * (MAX_VALUES - len(each.bounds))
+    return {name: [*(getattr(one, name) for one in each.bounds), *rest] for name in ("low", "high", "start")}
