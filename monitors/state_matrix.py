@@ -8,8 +8,8 @@
     with StateMatrix.over(channel.region) as matrix:  # a lab's
         number = matrix.commands.send(values)
 
-The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the commands are the live memory without a
-copy: while the writer is at work, their rows may belong to two sweeps. The loads of the sequence number have the order that the
+The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the commands are the live memory without
+a copy: while the writer is at work, their rows may belong to two sweeps. The loads of the sequence number have the order that the
 processor gives them. This is enough on x86, whose loads stay in order, and wherever the writer is paused meanwhile (virtual
 clock).
 """

@@ -30,11 +30,11 @@ UNIT_TESTS = {
     "test_record_file": RECORD_FILE,
     "test_options": ("dc_gym/daemon/options.c", "dc_gym/daemon/program.c"),
     "test_ports": ("monitors/ports.c", *RECORD_FILE),
-    "test_hosts": ("ctrl/agent/hosts.c", *RECORD_FILE),
+    "test_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
     "test_nic_rows": ("ctrl/nic/rows.c",),
     "test_commands": ("ctrl/agent/commands.c",),
     "test_control": (
-        "ctrl/agent/control.c", "ctrl/agent/hosts.c", "dc_gym/daemon/batch.c", "dc_gym/daemon/netns.c", *RECORD_FILE,
+        "ctrl/agent/control.c", "ctrl/agent/actuators.c", "dc_gym/daemon/batch.c", "dc_gym/daemon/netns.c", *RECORD_FILE,
     ),
     "test_batch": ("dc_gym/daemon/batch.c",),
     "test_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
@@ -49,7 +49,7 @@ UNIT_TESTS = {
 FUZZERS = {
     "fuzz_nl": ("dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c", "dc_gym/daemon/batch.c", "monitors/qdisc.c"),
     "fuzz_ports": ("monitors/ports.c", *RECORD_FILE),
-    "fuzz_hosts": ("ctrl/agent/hosts.c", *RECORD_FILE),
+    "fuzz_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
     "fuzz_nics": ("ctrl/nic/nics.c", "ctrl/nic/rows.c", *RECORD_FILE),
     "fuzz_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An actuator: something that an agent may set at a port of the network while traffic runs. Contains the registry.
 
-An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it, and
-where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and reads
-back; it knows no qdisc by name. To add an actuator, write a file like rate.py and call `register` in it.
+An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it,
+and where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and
+reads back; it knows no qdisc by name. To add an actuator, write a file like rate.py and call `register` in it.
 """
 
 from __future__ import annotations

@@ -284,9 +284,10 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
-    who = "one for the network, each host, or each flow of RL-CC's fluid model, without SPEC (default: central)"
-    parser.add_argument("--agents", choices=("central", "hosts", "flows"), help=who)
-    whose = "of hosts that act: one policy for all of them, or each its own (default: shared)"
+    who = "one for the network, each host, switch or port where something is set, or each flow of RL-CC's fluid model, without"
+    who += " SPEC (default: agent.agents of SPEC)"
+    parser.add_argument("--agents", choices=("central", "hosts", "switches", "ports", "flows"), help=who)
+    whose = "of many agents: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)
     evaluate = "evaluate on these specs, too: the same network and agent, other traffic"
     parser.add_argument("--evaluate", type=Path, nargs="+", default=[], metavar="SPEC", help=evaluate)

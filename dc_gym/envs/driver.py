@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.envs.actors import Actors
 from dc_gym.envs.console import Console
 from dc_gym.envs.env import EpisodeTracker
-from dc_gym.envs.file_policy import FilePolicy, differences
+from dc_gym.envs.file_policy import differences
 from dc_gym.envs.policies import PolicyContext
-from dc_gym.envs.policy_selection import UsersPolicy, policy_of
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
@@ -34,17 +34,22 @@ class PolicyDriver:
         scene = Scene.of(experiment)
         self._episode = EpisodeTracker(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
-        self._policy = policy_of(policy, PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed))
+        context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed)
+        self._actors = Actors(policy, context, spec.agent)
         self.unlike = ""
         """The keys of [agent] that differ from those of the policy's training; empty if none differ."""
-        if isinstance(self._policy, FilePolicy):
-            self.unlike = differences(self._policy.settings, spec.to_dict()["agent"])
+        if (file := self._actors.file) is not None:
+            self.unlike = differences(file.settings, spec.to_dict()["agent"])
         self._rows: list[tuple[Any, ...]] = []
 
     @property
     def code(self) -> tuple[Path, ...]:
         """The user's files that hold the policy's code."""
-        return self._policy.code if isinstance(self._policy, UsersPolicy) else ()
+        return self._actors.code
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns what the policy has learned in this run, as arrays by name; nothing if it does not learn."""
+        return self._actors.state()
 
     def step(self, region: Buffer, step: int) -> int:
         """Answers one step of the network whose state matrix is in `region`, and returns END_OF_RUN or GO_ON."""
@@ -59,14 +64,15 @@ class PolicyDriver:
         pace = self._console.pace
         interval_ns = 0 if pace is None else pace.interval_ns
         self._rows.append((frame.step, frame.t_ns, interval_ns, reward, frame.wanted, frame.enforced))
+        self._actors.observe(frame, observation, reward)
         if over:
             return END_OF_RUN
-        self._console.send(episode.action.to_values(self._policy.act(observation, frame)))
+        self._console.send(episode.action.to_values(self._actors.act(frame)))
         return GO_ON
 
     def table(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns one row for each step: the reward, and each value that the agent sets, as commanded and as enforced at the step's end. On a
-        real clock a column interval_ns is added: the wall time between this frame and the one before."""
+        """Returns one row for each step: the reward, and each value that the agent sets, as commanded and as enforced at the
+        step's end. On a real clock a column interval_ns is added: the wall time between this frame and the one before."""
         steps, times, intervals, rewards, wanted, enforced = zip(*self._rows, strict=True)
         columns: dict[str, npt.NDArray[Any]] = {
             "step": np.array(steps, np.uint32),

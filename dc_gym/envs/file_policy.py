@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that acts from a policy file (docs/policy-file.md), for the whole network or for each host. The file is checked
-against the network first."""
+"""A policy that acts from a policy file (docs/policy-file.md), for the whole network or for each of many agents. The file is
+checked against the network first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.units import format_rate, parse_rate_bps
+from dc_gym.envs.agent_observation import AgentObserver, observer_of
+from dc_gym.envs.agents import AgentRows, divide
 from dc_gym.envs.frame import Frame
-from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import PolicyContext
-from dc_gym.envs.scene import Scene
-from dc_gym.nets.agent_policy import HOSTS, AgentPolicy
+from dc_gym.envs.scene import RATE, Scene
+from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
+from dc_gym.nets.agent_policy import AgentPolicy
 
 HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
@@ -27,26 +29,33 @@ than in the training."""
 
 
 class FilePolicy:
-    """A policy with the weights of a file. A policy for single hosts is evaluated once for each host, with that host's
-    observation."""
+    """A policy with the weights of a file. A policy for one of many agents is evaluated once for each, with its observation."""
 
     def __init__(self, path: Path, context: PolicyContext) -> None:
         self._net = AgentPolicy.read(path)
         self.settings = self._net.settings
-        self._observer: HostObserver | None = None
+        self._observer: AgentObserver | None = None
+        self._agents: tuple[AgentRows, ...] = ()
+        who, scene, observer = self._net.agents, context.scene, context.observer
+        if context.agents not in (CENTRAL, who):
+            raise AgentError(f'{path}: the policy is for agents "{who}", and agent.agents is "{context.agents}"; leave that out')
         try:
-            if self._net.agents == HOSTS:
-                observer, see = context.observer, self._net.settings.get("see", "path")
-                self._observer = HostObserver(context.scene, observer.asked, observer.history, see)
+            if who != CENTRAL:
+                see = self._net.settings.get("see", "path") if who == HOSTS else None
+                self._agents = divide(scene, who)
+                self._observer = observer_of(self._agents, scene, observer.asked, observer.history, who, see)
         except AgentError as error:
-            raise AgentError(f"{path}: the policy is for each host, and {error}") from None
-        if why := _misfit(self._net, context, self._observer):
+            raise AgentError(f"{path}: the policy is for each of the {who}, and {error}") from None
+        if why := _misfit(self._net, context, self._observer, self._agents):
             raise AgentError(f"{path}: {why}")
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         if self._observer is None:
             return self._net.act(observation)
-        return np.concatenate([self._net.act(own) for own in self._observer.observe(frame)])
+        action = np.empty(sum(len(each.values) for each in self._agents))
+        for each, own in zip(self._agents, self._observer.observe(frame), strict=True):
+            action[each.values] = self._net.act(own)
+        return action
 
 
 def differences(trained: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
@@ -59,24 +68,40 @@ def _said(value: Any) -> str:
     return "its default" if value is None else str(value)
 
 
-def _misfit(net: AgentPolicy, context: PolicyContext, own: HostObserver | None) -> str:
+def _misfit(net: AgentPolicy, context: PolicyContext, observer: AgentObserver | None, agents: tuple[AgentRows, ...]) -> str:
     """Returns why the policy does not fit this network; empty if it fits."""
-    seen, acting = (own.names, net.hosts) if own else (context.observer.names, context.scene.hosts)  # one for each fits any hosts
-    for what, has, gives in (("acts on", net.hosts, acting), ("observes", net.observation, seen)):
-        if len(has) != len(gives):
-            return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
-        for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
-            if mine != theirs:
-                return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
-    trained, head = net.settings.get("action"), context.action.head.name
+    low, high = context.action.space.low, context.action.space.high
+    if observer is None:
+        if why := _differ("acts on", net.hosts, context.scene.value_names):
+            return why
+        if why := _differ("observes", net.observation, context.observer.names):
+            return why
+    for each, names in zip(agents, observer.names_of if observer else (), strict=True):
+        if why := _differ("observes", net.observation, names):
+            return why
+        if len(each.values) != len(net.low):
+            return f"the policy sets {len(net.low)} values, and {each.name} has {len(each.values)}{HINT}"
+    sets, actuators = net.settings.get("actuators", RATE), ",".join(each.actuator.name for each in context.scene.actuated)
+    if len({each.rpartition(":")[2].strip() for each in sets.split(",")} ^ set(actuators.split(","))):
+        return f"the policy was trained to set {sets}, and the network's agents set {actuators}{HINT}"
+    trained, head = net.settings.get("action"), context.action.name
     if trained is not None and trained != head:
         return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
-    if why := _other_floor(net, context.scene):
+    if context.scene.rates is not None and (why := _other_floor(net, context.scene)):
         return why + HINT
-    low, high = context.action.space.low, context.action.space.high  # bounds are equal for all hosts
     if not (np.allclose(net.low, low[: len(net.low)]) and np.allclose(net.high, high[: len(net.high)])):
         ends = f"{net.low.min():g}..{net.high.max():g}", f"{low.min():g}..{high.max():g}"
         return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
+    return ""
+
+
+def _differ(what: str, has: tuple[str, ...], gives: tuple[str, ...]) -> str:
+    """Returns the first difference between the names of the policy and those of the network; empty if there is none."""
+    if len(has) != len(gives):
+        return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
+    for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
+        if mine != theirs:
+            return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
     return ""
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One agent for each host: their observations, rewards and infos, over the same lab as the central agent's environment.
+"""Many agents over one lab: each host, each switch or each port. Their observations, rewards and infos.
 
-The agents are the hosts of the scene. All of them act from the first step of an episode to its last. `parallel.py` has the
-PettingZoo form, `dc_gym/rl/multi_agent.py` the RLlib form; both only add the names that those libraries need.
+All agents act from the first step of an episode to its last. `parallel.py` has the PettingZoo form, `dc_gym/rl/multi_agent.py`
+the RLlib form; both only add the names that those libraries need.
 
-An agent observes what its host could know (host_observation.py). All agents observe the same number of values with the same
-meanings, so that one policy can serve all.
+An agent observes what it could know (agent_observation.py). Hosts, and ports, observe equally many values with the same meanings,
+so that one policy can serve all. Switches do so where they have equally many ports.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
+from dc_gym.envs.agent_observation import observer_of
+from dc_gym.envs.agents import CENTRAL, HOSTS, divide
 from dc_gym.envs.env import EpisodeTracker, Seeds, as_spec
-from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame
-from dc_gym.envs.host_observation import HostObserver
+from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame, Rows
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
@@ -34,12 +35,15 @@ REWARDS = ("shared", "own")
 NETWORK = "network"
 """The key of an agent's info that holds the info of the whole network."""
 SUMS = ("switch_queue_bytes_mean", "host_queue_bytes_mean")
-"""Metrics that have no meaning for one host."""
+"""Metrics that have no meaning for one agent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One host's view of a network: its egress, its flows, the ports that they cross, and the port that leads to it."""
+    """One agent's view of a network: the ports where it sets something, the flows that cross them, and all ports of those flows.
+
+    A host's view has the port that leads to it, too, and of all rates only its own.
+    """
 
     scene: Scene
     info: FlowInfo
@@ -47,15 +51,22 @@ class View:
     """[rows]"""
     flows: Bools
     """[flows]"""
-    place: int
-    """The host's index among the hosts that act."""
+    hosts: slice
+    """The places of its hosts among those of the scene."""
 
     @classmethod
-    def of(cls, scene: Scene, info: FlowInfo, place: int) -> View:
-        row = scene.host_row[place]
-        flows = info.host == place
+    def of(cls, scene: Scene, info: FlowInfo, rows: Rows) -> View:
+        """Returns the view of an agent that sets something at the ports `rows`."""
         ports = np.zeros(len(scene.ports), bool)
-        ports[[row, scene.peer_row[row]]] = True
+        ports[rows] = True
+        if scene.is_switch[rows].any():
+            flows = np.zeros(len(info), bool)
+            flows[info.switch_flows[ports[info.switch_rows]]] = True
+            return cls(scene, info, ports, flows, slice(0, len(scene.hosts)))
+        (row,) = rows.tolist()
+        place = int(np.flatnonzero(scene.host_row == row)[0])
+        flows = info.host == place
+        ports[scene.peer_row[row]] = True
         ports[info.switch_rows[flows[info.switch_flows]]] = True
         here = slice(place, place + 1)
         own = replace(
@@ -65,21 +76,20 @@ class View:
             senders=scene.senders[here],
             floor_bps=scene.floor_bps[here],
         )
-        return cls(own, replace(info, host_row=own.host_row), ports, flows, place)
+        return cls(own, replace(info, host_row=own.host_row), ports, flows, here)
 
     def frame(self, frame: Frame) -> Frame:
-        """Returns the same step as if nobody else sent: other ports are empty, and other flows wait."""
+        """Returns the same step as if there were nothing else: other ports are empty, and other flows wait."""
         cells, before = (np.where(self.ports[:, None], each, np.uint64(0)) for each in (frame.cells, frame.before))
-        here = slice(self.place, self.place + 1)
         return replace(
             frame,
             cells=cells,
             before=before,
             flows=self._flows(frame.flows),
             flows_before=self._flows(frame.flows_before),
-            wanted_bps=frame.wanted_bps[here],
-            in_force_bps=frame.in_force_bps[here],
-            enforced_bps=frame.enforced_bps[here],
+            wanted_bps=frame.wanted_bps[self.hosts],
+            in_force_bps=frame.in_force_bps[self.hosts],
+            enforced_bps=frame.enforced_bps[self.hosts],
             info=self.info,
         )
 
@@ -102,7 +112,7 @@ class StepResults:
     infos: dict[str, dict[str, Any]]
 
 
-class Hosts:
+class Agents:
     """The agents of one lab."""
 
     def __init__(
@@ -110,20 +120,31 @@ class Hosts:
         spec: Spec | str | Path | Mapping[str, Any],
         overrides: Iterable[str] = (),
         *,
-        see: str = "path",
-        reward: str = "shared",
+        agents: str | None = None,
+        see: str | None = None,
+        reward: str | None = None,
         folder: str | Path | None = None,
         step_info: bool = True,
     ) -> None:
-        """`see`: "own" or "path" (host_observation.py). `reward`: "shared" for the network's reward to all, or "own" for the
-        reward of each host's View. `step_info`: False leaves infos empty except in steps that begin or end an episode."""
-        if reward not in REWARDS:
-            raise AgentError("reward: " + unknown("value", reward, REWARDS))
+        """`agents`: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central. `see`: "own" or
+        "path" (agent_observation.py); None: agent.see. `reward`: "shared" for the network's reward to all, or "own" for the reward
+        of each agent's View; None: agent.reward_scope. `step_info`: False leaves infos empty except in steps that begin or end
+        an episode."""
         self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
         self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
         agent, scene = self.session.experiment.spec.agent, self.session.scene
-        self.observer = HostObserver(scene, agent.observe, agent.history, see)
-        self.names = scene.hosts
+        reward = reward or agent.reward_scope or REWARDS[0]
+        if reward not in REWARDS:
+            raise AgentError("reward: " + unknown("value", reward, REWARDS))
+        self.who = agents or (agent.agents if agent.agents not in (None, CENTRAL) else HOSTS)
+        self.agents = divide(scene, self.who)
+        self.observer = observer_of(self.agents, scene, agent.observe, agent.history, self.who, see or agent.see)
+        self.names = tuple(each.name for each in self.agents)
+        self.observation_spaces = dict(zip(self.names, self.observer.spaces, strict=True))
+        low, high = self.episode.action.space.low, self.episode.action.space.high
+        self.action_spaces = {
+            each.name: spaces.Box(low[each.values], high[each.values], dtype=np.float32) for each in self.agents
+        }
         self._own, self._step_info = reward == "own", step_info
         self._seeds, self.seed = Seeds(), 0
         self._views: tuple[View, ...] = ()
@@ -134,17 +155,12 @@ class Hosts:
         frame = self.episode.frame
         return frame is not None and frame.step < self.session.steps
 
-    def action_space(self) -> spaces.Box:
-        """Returns the action space of one agent."""
-        bound = self.episode.action.head.bound
-        return spaces.Box(-bound, bound, (1,), dtype=np.float32)
-
     def begin(self, seed: int | None = None, *, fresh: bool = False) -> StepResults:
         """Begins an episode and returns its first observations; rewards are 0. Without a seed the episode has the next seed of
         the series."""
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
-        self._views = tuple(View.of(self.session.scene, frame.info, place) for place in range(len(self.names)))
+        self._views = tuple(View.of(self.session.scene, frame.info, each.rows) for each in self.agents)
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
 
@@ -156,10 +172,14 @@ class Hosts:
             name = min(odd)
             what = f"{name} has none" if name in self.names else f"{name!r} is not an agent"
             raise AgentError(f"step: {what}; give one action for each of {', '.join(self.names)}")
-        action = [np.asarray(actions[name], np.float64).reshape(-1) for name in self.names]
-        if wrong := [name for name, value in zip(self.names, action, strict=True) if value.shape != (1,)]:
-            raise AgentError(f"step: the action of {wrong[0]} has shape {np.shape(actions[wrong[0]])}; give one number")
-        frame = self.session.step(self.episode.action.to_values(np.concatenate(action)))
+        flat = np.empty(self.episode.action.space.shape)
+        for each in self.agents:
+            given = np.asarray(actions[each.name], np.float64).reshape(-1)
+            if given.shape != each.values.shape:
+                shape, wanted = np.shape(actions[each.name]), _numbers(len(each.values))
+                raise AgentError(f"step: the action of {each.name} has shape {shape}; give {wanted}")
+            flat[each.values] = given
+        frame = self.session.step(self.episode.action.to_values(flat))
         _, reward, terminated, truncated, network = self.episode.advance(frame)
         return self._turn(frame, reward, terminated, truncated, network)
 
@@ -181,3 +201,7 @@ class Hosts:
                 rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.in_force_bps)))
         seen = self.observer.observe(frame)
         return StepResults(dict(zip(self.names, seen, strict=True)), rewards, terminated, truncated, infos)
+
+
+def _numbers(count: int) -> str:
+    return "one number" if count == 1 else f"{count} numbers"

@@ -7,6 +7,9 @@ names such as `s1-*:` chooses the rows of a port feature:
 
     default                      backlog, backlog_change, marks, utilization of all ports, and the enforced rates
     switch:backlog,srtt          the backlogs of switch ports, then the srtt of every host that acts
+    kmin,kmax,pmax               what is in force at the ports where agents set the marking
+
+Each quantity of an actuator is a feature of the ports where agents set it: the value in force over its upper bound.
 
 The vector holds one feature after another, each in the order of Scene.ports or Scene.hosts. With a history, the oldest frame
 comes first.
@@ -28,9 +31,10 @@ from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import FRAME_BYTES
+from dc_gym.ctrl import actuators
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.measures import carried_bytes, occupancy
-from dc_gym.envs.scene import Scene
+from dc_gym.envs.scene import RATE, ActuatedRows, Scene
 
 Vector = npt.NDArray[np.float32]
 Compute = Callable[[Frame, Scene], Floats]
@@ -84,7 +88,8 @@ def features() -> tuple[Feature, ...]:
 def reads_flows(text: str) -> bool:
     """Returns whether the observation needs samples of flows."""
     names = {each.rpartition(":")[2].strip() for item in text.split(",") for each in PRESETS.get(item.strip(), item).split(",")}
-    return any(name not in _registry or _registry[name].flows for name in names)
+    settings = {quantity.name for each in map(actuators.find, actuators.names()) if each for quantity in each.quantities}
+    return any(_registry[name].flows if name in _registry else name not in settings for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
 def _part(item: str, scene: Scene) -> Part:
     rows_of, found, name = item.rpartition(":")
     if name not in _registry:
-        raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry]))
+        return _setting_part(item, rows_of if found else "", name, scene)
     feature = _registry[name]
     if feature.kind == "host":
         if found:
@@ -132,6 +137,35 @@ def _part(item: str, scene: Scene) -> Part:
         rows = _rows(rows_of if found else "all", item, scene)
         owners = tuple(scene.ports[row] for row in rows.tolist())
     return Part(item, feature, rows, tuple(f"{owner}/{name}" for owner in owners))
+
+
+def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
+    """Returns the part of a quantity that agents set."""
+    for each in scene.actuated:
+        known = [quantity.name for quantity in each.actuator.quantities]
+        if name in known and not (name == RATE and each.actuator.name == RATE):
+            rows = each.rows if not rows_of else np.intersect1d(each.rows, _rows(rows_of, item, scene))
+            if not len(rows):
+                raise AgentError(f"agent.observe: {item!r}: no agent sets {name} there; leave out {rows_of}:")
+            feature = setting(each, known.index(name))
+            return Part(item, feature, rows, tuple(f"{scene.ports[row]}/{name}" for row in rows.tolist()))
+    for actuator in map(actuators.find, actuators.names()):
+        if actuator and name in [quantity.name for quantity in actuator.quantities] and name != RATE:
+            what = f"{name} is set by {actuator.name}, which agent.actuators does not name"
+            raise AgentError(f"agent.observe: {item!r}: {what}; leave it out, or name {actuator.name} there")
+    raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry]))
+
+
+def setting(each: ActuatedRows, number: int) -> Feature:
+    """Returns a quantity of an actuator as a feature: the value in force over its upper bound; 0 where nobody sets it."""
+    quantity, high = each.actuator.quantities[number], each.high[:, number]
+
+    def compute(frame: Frame, scene: Scene) -> Floats:
+        values = np.zeros(len(scene.ports))
+        values[each.rows] = frame.enforced[each.place].reshape(each.low.shape)[:, number] / high
+        return values
+
+    return Feature(quantity.name, "port", 0, 1, "value in force over its upper bound", compute, flows=False)
 
 
 def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
@@ -207,6 +241,7 @@ PRESETS = {
         "backlog,backlog_change,marks,drops,utilization,tx_rate,rx_rate,active_flows,"
         "srtt,rtt_min,cwnd,retransmits,goodput,enforced"
     ),
+    "marking": "switch:backlog,switch:utilization,switch:marks,kmin,kmax,pmax",
 }
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PettingZoo environment with one agent for each host (multi_agent.py). Importing it needs the extra `multi`."""
+"""The PettingZoo environment with many agents: each host, switch or port (multi_agent.py). Importing it needs the extra
+`multi`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import FRESH
-from dc_gym.envs.multi_agent import Hosts, StepResults
+from dc_gym.envs.multi_agent import Agents, StepResults
 from dc_gym.envs.observation import Vector
 from dc_gym.spec import Spec
 
@@ -25,37 +26,37 @@ except ImportError:
 Actions = npt.NDArray[np.floating[Any]]
 
 
-class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
-    """One lab with one agent for each host. All agents act from an episode's first step to its last.
+class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
+    """One lab with many agents. All of them act from an episode's first step to its last.
 
-    Observation: a flat float32 Box of the same size for each agent; `observation_names` names its elements. Action: a Box of one
-    number, which agent.action maps to the rate of that host. terminated: every flow of the network has ended. truncated:
-    time.duration is over. Both hold for all agents at once. info: what was measured of the host, and under "network" the info of
-    DataCenterEnv.
+    Observation: a flat float32 Box; `observation_names` names its elements. Action: a Box with one number for each value that the
+    agent sets, which agent.action maps to the value, such as the rate of a host. terminated: every flow of the network has ended.
+    truncated: time.duration is over. Both hold for all agents at once. info: what was measured where the agent acts, and under
+    "network" the info of DataCenterEnv.
     """
 
-    metadata: dict[str, Any] = {"name": "dcgym_hosts_v0", "render_modes": []}
+    metadata: dict[str, Any] = {"name": "dcgym_agents_v0", "render_modes": []}
 
     def __init__(
         self,
         spec: Spec | str | Path | Mapping[str, Any],
         overrides: Iterable[str] = (),
         *,
-        see: str = "path",
-        reward: str = "shared",
+        agents: str | None = None,
+        see: str | None = None,
+        reward: str | None = None,
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The other arguments are those of
-        DataCenterEnv."""
+        """`agents`: "hosts", "switches" or "ports"; `see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The
+        other arguments are those of DataCenterEnv."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
         self.render_mode = None
-        self.hosts = Hosts(spec, overrides, see=see, reward=reward, folder=folder)
-        self.possible_agents = list(self.hosts.names)
+        self.lab = Agents(spec, overrides, agents=agents, see=see, reward=reward, folder=folder)
+        self.possible_agents = list(self.lab.names)
         self.agents: list[str] = []
-        self.observation_spaces = dict.fromkeys(self.possible_agents, self.hosts.observer.space)
-        self.action_spaces: dict[str, spaces.Box] = {name: self.hosts.action_space() for name in self.possible_agents}
+        self.observation_spaces, self.action_spaces = self.lab.observation_spaces, self.lab.action_spaces
 
     def observation_space(self, agent: str) -> spaces.Box:
         return self.observation_spaces[agent]
@@ -64,29 +65,29 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         return self.action_spaces[agent]
 
     @property
-    def observation_names(self) -> tuple[str, ...]:
-        """One name for each element of every agent's observation, such as own/backlog."""
-        return self.hosts.observer.names
+    def observation_names(self) -> dict[str, tuple[str, ...]]:
+        """For each agent, one name for each element of its observation, such as own/backlog."""
+        return dict(zip(self.lab.names, self.lab.observer.names_of, strict=True))
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         fresh = bool((options or {}).get(FRESH))  # unknown options are ignored: PettingZoo's own test passes some
-        turn = self.hosts.begin(seed, fresh=fresh)
+        turn = self.lab.begin(seed, fresh=fresh)
         self.agents = list(self.possible_agents)
         return turn.observations, turn.infos
 
     def step(
         self, actions: Mapping[str, Actions]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        if not self.agents and not actions and self.hosts.episode.frame is not None:
+        if not self.agents and not actions and self.lab.episode.frame is not None:
             return {}, {}, {}, {}, {}  # the episode is over, and no agent is left
-        turn: StepResults = self.hosts.step(actions)
+        turn: StepResults = self.lab.step(actions)
         terminated, truncated = (dict.fromkeys(self.agents, over) for over in (turn.terminated, turn.truncated))
         if turn.terminated or turn.truncated:
             self.agents = []
         return turn.observations, turn.rewards, terminated, truncated, turn.infos
 
     def close(self) -> None:
-        self.hosts.close()
+        self.lab.close()
         self.agents = []

@@ -7,9 +7,9 @@ oracle) reads it from the frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.action import Action
+from dc_gym.envs.agents import CENTRAL, NETWORK
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
@@ -30,7 +31,13 @@ SUFFIX = ".npz"
 
 
 class Policy(Protocol):
-    """A policy. A frame of step 0 begins an episode."""
+    """A policy. A frame of step 0 begins an episode.
+
+    A policy that learns while a run goes on has two more methods, which a run calls if they are there:
+
+        observe(reward, observation)    the reward of the last action, and the observation that it led to; before the next `act`
+        state()                         what it has learned, as arrays by name; a run keeps it in learned.npz
+    """
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns an action of the environment's action space."""
@@ -42,10 +49,19 @@ class PolicyContext:
     """The arguments from which a policy is constructed."""
 
     scene: Scene
+    """The network, and what the agent sets in it."""
     observer: Observer
+    """The observer of the whole network."""
     action: Action
+    """The action of this agent."""
     seed: int = 0
-    """The seed of policies that draw random numbers."""
+    """The seed of policies that draw random numbers. Each of many agents has its own."""
+    agents: str = CENTRAL
+    """Who is an agent (dc_gym/nets/agent_kinds.py)."""
+    name: str = NETWORK
+    """The agent's name, such as s1-eth3."""
+    observation: tuple[str, ...] = ()
+    """One name for each element of this agent's observation."""
 
 
 Make = Callable[[PolicyContext], Policy]
@@ -78,6 +94,28 @@ def check_act(text: str, policy: Policy) -> None:
     if act is None:
         raise AgentError(f"controller.policy: policy {text!r} gives {usercode.shown(policy)}, which has no method act; add one")
     usercode.check_call(AgentError, f"controller.policy: {text!r}: act", act, "observation", "frame")
+
+
+def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floating]:
+    """Returns the action of one of many agents if it has the right size."""
+    try:
+        action = np.asarray(found, np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise AgentError(f"action: that of {name} is {usercode.shown(found)}; give {size} numbers") from None
+    if action.shape != (size,):
+        raise AgentError(f"action: that of {name} has {action.size} numbers, and it sets {size} values; give one for each")
+    return action
+
+
+def checked_state(found: object) -> dict[str, npt.NDArray[Any]]:
+    """Returns what a policy says it has learned if that can be kept: plain arrays by name."""
+    if not isinstance(found, Mapping):
+        raise AgentError(f"controller.policy: state gives {usercode.shown(found)} instead of arrays by name; mend the method")
+    arrays = {str(name): np.asarray(value) for name, value in found.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise AgentError(f"controller.policy: state gives {name!r} of {array.dtype}, which is no array of numbers; mend it")
+    return arrays
 
 
 class MaxPolicy:

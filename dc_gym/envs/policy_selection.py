@@ -64,6 +64,19 @@ class UsersPolicy:
         with self._blamed():
             return np.asarray(self._policy.act(observation, frame), np.float64)
 
+    def observe(self, reward: float, observation: Vector) -> None:
+        """Tells a policy that learns what its last action led to."""
+        if (observe := getattr(self._policy, "observe", None)) is not None:
+            with self._blamed():
+                observe(reward, observation)
+
+    def state(self) -> Any:
+        """Returns what the policy has learned; nothing if it has no such method."""
+        if (state := getattr(self._policy, "state", None)) is None:
+            return {}
+        with self._blamed():
+            return state()
+
     def _module(self, place: str) -> Any:
         if self.code:
             return usercode.load(self.code[0]).module

@@ -68,6 +68,8 @@ class Scene:
 
     ports: tuple[str, ...]
     """The names of the rows."""
+    nodes: tuple[str, ...]
+    """[rows]: the host or switch of each."""
     is_switch: Bools
     rate_bps: Floats
     """[rows]: line rates."""
@@ -128,6 +130,7 @@ class Scene:
         floor_bps = np.minimum(float(agent.floor_bps), rate_bps[host_row]) if sets_rates else rate_bps[host_row]
         return cls(
             ports=tuple(port.ifname for port in ports),
+            nodes=tuple(port.node for port in ports),
             is_switch=np.arange(len(ports)) < len(graph.switch_ports()),
             rate_bps=rate_bps,
             buffer_bytes=np.array([port.queue.limit_bytes for port in ports], np.float64),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HD
 from dc_gym.topologies.realize.tc import TCA_KIND, TCA_OPTIONS
 
 ATTRIBUTE_HEAD = struct.Struct("=HH")
-NOBODY = ("0.0.0.0", 0)
+NOBODY = (IPv4Address(0), 0)
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ def tables(experiment: Experiment) -> tuple[Table, Table, Table]:
 
 
 def tables_of(
-    actuated: Sequence[ActuatedPort], graph: Graph, keys: Any, listens: Mapping[str, tuple[str, int]]
+    actuated: Sequence[ActuatedPort], graph: Graph, keys: Any, listens: Mapping[str, tuple[IPv4Address, int]]
 ) -> tuple[Table, Table, Table]:
     """Returns the same of these rows. `listens`: by port, where the agent of its host listens, if it has one."""
     rows: list[dict[str, Any]] = []

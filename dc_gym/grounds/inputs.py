@@ -3,8 +3,8 @@
 
     python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
 
-The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A test
-compares the layouts. An IPv4 address is four bytes.
+The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A
+test compares the layouts. An IPv4 address is four bytes.
 """
 
 from __future__ import annotations

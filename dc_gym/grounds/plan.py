@@ -35,8 +35,8 @@ def write_plan(
 ) -> NicPlan | None:
     """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
-    Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes what their loader
-    reads. It returns what the NICs are told, or None if there are none.
+    Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes what their
+    loader reads. It returns what the NICs are told, or None if there are none.
 
     `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
     which keeps nothing but what it is shown.

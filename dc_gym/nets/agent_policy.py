@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
+from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 from dc_gym.nets.policy_file import AGENT, GUIDE, Payload, PolicyFile
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -49,33 +50,31 @@ def _level(x: Floats) -> Floats:
 OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -1, 1), "tanh": np.tanh, ARGMAX: _level}
 """Mappings from the last layer to [-1, 1]. PPO's mean is clipped, the outputs of SAC and DDPG pass through tanh, and the largest
 of DQN's values chooses a level."""
-CENTRAL, HOSTS = "central", "hosts"
-"""Which agents the policy is for: one central agent for all hosts, or each host as an agent, whichever hosts there are."""
 WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict}
 """The required entries of the payload and their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentPolicy(PolicyFile):
-    """A policy that sets the rates of hosts. Shapes and names are checked at construction."""
+    """A policy that sets actuators, such as the rates of hosts. Shapes and names are checked at construction."""
 
     OWNER: ClassVar[str] = AGENT
 
     weights: tuple[Floats, ...]
     """One array for each layer, [outputs, inputs], as in torch."""
     biases: tuple[Floats, ...]
-    """One array for each layer, [outputs]. The last layer has one output for each host that acts, or one output if the policy is
-    for each host. With argmax it has one output for each level."""
+    """One array for each layer, [outputs]. The last layer has one output for each value that an agent sets. With argmax it has
+    one output for each level."""
     low: Floats
-    """[hosts]: `low` and `high` are the bounds of the action space onto which [-1, 1] is mapped. [1] if the policy is for each
+    """[values]: `low` and `high` are the bounds of the action space onto which [-1, 1] is mapped. [1] if the policy is for each
     host."""
     high: Floats
     observation: tuple[str, ...]
     """The name of each element of the observation, such as s1-eth3/backlog (Observer.names), or own/backlog if the policy is for
     each host."""
     hosts: tuple[str, ...]
-    """The hosts that the elements of the action are for, in order (Scene.hosts). If the policy is for each host: the hosts of its
-    training."""
+    """What the elements of the action are for, in order (Scene.value_names): hosts, or values of ports. If the policy is for each
+    host, switch or port: those of its training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None
@@ -86,7 +85,7 @@ class AgentPolicy(PolicyFile):
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the training environment: observe, history, action, ... `action` is checked."""
     agents: str = CENTRAL
-    """`central`: the policy observes and sets the whole network. `hosts`: it observes and sets one host."""
+    """`central`: the policy observes and sets the whole network. The others: one host, switch or port."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,8 +93,8 @@ class AgentPolicy(PolicyFile):
             raise AgentError(unknown("activation", self.activation, ACTIVATIONS))
         if self.output not in OUTPUTS:
             raise AgentError(unknown("output", self.output, OUTPUTS))
-        if self.agents not in (CENTRAL, HOSTS):
-            raise AgentError(unknown("agents", self.agents, (CENTRAL, HOSTS)))
+        if self.agents not in AGENTS:
+            raise AgentError(unknown("agents", self.agents, AGENTS))
         if why := self._fault():
             raise AgentError(f"{why}; write the file as docs/policy-file.md says")
 
@@ -113,7 +112,7 @@ class AgentPolicy(PolicyFile):
         if self.output == ARGMAX and inputs < 2:
             return f"the last layer gives {inputs} values, and levels are at least 2"
         if self.output != ARGMAX and inputs != outputs:
-            return f"the last layer gives {inputs} values for {outputs} hosts"
+            return f"the last layer gives {inputs} values for {outputs} {'hosts' if self.agents == CENTRAL else 'actions'}"
         if (self.obs_mean is None) != (self.obs_std is None):
             return "of obs_mean and obs_std there is only one"
         return self._fault_of_vectors()
@@ -133,7 +132,9 @@ class AgentPolicy(PolicyFile):
     @property
     def _actions(self) -> int:
         """The number of values in an action."""
-        return 1 if self.agents == HOSTS else len(self.hosts)
+        if self.agents == CENTRAL:
+            return len(self.hosts)
+        return 1 if self.agents == HOSTS else len(self.low)
 
     def act(self, observation: npt.ArrayLike) -> Floats:
         """Returns the action for an observation, within low..high."""

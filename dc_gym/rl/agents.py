@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configures RLlib for trainings in which each host is an agent. One policy serves all hosts, or each host has its own."""
+"""Configures RLlib for trainings with many agents. One policy serves all of them, or each has its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 
+from dc_gym.base.errors import UsageError
+from dc_gym.nets.agent_kinds import HOSTS, PORTS, SWITCHES
 from dc_gym.rl.environment import AGENTS, Task
 from dc_gym.rl.settings import TrainingSettings
 
-SHARED = "host"
-"""The name of the policy that serves all hosts. A host's own policy has the host's name."""
+SHARED = {HOSTS: "host", SWITCHES: "switch", PORTS: "port"}
+"""The name of the policy that serves all agents. An agent's own policy has the agent's name."""
 PREFIX = "MultiAgent"
 """The prefix of RLlib's replay buffers for several agents."""
 
 
-def policies(told: TrainingSettings, hosts: Sequence[str]) -> tuple[str, ...]:
+def policies(told: TrainingSettings, task: Task) -> tuple[str, ...]:
     """Returns the names of the policies."""
-    return (SHARED,) if told.policies == "shared" else tuple(hosts)
+    return (SHARED[task.agents],) if told.policies == "shared" else task.hosts
 
 
 def configure(config: Any, told: TrainingSettings, task: Task) -> None:
     """Sets the policies of an AlgorithmConfig whose environment is known."""
-    shared = told.policies == "shared"
+    shared = SHARED[task.agents] if told.policies == "shared" else ""
+    if shared and not task.alike:
+        raise UsageError(f"--policies shared: the {task.agents} differ in what they observe or set; give --policies own")
 
     def policy_of(agent: str, *_: Any, **__: Any) -> str:
-        return SHARED if shared else agent
+        return shared or agent
 
-    config.environment(env_config=dict(config.env_config) | {AGENTS: {"see": told.see, "reward": told.reward}})
+    see = told.see if task.agents == HOSTS else None
+    told_agents = {"agents": task.agents, "see": see, "reward": told.reward}
+    config.environment(env_config=dict(config.env_config) | {AGENTS: told_agents})
     config.env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.SYNC)  # the only mode that RLlib has for several agents
-    config.multi_agent(policies=policies(told, task.hosts), policy_mapping_fn=policy_of)
+    config.multi_agent(policies=policies(told, task), policy_mapping_fn=policy_of)
 
 
 def replaying(config: Any) -> Any:

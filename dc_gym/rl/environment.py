@@ -20,7 +20,7 @@ from gymnasium import spaces
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.usercode import CODE, shown_as
-from dc_gym.nets.agent_policy import CENTRAL, HOSTS
+from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import EvaluationSeeds, TrainingSeeds
@@ -30,7 +30,7 @@ from dc_gym.spec import Spec, from_dict
 __all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
 
 AGENTS = "agents"
-"""The key of the env's config where hosts are agents: what they see, and their reward."""
+"""The key of the env's config where there are many agents: who they are, what they see, and their reward."""
 FOLDER = "folder"
 """The key of the env's config for the parent of the labs' folders; None: the folder for temporary files."""
 SEEDS = "seeds"
@@ -53,11 +53,14 @@ class Task:
     observation: tuple[str, ...]
     """The name of each element of the observation."""
     hosts: tuple[str, ...]
-    """The host of each element of the action."""
+    """What each element of the action is for, such as a host; of many agents, their names."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of the environment that a policy file records."""
     agents: str = CENTRAL
-    """The agents: central or hosts. If hosts are agents, spaces and names are those of each host."""
+    """Who is an agent (dc_gym/nets/agent_kinds.py). Of many agents, spaces and names are those of each, or of the first one if
+    they differ."""
+    alike: bool = True
+    """False: the agents' spaces differ, so that one policy cannot serve all."""
     levels: int = 0
     """The number of discrete actions; 0: continuous actions."""
     env_runner: Any = None
@@ -75,7 +78,7 @@ class Task:
 
     @property
     def agents_count(self) -> int:
-        return len(self.hosts) if self.agents == HOSTS else 1
+        return 1 if self.agents == CENTRAL else len(self.hosts)
 
     def shapes(self) -> dict[str, Any]:
         """Returns, for the manifest, the shapes that a policy trained on this task fits."""
@@ -149,24 +152,25 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
 def register(spec: Spec, told: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
     from dc_gym.envs.env import EpisodeTracker
-    from dc_gym.envs.host_observation import HostObserver
-    from dc_gym.envs.multi_agent import Hosts
-    from dc_gym.envs.observation import Observer
+    from dc_gym.envs.multi_agent import Agents
     from dc_gym.envs.session import Session, external
 
-    observer: Observer | HostObserver
-    if told.agents == HOSTS:
-        hosts = Hosts(spec, see=told.see, reward=told.reward)
-        session, observer, actions = hosts.session, hosts.observer, hosts.action_space()
-    else:
+    if told.agents == CENTRAL:
         session = Session(spec)
         episode = EpisodeTracker(session.experiment.spec, session.scene)
-        observer, actions = episode.observer, episode.action.space
+        seen, acted, names, alike = episode.observer.space, episode.action.space, episode.observer.names, True
+        parts = session.scene.value_names
+    else:
+        lab = Agents(spec, agents=told.agents, see=told.see if told.agents == HOSTS else None, reward=told.reward)
+        session, parts = lab.session, lab.names
+        observed, acts, named = [*lab.observation_spaces.values()], [*lab.action_spaces.values()], lab.observer.names_of
+        seen, acted, names = observed[0], acts[0], named[0]
+        alike = all(each == seen for each in observed) and all(each == acted for each in acts) and len(set(named)) == 1
     agent = session.experiment.spec.to_dict()["agent"] | ({"see": told.see} if told.agents == HOSTS else {})
     bundle = SpecBundle.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(bundle).encode()).hexdigest()[:16]}"
     register_environment(name, lambda config: _make(bundle, config))
-    return Task(name, observer.space, actions, observer.names, session.scene.hosts, agent, told.agents, told.levels)
+    return Task(name, seen, acted, names, parts, agent, told.agents, alike, told.levels)
 
 
 def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
@@ -176,7 +180,7 @@ def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
     with contextlib.ExitStack() as stack:
         spec, folder = bundle.unpack(stack), config.get(FOLDER)
         if AGENTS in config:
-            env: Any = _hosts(spec, folder, config)
+            env: Any = _many_agents(spec, folder, config)
         elif "num_envs" in config:
             env = LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
         else:
@@ -189,21 +193,21 @@ def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
 def _label(env: Any, config: Mapping[str, Any]) -> None:
     """Labels each lab with its purpose. The labs of a training are numbered over all runners."""
     if ROLE in config or "num_envs" not in config:
-        getattr(env, "hosts", env).session.label = config.get(ROLE, TRAINING)
+        getattr(env, "lab", env).session.label = config.get(ROLE, TRAINING)
         return
     first = 1 + max(0, getattr(config, "worker_index", 0) - 1) * config["num_envs"]
     for number, session in enumerate(env.sessions, first):
         session.label = f"{TRAINING}-{number}"
 
 
-def _hosts(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
-    """Returns an environment in which each host is an agent. RLlib steps several of them one after the other."""
-    from dc_gym.rl.multi_agent import HostsMultiAgentEnv
+def _many_agents(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
+    """Returns an environment with many agents. RLlib steps several such environments one after the other."""
+    from dc_gym.rl.multi_agent import DataCenterMultiAgentEnv
 
     own = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}
     if SEEDS not in config:
         own["stream"] = (*config.get(STREAM, ()), getattr(config, "worker_index", 0))
-    return HostsMultiAgentEnv(own)
+    return DataCenterMultiAgentEnv(own)
 
 
 def _close_with(env: Any, stack: contextlib.ExitStack) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RLlib environment with one agent for each host (dc_gym/envs/multi_agent.py).
+"""The RLlib environment with many agents: each host, switch or port (dc_gym/envs/multi_agent.py).
 
-Use it with `.environment(HostsMultiAgentEnv, env_config={"spec": ...})`.
+Use it with `.environment(DataCenterMultiAgentEnv, env_config={"spec": ...})`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium import spaces
 from dc_gym.base.errors import AgentError, LabError, MachineError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import check_options
-from dc_gym.envs.multi_agent import NETWORK, Hosts, StepResults
+from dc_gym.envs.multi_agent import NETWORK, Agents, StepResults
 from dc_gym.envs.observation import Vector
 from dc_gym.rl.levels import table_of
 from dc_gym.rl.seeds import EpisodeSeeds
@@ -28,16 +28,16 @@ except ImportError as error:
 
 ALL = "__all__"
 STREAM, LEVELS = "stream", "levels"
-KEYS = ("spec", "overrides", "see", "reward", "folder", "step_info")
-"""The config's keys that are arguments of Hosts. The other keys are STREAM and LEVELS."""
+KEYS = ("spec", "overrides", "agents", "see", "reward", "folder", "step_info")
+"""The config's keys that are arguments of Agents. The other keys are STREAM and LEVELS."""
 
 
-class HostsMultiAgentEnv(MultiAgentEnv):
-    """One lab with one agent for each host. All agents act from an episode's first step to its last, with the same spaces.
+class DataCenterMultiAgentEnv(MultiAgentEnv):
+    """One lab with many agents. All of them act from an episode's first step to its last.
 
-    The config has the arguments of `Hosts`: spec, overrides, see, reward, folder, step_info. With `stream`, a list of numbers,
-    episodes are drawn from these numbers and the seed that RLlib gives. Labs and runners then have different episodes, and a seed
-    given again continues with the next episode. `levels`: discrete actions, this many rates from the lowest to the highest.
+    The config has the arguments of `Agents`: spec, overrides, agents, see, reward, folder, step_info. With `stream`, a list of
+    numbers, episodes are drawn from these numbers and the seed that RLlib gives. Labs and runners then have different episodes,
+    and a seed given again continues with the next episode. `levels`: discrete actions, this many from the lowest to the highest.
 
     The lab boots at the first reset. If it dies or hangs, its episode ends as truncated, with `lab_died` in the network's info,
     and the next reset boots another lab. A lab that dies in a reset is replaced at once.
@@ -49,13 +49,13 @@ class HostsMultiAgentEnv(MultiAgentEnv):
             raise AgentError("env_config: " + unknown("key", min(odd), (*KEYS, STREAM, LEVELS)))
         if "spec" not in config:
             raise AgentError("env_config: spec is missing; give a Spec, the path of a spec file, or a dict of its keys")
-        self.hosts = Hosts(**{key: value for key, value in config.items() if key in KEYS})
-        names, space = self.hosts.names, self.hosts.action_space()
+        self.lab = Agents(**{key: value for key, value in config.items() if key in KEYS})
+        names, boxes = self.lab.names, self.lab.action_spaces
         levels = config.get(LEVELS, 0)
-        self._table = table_of(space, levels) if levels else None
+        self._tables = {name: table_of(boxes[name], levels) for name in names} if levels else None
         self.possible_agents, self.agents = list(names), list(names)
-        self.observation_spaces = dict.fromkeys(names, self.hosts.observer.space)
-        self.action_spaces = {name: spaces.Discrete(levels) if levels else self.hosts.action_space() for name in names}
+        self.observation_spaces = dict(self.lab.observation_spaces)
+        self.action_spaces = dict.fromkeys(names, spaces.Discrete(levels)) if levels else dict(boxes)
         worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
         self._series = EpisodeSeeds((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}
@@ -68,9 +68,9 @@ class HostsMultiAgentEnv(MultiAgentEnv):
             drawn = self._series.take(seed, 1)
             seed = drawn[0] if drawn else None
         try:
-            turn = self.hosts.begin(seed, fresh=fresh)
+            turn = self.lab.begin(seed, fresh=fresh)
         except LabError:
-            turn = self.hosts.begin(self.hosts.seed)
+            turn = self.lab.begin(self.lab.seed)
         self.agents, self._observed = list(self.possible_agents), turn.observations
         return turn.observations, turn.infos
 
@@ -78,10 +78,10 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         self, action_dict: Mapping[str, npt.ArrayLike]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         actions = action_dict
-        if self._table is not None:
-            actions = {name: self._table[int(np.asarray(level).item())] for name, level in action_dict.items()}
+        if (tables := self._tables) is not None:
+            actions = {name: tables[name][int(np.asarray(level).item())] for name, level in action_dict.items()}
         try:
-            turn = self.hosts.step(actions)
+            turn = self.lab.step(actions)
         except LabError as error:
             turn = self._died(error)
         self._observed = turn.observations
@@ -94,4 +94,4 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         return StepResults(self._observed, dict.fromkeys(self.agents, 0.0), False, True, dict.fromkeys(self.agents, info))
 
     def close(self) -> None:
-        self.hosts.close()
+        self.lab.close()

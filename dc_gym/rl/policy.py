@@ -18,7 +18,8 @@ from ray.rllib.core.columns import Columns
 from torch import nn
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.nets.agent_policy import ARGMAX, HOSTS, AgentPolicy
+from dc_gym.nets.agent_kinds import CENTRAL
+from dc_gym.nets.agent_policy import ARGMAX, AgentPolicy
 from dc_gym.rl.agents import SHARED
 from dc_gym.rl.manifest import Manifest
 
@@ -34,11 +35,11 @@ class NotExportable(TestbedError):
 def module_of(about: Manifest) -> str:
     """Returns RLlib's name of the policy that a file can hold."""
     told = about["settings"]
-    if told["agents"] != HOSTS:
+    if told["agents"] == CENTRAL:
         return "default_policy"
     if told["policies"] != "shared":
-        raise NotExportable("each host has a policy of its own, and a file holds one (--policies shared trains one for all)")
-    return SHARED
+        raise NotExportable("each agent has a policy of its own, and a file holds one (--policies shared trains one for all)")
+    return SHARED[told["agents"]]
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:

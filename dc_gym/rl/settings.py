@@ -18,7 +18,7 @@ from typing import Any
 from dc_gym.base import renamed, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint, unknown
-from dc_gym.nets.agent_policy import CENTRAL, HOSTS
+from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 from dc_gym.rl import presets
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
@@ -31,7 +31,7 @@ SET_BY_TRAINING = {
     }
 }
 """Arguments that the training sets itself, and what to give instead."""
-CHOICES = {"agents": (CENTRAL, HOSTS), "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
+CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
 HELD_OUT = 1_000_000
 """The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
@@ -61,13 +61,14 @@ class TrainingSettings:
     levels: int = 0
     """Number of discrete actions, each an allocation that is the same for all hosts; 0: one continuous action for each host."""
     agents: str = CENTRAL
-    """The agents: one for the whole network ("central"), or each host ("hosts")."""
+    """Who is an agent: one for the whole network ("central"), or each of the "hosts", "switches" or "ports" where something is
+    set."""
     policies: str = "shared"
-    """With hosts as agents: one policy for all hosts ("shared"), or one for each host ("own")."""
+    """With many agents: one policy for all ("shared"), or one for each ("own")."""
     see: str = "path"
-    """With hosts as agents: what they observe (dc_gym/envs/host_observation.py)."""
+    """With hosts as agents: what they observe (dc_gym/envs/agent_observation.py)."""
     reward: str = "shared"
-    """With hosts as agents: the network's reward for all ("shared"), or each host's own ("own")."""
+    """With many agents: the network's reward for all ("shared"), or each agent's own ("own")."""
 
     def __post_init__(self) -> None:
         least = {"steps": 1, "labs": 1, "checkpoint_every": 1, "levels": 0}
@@ -80,15 +81,16 @@ class TrainingSettings:
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise UsageError("run." + unknown(name, getattr(self, name), known))
-        self._require_hosts()
+        self._require_agents()
         if self.levels == 1 or self.seed >= HELD_OUT:
             raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
 
-    def _require_hosts(self) -> None:
-        """Raises UsageError if settings for hosts as agents are given for a central agent."""
+    def _require_agents(self) -> None:
+        """Raises UsageError if settings for many agents are given for a central one, or those of hosts for others."""
         for name in ("policies", "see", "reward"):
-            if self.agents == CENTRAL and getattr(self, name) != CHOICES[name][0]:
-                raise UsageError(f"run.{name} = {getattr(self, name)!r} is for hosts that act; give --agents hosts, too")
+            who = "hosts" if name == "see" else "many agents"
+            if (self.agents == CENTRAL or (name == "see" and self.agents != HOSTS)) and getattr(self, name) != CHOICES[name][0]:
+                raise UsageError(f"run.{name} = {getattr(self, name)!r} is for {who}; give --agents hosts, too")
 
     def held_out(self) -> tuple[int, ...]:
         """Returns the seeds of the evaluation's episodes."""

@@ -77,7 +77,7 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.agents == FLOWS:
         return _train_flows(args, progress)
     spec = external(specs.load(args.spec, args.overrides))
-    options = {name: getattr(args, name) for name in (*OPTIONS, "agents")}
+    options = {name: getattr(args, name) for name in OPTIONS} | {"agents": args.agents or spec.agent.agents}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     again = resume.command(args)
     request = TrainingRequest(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
@@ -364,7 +364,7 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
     import gymnasium
 
-    from dc_gym.nets.agent_policy import HOSTS
+    from dc_gym.nets.agent_kinds import CENTRAL
     from dc_gym.rl import agents
     from dc_gym.rl.callbacks import EpisodeStarts, EpisodeTotalsLogger, UserErrors
     from dc_gym.rl.environment import FOLDER, STREAM
@@ -389,14 +389,14 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     if task.env_runner:
         config.environment(observation_space=task.observation_space, action_space=task.action_space)
         config.env_runners(env_runner_cls=task.env_runner)
-    if task.agents == HOSTS:
+    if task.agents != CENTRAL:
         agents.configure(config, told, task)
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
-    return agents.replaying(config) if task.agents == HOSTS else config
+    return config if task.agents == CENTRAL else agents.replaying(config)
 
 
 def seed_replay(algorithm: Any, seed: int) -> None:

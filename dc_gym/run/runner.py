@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
@@ -19,6 +20,7 @@ from dc_gym.grounds.plan import write_plan
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records import results
+from dc_gym.records.folder import LEARNED
 from dc_gym.records.results import Result
 from dc_gym.run import analysis
 from dc_gym.run.execution import Clock, execute
@@ -77,6 +79,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         made = results.write_result(partial, tables, made, found.summary)
         if driver is not None:
             results.write_derived(partial, "agent", driver.table())
+            if learned := driver.learned():
+                write_arrays(partial / LEARNED, learned)
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
         if plot:

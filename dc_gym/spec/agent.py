@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 
 from dc_gym.base.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.base.units import FRAME_BYTES, PPB
+from dc_gym.nets.agent_kinds import AGENTS, CENTRAL
 from dc_gym.topologies.graph import LONGEST_DELAY_NS
 
 HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")
+SEE = ("own", "path")
+REWARD_SCOPES = ("shared", "own")
 CONTROLS = ("direct", "network")
 REAL_BURST_BYTES = 2 * FRAME_BYTES
 """Default burst on a real clock.
@@ -88,6 +91,25 @@ class AgentSpec:
     control_timeout_ns: int = key(
         TIME, 10 * MS, name="control_timeout", low=10 * US, help="time after which an unanswered command is sent again"
     )
+    agents: str | None = key(
+        TEXT,
+        names=lambda: AGENTS,
+        otherwise='`"central"`',
+        help="[who is an agent](environment.md#many-agents): one for the whole network (`central`), or each of the `hosts`, "
+        "`switches` or `ports` where something is set",
+    )
+    see: str | None = key(
+        TEXT,
+        names=lambda: SEE,
+        otherwise='hosts `"path"`',
+        help="with hosts as agents, what they observe: `own` egress and flows, or also the `path` of these flows",
+    )
+    reward_scope: str | None = key(
+        TEXT,
+        names=lambda: REWARD_SCOPES,
+        otherwise='`"shared"`',
+        help="with many agents: the network's reward for all (`shared`), or each agent's `own`",
+    )
     observe: str = key(TEXT, "default", help="[the observation](environment.md#observations): a preset, or a list of features")
     history: int = key(COUNT, 1, low=1, high=64, help="number of observations that are stacked")
     action: str = key(TEXT, "log", help="[how an action becomes rates](environment.md#actions)")
@@ -107,6 +129,11 @@ class AgentSpec:
 
     def __post_init__(self) -> None:
         check(self, "agent.")
+        for name in ("see", "reward_scope"):
+            if getattr(self, name) is not None and self.agents in (None, CENTRAL):
+                raise KeyFault(
+                    f"agent.{name}", getattr(self, name), "is for many agents; give agent.agents, too, or leave it out"
+                )
         packets = {"control_delay": self.control_delay_ns, "control_loss": self.control_loss_ppb}
         for name, value in packets.items():
             if value and self.control != "network":

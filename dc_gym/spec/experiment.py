@@ -176,7 +176,7 @@ class Spec:
         if self.agent.control == "network":
             for each in found:
                 if each.actuator.ports != "host" or len(each.bounds) != 1:
-                    why = f"control packets go to hosts and carry one value, and {each.actuator.name!r} is of other ports or has more"
+                    why = f"control packets go to hosts and carry one value, and {each.actuator.name!r} has other ports or more"
                     raise KeyFault("agent.control", "network", f"{why}; leave it out")
         return found
 

@@ -1,42 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libFuzzer entry: the hosts file. What is accepted must keep its promises. */
-#include "hosts.h"
-#include "record_bytes.h"
+/* libFuzzer entry: the actuators file. What is accepted must keep its promises. */
+#include "actuators_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_hosts(const struct hosts *hosts, bool control)
+static void require(bool holds)
 {
-	for (uint32_t i = 0; i < hosts->n; i++) {
-		const struct host *h = &hosts->host[i];
+	if (!holds)
+		abort();
+}
 
-		if (h->row >= hosts->ports->n || (i && h->row <= h[-1].row) || h->floor_bps < HOST_RATE_MIN ||
-		    h->floor_bps > h->line_bps || h->line_bps > HOST_RATE_MAX || !h->burst_bytes ||
-		    !h->limit_bytes || (control && !h->control_port) || !hosts_name(hosts, i)[0])
-			abort();
+/* What comes back of a value is the next that the kernel can enforce: not above it, and the same number
+ * there. */
+static void check_numbers(const struct actuator_field *field, uint64_t value)
+{
+	uint64_t most = field->width == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * field->width)) - 1;
+	uint64_t raw = actuator_field_raw(field, value);
+	uint64_t back = actuator_field_value(field, raw);
+
+	require(raw <= most && back <= value);
+	require(actuator_field_raw(field, back) == raw);
+}
+
+static void check_fields(const struct actuators *a, const struct actuator_row *r, uint32_t start, uint32_t n)
+{
+	require(n && start <= a->n_fields && n <= a->n_fields - start);
+	for (const struct actuator_field *field = &a->field[start]; field < &a->field[start + n]; field++) {
+		require(field->width == 1 || field->width == 2 || field->width == 4 || field->width == 8);
+		require(field->multiplier && field->divisor && field->value < r->n_values);
+		check_numbers(field, r->low[field->value]);
+		check_numbers(field, r->high[field->value]);
+	}
+}
+
+/* The request is whole, and what the program writes into it lies in it, behind the heads. */
+static void check_request(const struct actuators *a, const struct actuator_row *r)
+{
+	unsigned char copy[ACTUATOR_MAX_SIZE];
+	struct nlmsghdr head;
+
+	require(r->request_len >= REQUEST_HEADS && r->request_len <= sizeof(copy) &&
+		r->request_len % NLMSG_ALIGNTO == 0);
+	memcpy(copy, a->bytes + r->request_start, r->request_len);
+	memcpy(&head, copy, sizeof(head));
+	require(head.nlmsg_len == r->request_len && head.nlmsg_type == RTM_NEWQDISC);
+	for (uint32_t k = r->writes_start; k < r->writes_start + r->n_writes; k++)
+		require(a->field[k].offset >= REQUEST_HEADS &&
+			(uint32_t)a->field[k].offset + a->field[k].width <= r->request_len);
+}
+
+static void check_actuators(const struct actuators *a, bool control)
+{
+	require(a->n > 0);
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct actuator_row *r = &a->row[i];
+
+		require(r->row < a->ports->n && actuators_port(a, i)[0]);
+		require(r->actuator[0] && memchr(r->actuator, 0, sizeof(r->actuator)));
+		require(r->qdisc[0] && memchr(r->qdisc, 0, sizeof(r->qdisc)));
+		require(r->n_values && r->n_values <= SM_MAX_VALUES);
+		require(!control || (r->control_port && r->n_values == 1));
+		for (uint32_t v = 0; v < r->n_values; v++) {
+			require(r->low[v] <= r->start[v] && r->start[v] <= r->high[v]);
+			require(actuators_enforceable(a, i, v, r->start[v]) <= r->start[v]);
+		}
+		check_fields(a, r, r->writes_start, r->n_writes);
+		check_fields(a, r, r->reads_start, r->n_reads);
+		check_request(a, r);
 	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct port port[] = { { "a", "-", "a" }, { "b", "-", "b" }, { "c", "-", "c" } };
-	static const struct ports ports = { .port = port, .n = 3 };
-	static const struct host host[] = {
-		{ 1000, 10, 0, 1514, 1514, 1, 1, { 0 } },
-		{ 1000, 10, 2, 1514, 1514, 2, 1, { 0 } },
-	};
 	bool control = size && data[0] & 2;
-	struct bytes whole = { 0 }, b;
-	struct hosts hosts;
+	struct actuators_file made = good_actuators;
+	struct bytes whole, b;
+	struct actuators actuators;
 	struct fault f;
 
-	add_table(&whole, HOST_MAGIC, HOST_VERSION, sizeof(host[0]), host, 2);
+	made.n_rows -= control; /* the second has more values than a packet */
+	whole = actuators_bytes(&made);
 	b = spoilt(whole, data, size);
-	hosts = (struct hosts){ .file = file_of(b) };
-	if (!hosts_take(&hosts, &ports, control, &f))
-		check_hosts(&hosts, control);
-	else if (!memchr(f.text, 0, sizeof(f.text)))
-		abort();
+	actuators = (struct actuators){ .file = file_of(b) };
+	if (!actuators_take(&actuators, &some_ports, control, &f))
+		check_actuators(&actuators, control);
+	else
+		require(memchr(f.text, 0, sizeof(f.text)) != NULL);
 	free(b.at);
 	free(whole.at);
 	return 0;

@@ -15,10 +15,12 @@
 
 #define TIMEOUT_NS 1000
 
-static struct host host[] = { { .row = 0 }, { .row = 1 } };
+static struct actuator_row row[] = { { .row = 0, .n_values = 1 }, { .row = 1, .n_values = 1 } };
 static const struct port port[] = { { "h1", "-", "h1" }, { "h2", "-", "h2" } };
 static const struct ports ports = { .port = port, .n = 2 };
-static const struct hosts hosts = { .host = host, .ports = &ports, .n = 2 };
+/* A packet carries the first value of each row. */
+static const uint64_t wanted[2 * SM_MAX_VALUES] = { 100, 7, 7, 7, 200, 7, 7, 7 };
+static const struct actuators hosts = { .row = row, .ports = &ports, .n = 2 };
 
 static void checks_packets(void **state)
 {
@@ -62,8 +64,8 @@ static int open_scene(void **state)
 		if (bind(s->fd[i], (struct sockaddr *)&at, len) ||
 		    getsockname(s->fd[i], (struct sockaddr *)&at, &len))
 			return -1;
-		host[i].control_addr = at.sin_addr.s_addr;
-		host[i].control_port = ntohs(at.sin_port);
+		row[i].control_addr = at.sin_addr.s_addr;
+		row[i].control_port = ntohs(at.sin_port);
 	}
 	*state = s;
 	return control_open(&s->c, &hosts, "-", TIMEOUT_NS, &s->f);
@@ -92,6 +94,7 @@ static uint64_t serve(struct scene *s, int i, uint64_t applied_ns)
 		return 0;
 	assert_true(control_check(&p, (size_t)n, CONTROL_COMMAND, 2));
 	assert_int_equal(p.host, i);
+	assert_int_equal(p.value, wanted[i * SM_MAX_VALUES]);
 	p.kind = CONTROL_ECHO;
 	p.applied_ns = applied_ns;
 	if (applied_ns)
@@ -102,7 +105,6 @@ static uint64_t serve(struct scene *s, int i, uint64_t applied_ns)
 
 static void sends_again_what_is_lost(void **state)
 {
-	const uint64_t wanted[2] = { 100, 200 };
 	struct scene *s = *state;
 	uint64_t applied_ns;
 
@@ -126,7 +128,6 @@ static void sends_again_what_is_lost(void **state)
 
 static void a_newer_command_takes_the_place_of_an_older(void **state)
 {
-	const uint64_t wanted[2] = { 100, 200 };
 	struct scene *s = *state;
 	uint64_t applied_ns;
 
@@ -145,7 +146,6 @@ static void a_newer_command_takes_the_place_of_an_older(void **state)
 
 static void forgets_an_episode(void **state)
 {
-	const uint64_t wanted[2] = { 100, 200 };
 	struct scene *s = *state;
 	uint64_t applied_ns;
 
@@ -161,7 +161,6 @@ static void forgets_an_episode(void **state)
 /* An agent that is not there makes the kernel refuse packets: they count as lost. */
 static void bears_an_agent_that_is_gone(void **state)
 {
-	const uint64_t wanted[2] = { 100, 200 };
 	struct scene *s = *state;
 
 	close(s->fd[1]);

@@ -116,7 +116,7 @@ static void lays_out_flows_and_commands(void **state)
 	assert_int_equal(h.off_commands % 64, 0);
 	assert_true(h.off_commands >= h.off_flows + 5 * sizeof(struct sm_flow));
 	assert_int_equal(h.total_len,
-			 h.off_commands + sizeof(struct sm_commands) + 2 * sizeof(struct sm_rate));
+			 h.off_commands + sizeof(struct sm_commands) + 2 * sizeof(struct sm_command));
 }
 
 static struct matrix open_with_commands(void)
@@ -133,38 +133,42 @@ static void takes_commands(void **state)
 {
 	struct matrix m = open_with_commands();
 	struct sm_commands *c = (struct sm_commands *)((char *)m.header + m.header->off_commands);
-	struct sm_rate *rates = (struct sm_rate *)(c + 1);
-	uint64_t wanted[2] = { 0 };
+	struct sm_command *rows = (struct sm_command *)(c + 1);
+	const uint64_t in_force[SM_MAX_VALUES] = { 16, 26, 36, 46 }, more[SM_MAX_VALUES] = { 99, 98, 97, 96 };
+	uint64_t wanted[2 * SM_MAX_VALUES] = { 0 };
 
 	(void)state;
-	matrix_assign(&m, 1, 2);
-	assert_int_equal(rates[1].row, 2);
 	assert_int_equal(matrix_take_command(&m, wanted), 0);
 	c->seq = 1; /* being written */
-	rates[0].wanted_bps = 17;
+	rows[0].wanted[0] = 17;
 	assert_int_equal(matrix_take_command(&m, wanted) % 2, 1);
-	rates[1].wanted_bps = 18;
+	for (uint64_t v = 0; v < SM_MAX_VALUES; v++)
+		rows[1].wanted[v] = 18 + v;
 	c->seq = 2;
 	assert_int_equal(matrix_take_command(&m, wanted), 2);
 	assert_int_equal(wanted[0], 17);
-	assert_int_equal(wanted[1], 18);
-	matrix_enforced(&m, 1, 16);
+	assert_int_equal(wanted[1], 0);
+	assert_memory_equal(&wanted[SM_MAX_VALUES], rows[1].wanted, sizeof(rows[1].wanted));
+	matrix_in_force(&m, 1, in_force);
 	matrix_row_acked(&m, 0, 2);
 	matrix_row_acked(&m, 1, 2);
 	matrix_timeouts(&m, 3);
 	matrix_acknowledge(&m, 2, 12345);
 	assert_int_equal(c->ack, 2);
 	assert_int_equal(c->applied_ns, 12345);
-	assert_int_equal(rates[0].acked, 2);
-	assert_int_equal(rates[1].acked, 2);
-	assert_int_equal(rates[1].enforced_bps, 16);
+	assert_int_equal(rows[0].acked, 2);
+	assert_int_equal(rows[1].acked, 2);
+	assert_memory_equal(rows[1].in_force, in_force, sizeof(in_force));
+	assert_int_equal(rows[0].in_force[0] | rows[0].in_force[3], 0);
 	assert_int_equal(c->timeouts, 3);
-	matrix_want(&m, 0, 99);
+	matrix_want(&m, 0, more);
 	c->seq = 5; /* half of a third: it will be 6 */
 	assert_int_equal(matrix_disown_commands(&m), 4);
 	assert_int_equal(c->ack, 4);
+	assert_int_equal(rows[1].acked, 4);
 	assert_int_equal(c->applied_ns, 0);
-	assert_int_equal(rates[0].wanted_bps, 99);
+	assert_memory_equal(rows[0].wanted, more, sizeof(more));
+	assert_int_equal(rows[1].wanted[0], 18);
 	c->end = 2;
 	assert_int_equal(matrix_asked_end(&m), 2);
 	matrix_begin(&m, 77);
@@ -173,17 +177,40 @@ static void takes_commands(void **state)
 	matrix_close(&m);
 }
 
-/* An agent writes commands whose rates are all equal; no mixture of two may be taken for one. */
+/* A row says which actuator it is of which port, and how many of its values count. */
+static void assigns_rows(void **state)
+{
+	const char whole[SM_ACTUATOR_LEN] = "fifteen-letters", name[SM_ACTUATOR_LEN] = "rate";
+	const struct sm_command none = { 0 };
+	struct matrix m = open_with_commands();
+	struct sm_command *rows =
+		(struct sm_command *)((char *)m.header + m.header->off_commands + sizeof(struct sm_commands));
+
+	(void)state;
+	matrix_assign(&m, 1, 2, whole, 3);
+	assert_memory_equal(&rows[0], &none, sizeof(none));
+	assert_int_equal(rows[1].row, 2);
+	assert_int_equal(rows[1].n_values, 3);
+	assert_string_equal(rows[1].actuator, "fifteen-letters");
+	matrix_assign(&m, 1, 1, name, 1);
+	assert_int_equal(rows[1].row, 1);
+	assert_memory_equal(rows[1].actuator, name, sizeof(name)); /* no letter of the longer name is left */
+	matrix_close(&m);
+}
+
+/* An agent writes commands whose values are all equal; no mixture of two may be taken for one. */
 static void *command_all_the_time(void *arg)
 {
 	struct race *r = arg;
 	_Atomic uint64_t *seq = (_Atomic uint64_t *)((char *)r->m.header + r->m.header->off_commands);
 
 	for (uint64_t k = 1; k <= 200000; k++) {
+		const uint64_t values[SM_MAX_VALUES] = { k, k, k, k };
+
 		atomic_store_explicit(seq, 2 * k - 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_release);
-		matrix_want(&r->m, 0, k);
-		matrix_want(&r->m, 1, k);
+		matrix_want(&r->m, 0, values);
+		matrix_want(&r->m, 1, values);
 		atomic_store_explicit(seq, 2 * k, memory_order_release);
 	}
 	atomic_store(&r->over, true);
@@ -193,15 +220,15 @@ static void *command_all_the_time(void *arg)
 static void never_takes_a_mixture(void **state)
 {
 	struct race r = { .m = open_with_commands() };
-	uint64_t wanted[2], seq = 0;
+	uint64_t wanted[2 * SM_MAX_VALUES], seq = 0;
 	pthread_t agent;
 
 	(void)state;
 	assert_int_equal(pthread_create(&agent, NULL, command_all_the_time, &r), 0);
 	while (!atomic_load(&r.over) || seq != 400000) {
 		seq = matrix_take_command(&r.m, wanted);
-		if (seq && seq % 2 == 0 && (wanted[0] != seq / 2 || wanted[1] != seq / 2))
-			r.mixtures++;
+		for (int v = 0; seq && seq % 2 == 0 && v < 2 * SM_MAX_VALUES; v++)
+			r.mixtures += wanted[v] != seq / 2;
 	}
 	pthread_join(agent, NULL);
 	assert_int_equal(r.mixtures, 0);
@@ -417,6 +444,7 @@ int main(void)
 		cmocka_unit_test(lays_out),
 		cmocka_unit_test(lays_out_flows_and_commands),
 		cmocka_unit_test(takes_commands),
+		cmocka_unit_test(assigns_rows),
 		cmocka_unit_test(never_takes_a_mixture),
 		IN_FOLDER(creates_and_publishes),
 		IN_FOLDER(begins_anew_in_an_old_file),

@@ -147,8 +147,8 @@ def _rest(stage: Stage) -> None:
     """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
 
     Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
-    running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing after
-    that.
+    running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing
+    after that.
     """
     fabric, of_agents = stage.fabric, 0
     if stage.agent.control is not None:
