@@ -31,6 +31,10 @@ UNIT_TESTS = {
     "test_options": ("dc_gym/daemon/options.c", "dc_gym/daemon/program.c"),
     "test_ports": ("monitors/ports.c", *RECORD_FILE),
     "test_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
+    "test_enforce": (
+        "ctrl/agent/enforce.c", "ctrl/agent/actuators.c", "monitors/qdisc.c", "dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c",
+        "dc_gym/daemon/batch.c", *RECORD_FILE,
+    ),
     "test_nic_rows": ("ctrl/nic/rows.c",),
     "test_commands": ("ctrl/agent/commands.c",),
     "test_control": (

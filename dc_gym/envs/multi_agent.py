@@ -127,9 +127,9 @@ class Agents:
         step_info: bool = True,
     ) -> None:
         """`agents`: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central. `see`: "own" or
-        "path" (agent_observation.py); None: agent.see. `reward`: "shared" for the network's reward to all, or "own" for the reward
-        of each agent's View; None: agent.reward_scope. `step_info`: False leaves infos empty except in steps that begin or end
-        an episode."""
+        "path" (agent_observation.py); None: agent.see. `reward`: "shared" for the network's reward to all, or "own" for that of
+        each agent's View; None: agent.reward_scope. `step_info`: False leaves infos empty except in steps that begin or end an
+        episode."""
         self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
         self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
         agent, scene = self.session.experiment.spec.agent, self.session.scene

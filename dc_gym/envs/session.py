@@ -33,11 +33,12 @@ from dc_gym.envs.observation import reads_flows
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.grounds import inputs
+from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.grounds.lab import lab_config
+from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
@@ -113,6 +114,7 @@ class Session:
         self._lab: SteppedNetwork | None = None
         self._folder: Path
         self._console: Console
+        self._nic: NicPlan | None = None
         self._episodes = 0
         self._asked = spec.lab
         self._flow_rows = self._memory_bytes = 0
@@ -213,7 +215,8 @@ class Session:
         private = self._folder / ".lab"
         private.mkdir()
         self._flow_rows = _rows(len(experiment.schedule.flows))
-        write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish_ns(experiment.spec), seed=seed)
+        publish = publish_ns(experiment.spec)
+        self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
         self._episodes = 1
         spec = experiment.spec
         self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent, spec.clock)
@@ -236,7 +239,10 @@ class Session:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.records"
         Episode.remove(private, self._episodes - 2)  # this one ended before the current one began
         inputs.write_flows(private / name, experiment.schedule)
-        Episode(seed, self.steps, name).write(private, self._episodes)
+        nics_name = f"nics-{self._episodes}.records"
+        if self._nic is not None:
+            nics.write_episode(experiment, self._nic, private / nics_name, seed)
+        Episode(seed, self.steps, name, nics_name).write(private, self._episodes)
         self._console.info = flow_info(experiment, self.scene)
         self._episodes += 1
         lab.answer(NEXT_EPISODE)

@@ -72,12 +72,13 @@ class NicPlan:
         return asdict(self)
 
 
-def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
-    """Writes the loader's files. Returns what the ground's plan says of the NICs."""
+def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | None = None) -> NicPlan:
+    """Writes the loader's files. Returns what the ground's plan says of the NICs. `seed`: that of an episode; None: the
+    spec's."""
     spec, graph = experiment.spec, experiment.graph
     chosen = nic_configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
-    told = settings(spec, graph, setting.nic)
+    told = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
     record_file.write(folder / NICS, inputs.nic_table(graph), flows, inputs.settings_table(told, tuple(setting.values.values())))
     facts: dict[str, Any] = {
@@ -90,6 +91,17 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
         facts["policy"] = {"sha256": chosen.policy.sha256(), "provenance": dict(chosen.policy.provenance)}
     switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
     return NicPlan(str(algorithm.object), *switches, facts, step_ns)
+
+
+def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) -> None:
+    """Writes the NICs and flows of another episode: the same algorithm, and the flows and the randomness of another seed."""
+    graph = experiment.graph
+    told = {name: value for name, value in plan.facts["settings"].items() if name != "payload_bytes"} | {
+        "seed": draw(seed, "nic")
+    }
+    flows = flow_table(experiment.schedule, graph, experiment.router, experiment.spec)
+    values = tuple(plan.facts["algorithm"]["values"].values())
+    record_file.write(path, inputs.nic_table(graph), flows, inputs.settings_table(told, values))
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:

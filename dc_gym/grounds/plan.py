@@ -48,7 +48,7 @@ def write_plan(
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
     for rule in experiment.router.rules:
         rules[rule.switch].append(rule.flow())
-    nic = nics.write(experiment, folder, nic_step_ns) if spec.controller.nic else None
+    nic = nics.write(experiment, folder, nic_step_ns, seed) if spec.controller.nic else None
     plan = Plan(
         graph=graph,
         rules=rules,

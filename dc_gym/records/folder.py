@@ -56,8 +56,8 @@ CONTENTS: Mapping[str, str] = {
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
     "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"
-    " `enforced_bps_HOST`, or other values that it sets, such as `wanted_kmin_bytes_PORT`; in real time also `interval_ns`, wall time"
-    " since the policy received the previous row",
+    " `enforced_bps_HOST`, or other values that it sets, such as `wanted_kmin_bytes_PORT`; in real time also `interval_ns`,"
+    " wall time since the policy received the previous row",
     LEARNED: "with a policy that learns in the run: what it has learned, as arrays by name",
     "ports.json": "one object per port, asked and read back",
     "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; `dcgym plot DIR`"

@@ -106,10 +106,6 @@ class Spec:
             if self.nic.tcp is not None:
                 raise KeyFault("nic.tcp", self.nic.tcp, f"needs an algorithm of the NICs, and controller.name is {name!r}")
             return
-        if self.controller.policy is not None:
-            raise KeyFault(
-                "controller.policy", str(self.controller.policy), f"cannot go with {name!r}, which the NICs run; leave out one"
-            )
         if transport == "udp":
             raise KeyFault("workload.transport", transport, f"cannot go with {name!r}, which the NICs run; leave it out")
         if self.workload.exec:
@@ -190,9 +186,13 @@ class Spec:
         header = known.header if known else None
         return (*self.plugins, *(path for path in (self.topology.file, header) if path is not None))
 
-    def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
-        """Returns the flows, and the workload's notes about itself."""
-        flows, notes = workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+    def flows_with_notes(
+        self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
+    ) -> tuple[list[FlowRequest], dict[str, Any]]:
+        """Returns the flows, and the workload's notes about itself. `seed`: None for the spec's. With `may_be_idle`, it is no
+        error if there are no flows."""
+        seed, params = self.seed if seed is None else seed, self.workload.params()
+        flows, notes = workloads.generate_with_notes(graph, params, self.time.duration_ns, seed, may_be_idle=may_be_idle)
         return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
 
     def execs(self, graph: Graph) -> list[ExecRequest]:

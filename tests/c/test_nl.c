@@ -211,30 +211,29 @@ static void reads_marks_by_kind(void **state)
 	assert_int_equal(marks_of("red", &fq_codel, sizeof(fq_codel)), 10);
 }
 
-static void reads_the_rate_of_a_tbf(void **state)
+/* Kind and options are those of the message, and are not kept beyond it. */
+static void shows_kind_and_options(void **state)
 {
-	const struct tc_tbf_qopt slow = { .rate.rate = 1250, .limit = 99 },
-				 fast = { .rate.rate = UINT32_MAX };
-	const uint64_t rate64 = 1ULL << 33;
-	struct out options = { .len = 0 };
-	struct given g = { .kind = "tbf", .parent = TC_H_ROOT, .options = options.buf };
+	const struct given g = {
+		.kind = "red", .parent = TC_H_ROOT, .options = "12345678", .options_len = 8
+	};
+	struct port_sample s = { 0 };
+	struct out o = { .len = 0 };
+	struct qdisc q;
 
 	(void)state;
-	put_attr(&options, TCA_TBF_PARMS, &slow, sizeof(slow));
-	g.options_len = options.len;
-	assert_int_equal(parse(&g).tbf_byteps, 1250);
-	g.kind = "tbff";
-	assert_int_equal(parse(&g).tbf_byteps, 0);
-	g.kind = "tbf";
-	options.len = 0;
-	put_attr(&options, TCA_TBF_RATE64, &rate64, sizeof(rate64));
-	put_attr(&options, TCA_TBF_PARMS, &fast, sizeof(fast));
-	g.options_len = options.len;
-	assert_int_equal(parse(&g).tbf_byteps, rate64);
-	options.len = 0;
-	put_attr(&options, TCA_TBF_PARMS, &slow, 8); /* cut: says nothing */
-	g.options_len = options.len;
-	assert_int_equal(parse(&g).tbf_byteps, 0);
+	put_payload(&o, &g);
+	assert_int_equal(qdisc_parse(o.buf, o.len, &q), 0);
+	assert_true(qdisc_is(&q, "red"));
+	assert_false(qdisc_is(&q, "re"));
+	assert_false(qdisc_is(&q, "redd"));
+	assert_int_equal(q.options.len, 8);
+	assert_memory_equal(q.options.data, "12345678", 8);
+	assert_true(q.options.data > o.buf && q.options.data + 8 <= o.buf + o.len);
+	port_sample_add(&s, &q);
+	assert_null(s.root.kind.data);
+	assert_null(s.root.options.data);
+	assert_int_equal(s.root.options.len, 0);
 }
 
 static void takes_ingress_as_it_is(void **state)
@@ -530,7 +529,7 @@ int main(void)
 		cmocka_unit_test(tells_interruptions),
 		cmocka_unit_test(passes_errors_on),
 		cmocka_unit_test(tells_refused_changes),
-		cmocka_unit_test(reads_the_rate_of_a_tbf),
+		cmocka_unit_test(shows_kind_and_options),
 		cmocka_unit_test(refuses_foreign_messages),
 		cmocka_unit_test(refuses_cut_datagrams),
 		cmocka_unit_test(adds_up_a_port),

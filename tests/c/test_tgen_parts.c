@@ -326,7 +326,7 @@ static void activity_counts(void **state)
 
 static void what_is_no_matrix_is_refused(void **state)
 {
-	enum { COUNT = 11 };
+	enum { COUNT = 12 };
 	struct region bad[COUNT];
 	struct tgen_matrix m;
 	int fd;
@@ -335,7 +335,7 @@ static void what_is_no_matrix_is_refused(void **state)
 	for (size_t i = 0; i < COUNT; i++)
 		bad[i] = good_region();
 	bad[0].header.magic[0] = 'x';
-	bad[1].header.version_major = 2;
+	bad[1].header.version_major = SM_VERSION_MAJOR + 1;
 	bad[2].header.header_len = 8;
 	bad[3].header.rows = SM_MAX_ROWS + 1;
 	bad[4].header.off_activity = UINT64_MAX - 7;
@@ -345,6 +345,7 @@ static void what_is_no_matrix_is_refused(void **state)
 	bad[8].header.off_flows += 4;
 	bad[9].header.off_flows = UINT64_MAX - 7;
 	bad[10].header.flow_rows = UINT32_MAX;
+	bad[11].header.version_major = SM_VERSION_MAJOR - 1;
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_int_equal(open_region(&bad[i], sizeof(bad[i]), &m, &fd), -EINVAL);
 		close(fd);

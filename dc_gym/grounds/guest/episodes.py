@@ -2,11 +2,11 @@
 """Runs the episodes of a run with a central agent, inside a ground. The network stays; traffic starts anew in each episode.
 
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
-and brings the network back to rest: it aborts the traffic, every token bucket gets line rate, and the site lets time pass.
-In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends (60 s), queues drain,
+and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, and the site lets time
+pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends (60 s), queues drain,
 buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take.
-The module then checks that nothing is left.
-The switches' flows stay: they are rules of the network. Those of new connections are added before traffic starts.
+The module then checks that nothing is left. The switches' flows stay: they are rules of the network. Those of new connections are
+added before traffic starts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from re import search
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
 from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
@@ -63,6 +64,7 @@ def run(
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
+        make_devices(plan.nic, fabric)
         control = _control(plan, agent, folder, stack)
         priority = AGENTD_PRIORITY if site.virtual else QMON_PRIORITY
         agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site), priority))
@@ -114,13 +116,19 @@ def _draw_first(fabric: Fabric) -> None:
 def _one(stage: Stage, t0_ns: int, number: int) -> bool:
     """Runs one episode. Returns True if another follows."""
     episode = Episode.read(stage.folder, number)
+    plan, loader, ids = stage.plan, None, ""
     stage.ovs.thaw()
     if stage.control is not None:
         stage.control.impair(episode.seed, t0_ns)
     with ExitStack() as stack:
-        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode), TGEN_PRIORITY))
+        if plan.nic is not None:
+            keeps, matrix = stage.agent.keeps, stage.site.matrix
+            loader = NicLoader(plan.nic, plan.programs, stage.folder, episode.nics, matrix, t0_ns, trace=keeps)
+            stack.enter_context(loader)
+            ids = loader.tables()
+        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY))
         tgen.expect_ready()
-        if not stage.plan.execs:
+        if not plan.execs:
             stage.ovs.freeze()
         stage.fabric.impair(episode.seed, t0_ns)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
@@ -133,6 +141,8 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
             tgen.expect_end()
         else:
             tgen.stop(TGEN_ABORTED)
+        if loader is not None:
+            loader.finish()
     return code == NEXT_EPISODE
 
 
@@ -214,9 +224,10 @@ def _hostd(plan: Plan, folder: Path) -> list[str]:
     return [f"{plan.programs}/hostd", "--ports", str(folder / PORTS), "--actuators", str(folder / ACTUATORS)]
 
 
-def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
+def _tgen(stage: Stage, t0_ns: int, episode: Episode, nic_ids: str) -> list[str]:
     plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
-    traffic = Traffic(episode.flows, episode.seed, episode.steps * agent.step_ns, sample_ns, agent.publish_ns)
+    duration_ns, keep_pairs = episode.steps * agent.step_ns, plan.nic is not None and plan.nic["keep_pairs"]
+    traffic = Traffic(episode.flows, episode.seed, duration_ns, sample_ns, agent.publish_ns, nic_ids, keep_pairs)
     # tgen stays because agentd runs after it at the last instant, too, and must find its sockets unchanged.
     return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]

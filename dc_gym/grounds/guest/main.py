@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.grounds.guest import episodes
-from dc_gym.grounds.guest.plan import DECISIONS, FLOWS, NIC_TABLE, NICS, PORTS, Plan
-from dc_gym.grounds.guest.programs import NICD_PRIORITY, QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
+from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
+from dc_gym.grounds.guest.plan import FLOWS, NICS, PORTS, Plan
+from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import LabSite, Site
-from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
@@ -78,8 +78,12 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen reads its matrix
-        nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
-        ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
+        make_devices(plan.nic, fabric)
+        loader, ids = None, ""
+        if plan.nic is not None:
+            loader = NicLoader(plan.nic, plan.programs, folder, NICS, site.matrix, t0_ns)
+            stack.enter_context(loader)
+            ids = loader.tables()
         keep = plan.nic is not None and plan.nic["keep_pairs"]
         traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
@@ -92,9 +96,8 @@ def _undirected(
         phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
-        if nicd is not None:
-            nicd.hang_up()
-            nicd.expect_end()
+        if loader is not None:
+            loader.finish()
         return before, qmon.expect_end()
 
 
@@ -105,19 +108,6 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
         "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--flow-rows", str(plan.flow_rows),
         "--trace", str(folder / "queues.trace"),
     ]  # fmt: skip
-
-
-def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
-    """Makes every host's NIC and starts their loader."""
-    assert plan.nic is not None
-    nics.make(fabric, plan.nic["caps"])
-    argv = [f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS)]
-    argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
-    if step_ns := plan.nic["step_ns"]:
-        argv += ["--channel", site.matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
-    elif plan.nic["trace"]:
-        argv += ["--trace", str(folder / DECISIONS), "--t0", str(t0_ns)]
-    return Program(argv, NICD_PRIORITY)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,8 @@ class Episode:
     steps: int
     flows: str
     """Name of the file with its flows."""
+    nics: str = NICS
+    """Name of the file with the NICs and the flows over them, if there are NICs."""
 
     def write(self, folder: Path, number: int) -> None:
         (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
@@ -113,7 +115,9 @@ class Episode:
     def remove(cls, folder: Path, number: int) -> None:
         """Removes an episode that is over, with its flows. Does nothing if there is none."""
         if number >= 0:
-            (folder / cls.read(folder, number).flows).unlink()
+            over = cls.read(folder, number)
+            (folder / over.flows).unlink()
+            (folder / over.nics).unlink(missing_ok=True)
             (folder / f"episode-{number}.json").unlink()
 
     @classmethod
