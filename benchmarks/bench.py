@@ -21,6 +21,7 @@ BENCHES = {
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
+    "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",

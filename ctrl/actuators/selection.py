@@ -77,7 +77,9 @@ def _item(item: str, graph: Graph, keys: Any, ground: str) -> list[ActuatedPort]
         raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
     hosts = {host.name for host in graph.hosts}
     named = bool(colon) and ports_of not in GROUPS
-    found, missing = [], ""
+    found: list[ActuatedPort] = []
+    missing: dict[bool, str] = {}
+    """Why ports have it not, first of those that could have it."""
     for row, port in enumerate(graph.ports()):
         of_host = port.node in hosts
         if (named and not fnmatchcase(port.ifname, ports_of)) or ports_of == ("switch" if of_host else "host"):
@@ -87,10 +89,25 @@ def _item(item: str, graph: Graph, keys: Any, ground: str) -> list[ActuatedPort]
         if not why:
             found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
             continue
+        missing.setdefault(right, f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}")
         if named:
-            raise AgentError(f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}")
-        missing = f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}" if right or not missing else missing
+            raise AgentError(missing[right])
     if not found:
         ports = graph.ports()
-        raise AgentError(missing or f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so")
+        none = f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so"
+        raise AgentError(missing.get(True) or missing.get(False) or none)
+    _check_bounds(found)
     return found
+
+
+def _check_bounds(found: list[ActuatedPort]) -> None:
+    """Raises AgentError unless each quantity has bounds in order, and its start between them."""
+    for each in found:
+        quantities = each.actuator.quantities
+        if len(each.bounds) != len(quantities):
+            what = f"{each.actuator.name} of {each.port.ifname} has {len(each.bounds)} bounds for {len(quantities)} quantities"
+            raise AgentError(f"{KEY}: {what}; mend its bounds")
+        for quantity, bounds in zip(quantities, each.bounds, strict=True):
+            if not 1 <= bounds.low <= bounds.start <= bounds.high:
+                what = f"{quantity.name} of {each.port.ifname} starts at {bounds.start}, and its bounds are {bounds.low}..{bounds.high}"
+                raise AgentError(f"{KEY}: {what}; give 1 or more, in order")

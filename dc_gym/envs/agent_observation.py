@@ -122,7 +122,9 @@ class PortObserver:
             part for part in parse(observe, scene) if part.feature.kind == "port" and np.isin(part.rows, rows).any()
         )
         if not self._parts:
-            raise AgentError(f"agent.observe: {observe!r} has nothing of the ports that the {who} set; give features of ports")
+            raise AgentError(
+                f'agent.observe: {observe!r} has no feature of the ports where "{who}" act; give one, such as backlog'
+            )
         one = [part.feature.name for part in self._parts]
         if twice := [name for name in one if one.count(name) > 1]:
             raise AgentError(f"agent.observe: {observe!r} gives each port {twice[0]} twice; take one out")

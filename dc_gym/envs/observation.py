@@ -153,7 +153,8 @@ def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
         if actuator and name in [quantity.name for quantity in actuator.quantities] and name != RATE:
             what = f"{name} is set by {actuator.name}, which agent.actuators does not name"
             raise AgentError(f"agent.observe: {item!r}: {what}; leave it out, or name {actuator.name} there")
-    raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry]))
+    here = [quantity.name for each in scene.actuated for quantity in each.actuator.quantities if quantity.name != RATE]
+    raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry, *here]))
 
 
 def setting(each: ActuatedRows, number: int) -> Feature:

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench marking-changes`: a switch port whose ECN marking is changed all the time, as under an agent.
+
+The port's queue never empties. A change must not lose, duplicate or reorder a frame, and it holds for the frames that come after it
+alone. The kernel is asked after each change what it has. Two parts: a port by itself, and a fat-tree whose agent sets every port.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.checks import Check
+from dc_gym.base.errors import LabError
+from dc_gym.base.files import scratch
+from dc_gym.base.package import PROGRAMS
+from dc_gym.benchmarks.checks import marking_changes_guest as guest
+from dc_gym.envs.env import as_spec
+from dc_gym.envs.session import Session
+from dc_gym.kernel import build
+from dc_gym.kernel.lab import Lab, LabConfig
+
+CHANGES = 100_000
+SIGMAS = 5
+STEPS = 500
+
+
+def play(kernel: Path, changes: int, seed: int = 1) -> dict[str, Any]:
+    """Returns what the guest found."""
+    with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
+        (folder / "job.json").write_text(json.dumps({"changes": changes, "seed": seed}))
+        log: list[str] = []
+        config = LabConfig(
+            kernel=kernel,
+            programs=PROGRAMS,
+            run_dir=folder,
+            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.marking_changes_guest", str(folder)],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(PROGRAMS.parents[1]), "HOME": "/run"},
+            kernel_args=("ipv6.disable=1",),  # no frames but ours
+        )
+        with Lab(config, on_log=log.append) as lab:
+            status = lab.wait().status
+        if status != 0:
+            raise LabError("\n  lab: ".join([f"the marking-changes bench ended with status {status} in the lab", *log[-20:]]))
+        answer: dict[str, Any] = json.loads((folder / "answer.json").read_text())
+        return answer
+
+
+def of_a_port(found: dict[str, Any]) -> Iterator[Check]:
+    """Yields the checks on what the guest found."""
+    sent, arrived = len(found["settings"]), found["arrived"]
+    changes = sent - guest.QUEUED
+    yield Check(
+        f"{changes:,} changes: frames in order", f"{sent:,}, none lost or twice", _order(arrived, sent), arrived == [*range(sent)]
+    )
+    yield Check("frames that the queue dropped", "0", str(found["drops"]), found["drops"] == 0)
+    yield Check("changes after which the kernel has another setting", "0", str(found["unlike"]), found["unlike"] == 0)
+    numbers = np.array(arrived[guest.QUEUED :], int)
+    setting, marked = np.array(found["settings"])[numbers], np.array(found["marked"][guest.QUEUED :])
+    for which, name, asked in ((0, "none", 0), (1, "each", 1)):
+        wrong = int((marked[setting == which] != asked).sum())
+        yield Check(f"frames sent where {name} is marked: marked otherwise", "0", str(wrong), wrong == 0)
+    drawn = marked[setting == 2]
+    share, bound = float(drawn.mean()), SIGMAS * 0.5 / math.sqrt(len(drawn))
+    yield Check("share marked where it is one in two", f"0.5 within {bound:.3f}", f"{share:.4f}", abs(share - 0.5) <= bound)
+    room = guest.LIMIT_BYTES // guest.FRAME_BYTES
+    yield Check(
+        "frames that the queue takes afterwards",
+        f"{room} to {room + 1}",
+        str(found["filled"]),
+        room <= found["filled"] <= room + 1,
+    )
+
+
+def _order(arrived: list[int], sent: int) -> str:
+    """Returns what is wrong with the order of frames, in words."""
+    lost, twice = sent - len(set(arrived)), len(arrived) - len(set(arrived))
+    late = sum(later < earlier for earlier, later in zip(arrived, arrived[1:], strict=False))
+    return f"{len(arrived):,}: {lost} lost, {twice} twice, {late} out of order"
+
+
+def of_a_fabric(steps: int = STEPS) -> Iterator[Check]:
+    """Yields the checks on a fat-tree under DCTCP where an agent draws another setting for each port at each step."""
+    spec = {
+        "topology": {"preset": "fattree-k4"},
+        "controller": {"name": "dctcp"},
+        "agent": {"interval": "100us", "actuators": "marking", "publish": f"{100 * steps}us"},
+        "workload": {"kind": "random"},
+        "time": {"duration": f"{100 * steps}us"},
+    }
+    drawn = np.random.default_rng(1)
+    with Session(as_spec(spec)) as session:
+        session.begin(seed=1)
+        unlike, (rows,) = 0, session.scene.actuated
+        for _ in range(session.steps):
+            values = np.sort(drawn.uniform(rows.low, rows.high)[:, :2], axis=1)
+            wanted = np.column_stack([np.floor(values), np.floor(drawn.uniform(rows.low[:, 2], rows.high[:, 2]))]).reshape(-1)
+            frame = session.step(wanted)
+            unlike += int((frame.enforced != wanted).reshape(rows.low.shape).any(axis=1).sum())
+        changes = session.steps * len(rows.names)
+    yield Check(
+        f"fat-tree: {changes:,} changes of {len(rows.names)} ports: in force is what was wanted",
+        "all",
+        f"{unlike} not",
+        not unlike,
+    )
+
+
+def checks(kernel: Path | None = None) -> Iterator[Check]:
+    yield from of_a_port(play(kernel or build.ensure().path, CHANGES))
+    yield from of_a_fabric()
