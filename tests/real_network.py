@@ -17,8 +17,8 @@ import numpy as np
 
 from dc_gym.base import record_file
 from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.plan import HOSTS, AgentPlan, Episode, Plan
-from dc_gym.monitors.state_matrix import COLUMNS, COMMANDS, FLOW, HEADER, NAME_LEN, RATE
+from dc_gym.grounds.guest.plan import ACTUATORS, AgentPlan, Episode, Plan
+from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, COMMANDS, FLOW, HEADER, NAME_LEN
 
 S = 10**9
 
@@ -26,37 +26,40 @@ S = 10**9
 class Memory:
     """The state matrix, as agentd lays it out."""
 
-    def __init__(self, fd: int, plan: Plan, flow_rows: int, host_rows: list[int], line_bps: list[int]) -> None:
+    def __init__(self, fd: int, plan: Plan, flow_rows: int, actuators: np.ndarray) -> None:
         ports = [port.ifname for port in plan.graph.ports()]
         names = HEADER.itemsize + len(ports) * NAME_LEN
         cells = names + len(COLUMNS) * NAME_LEN
         activity = cells + len(ports) * len(COLUMNS) * 8
         flows = activity + len(ports) * 8
         commands = flows + flow_rows * FLOW.itemsize
-        total = commands + COMMANDS.itemsize + len(host_rows) * RATE.itemsize
+        total = commands + COMMANDS.itemsize + len(actuators) * COMMAND_ROW.itemsize
         os.ftruncate(fd, total)
         self.region = mmap.mmap(fd, total)
         self.region[HEADER.itemsize : cells] = b"".join(each.encode().ljust(NAME_LEN, b"\0") for each in (*ports, *COLUMNS))
         self.head = np.frombuffer(self.region, HEADER, 1)
         self.cells = np.frombuffer(self.region, "<u8", len(ports) * len(COLUMNS), cells).reshape(len(ports), len(COLUMNS))
         self.commands = np.frombuffer(self.region, COMMANDS, 1, commands)
-        self.rates = np.frombuffer(self.region, RATE, len(host_rows), commands + COMMANDS.itemsize)
-        self.rates["row"], self.line_bps = host_rows, line_bps
+        self.rows = np.frombuffer(self.region, COMMAND_ROW, len(actuators), commands + COMMANDS.itemsize)
+        for name in ("row", "n_values", "actuator"):
+            self.rows[name] = actuators[name]
+        self.start = actuators["start"]
         parts = {"off_row_names": HEADER.itemsize, "off_col_names": names, "off_cells": cells, "off_activity": activity}
-        parts |= {"off_flows": flows, "off_commands": commands, "flow_rows": flow_rows, "command_rows": len(host_rows)}
-        parts |= {"header_len": HEADER.itemsize, "version_major": 1, "rows": len(ports), "cols": len(COLUMNS)}
+        parts |= {"off_flows": flows, "off_commands": commands, "flow_rows": flow_rows, "command_rows": len(actuators)}
+        parts |= {"header_len": HEADER.itemsize, "version_major": 2, "rows": len(ports), "cols": len(COLUMNS)}
         parts |= {"total_len": total, "interval_ns": plan.interval_ns, "magic": b"DCGYMSM1"}
         for name, value in parts.items():
             self.head[name] = value
 
     def begin(self, t0_ns: int) -> None:
         self.head["t0_ns"], self.commands["end"] = t0_ns, 0
-        self.rates["wanted_bps"] = self.rates["enforced_bps"] = self.line_bps
+        self.rows["wanted"] = self.rows["in_force"] = self.start
 
     def sweep(self, t_ns: int, interval_ns: int) -> None:
         self.head["seq"] += 1
-        self.cells[:, COLUMNS.index("tx_bytes")] += np.uint64(int(self.rates["enforced_bps"].sum()) * interval_ns // 8 // S)
-        self.rates["enforced_bps"] = self.rates["wanted_bps"]
+        rates_bps = self.rows["in_force"][self.rows["actuator"] == b"rate", 0]
+        self.cells[:, COLUMNS.index("tx_bytes")] += np.uint64(int(rates_bps.sum()) * interval_ns // 8 // S)
+        self.rows["in_force"] = self.rows["wanted"]
         self.head["t_ns"] = t_ns
         self.head["generation"] += 1
         self.head["seq"] += 1
@@ -67,8 +70,9 @@ def main(folder: Path, fd: int) -> None:
     threading.Thread(target=listen, args=(orders,), daemon=True).start()
     plan = Plan.read(folder / "plan.json")
     agent = AgentPlan.from_json(plan.agent)
-    (hosts,) = record_file.read(folder / HOSTS, [inputs.HOST])
-    memory = Memory(fd, plan, agent.flow_rows, hosts.records["row"].tolist(), hosts.records["line_bps"].tolist())
+    kinds = inputs.ACTUATOR_ROW, inputs.ACTUATOR_FIELD, inputs.REQUEST_BYTE
+    actuators, _, _ = record_file.read(folder / ACTUATORS, kinds)
+    memory = Memory(fd, plan, agent.flow_rows, actuators.records)
     print("::phase traffic\nthe fake network stands", flush=True)
     number = 0
     while True:

@@ -15,7 +15,20 @@ from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
 from dc_gym.base.record_file import RecordKind
 from dc_gym.grounds import inputs
-from dc_gym.grounds.inputs import FLOW, HOST, KINDS, NETNS, NIC, NIC_FLOW, NIC_SETTINGS, OPENS, PATH, PORT
+from dc_gym.grounds.inputs import (
+    ACTUATOR_FIELD,
+    ACTUATOR_ROW,
+    FLOW,
+    KINDS,
+    NETNS,
+    NIC,
+    NIC_FLOW,
+    NIC_SETTINGS,
+    OPENS,
+    PATH,
+    PORT,
+    REQUEST_BYTE,
+)
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import GAPS, MOST_FLOWS, TRANSPORTS, FlowRequest
@@ -23,15 +36,19 @@ from dc_gym.traffic.schedule import make_schedule
 
 HEADERS = {
     PORT: ("monitors/ports.h", "port", "PORT_MAGIC", "PORT_VERSION"),
-    HOST: ("ctrl/agent/hosts.h", "host", "HOST_MAGIC", "HOST_VERSION"),
+    ACTUATOR_ROW: ("ctrl/agent/actuators.h", "actuator_row", "ACTUATOR_MAGIC", "ACTUATOR_VERSION"),
+    ACTUATOR_FIELD: ("ctrl/agent/actuators.h", "actuator_field", "FIELD_MAGIC", "ACTUATOR_VERSION"),
+    REQUEST_BYTE: ("ctrl/agent/actuators.h", "unsigned char", "REQUEST_MAGIC", "ACTUATOR_VERSION"),
     NETNS: ("traffic/tgen/flow_table.h", "flow_netns", "FLOW_NETNS_MAGIC", "FLOW_VERSION"),
     FLOW: ("traffic/tgen/flow_table.h", "flow_spec", "FLOW_MAGIC", "FLOW_VERSION"),
-    OPENS: ("traffic/tgen/flow_table.h", "", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),
-    PATH: ("traffic/tgen/flow_table.h", "", "FLOW_ROWS_MAGIC", "FLOW_VERSION"),
+    OPENS: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),
+    PATH: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_ROWS_MAGIC", "FLOW_VERSION"),
     NIC: ("ctrl/nic/nics.h", "nic", "NIC_MAGIC", "NICS_VERSION"),
     NIC_FLOW: ("ctrl/nic/nics.h", "nic_flow", "NIC_FLOW_MAGIC", "NICS_VERSION"),
     NIC_SETTINGS: ("ctrl/nic/nics.h", "nic_settings", "NIC_SETTING_MAGIC", "NICS_VERSION"),
 }
+PLAIN = {"uint32_t": 4, "unsigned char": 1}
+"""Sizes of records that are no struct."""
 IDS = [kind.magic.decode() for kind in HEADERS]
 DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
 
@@ -40,7 +57,8 @@ DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
 def test_records_are_those_of_c(kind: RecordKind) -> None:
     header, struct, magic, version = HEADERS[kind]
     declared = "ctrl/nic/shim.h" if kind is NIC_SETTINGS else header
-    found = layout(declared, struct) if struct else (4, {name: (0, 4) for name in kind.dtype.names})
+    plain = PLAIN.get(struct)
+    found = layout(declared, struct) if plain is None else (plain, {name: (0, plain) for name in kind.dtype.names})
     assert layout_of(kind.dtype) == found
     assert (texts(header, magic), numbers(header, version)) == ([kind.magic.decode()], [kind.version])
 
@@ -115,17 +133,24 @@ def port(name: str, netns: str) -> dict[str, str]:
     return {"name": name, "netns": netns, "ifname": name}
 
 
+def rows_of_actuators() -> record_file.Table:
+    row = {"actuator": "rate", "qdisc": "tbf", "low": (8, 0, 0, 0), "high": (10**7, 0, 0, 0), "start": (10**7, 0, 0, 0)}
+    row |= {"row": 3, "n_values": 1, "request_start": 0, "request_len": 108, "writes_start": 0, "n_writes": 2}
+    return ACTUATOR_ROW.table([row | {"reads_start": 2, "n_reads": 2, "control_addr": (172, 16, 0, 1), "control_port": 20130}])
+
+
 def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "some"
-    amounts = {"line_bps": 10**7, "floor_bps": 8, "row": 3, "burst_bytes": 1514, "limit_bytes": 4000}
-    hosts = HOST.table([amounts | {"control_addr": (172, 16, 0, 1), "control_port": 20130}])
-    record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), hosts)
+    amounts = {"multiplier": 1 << 32, "divisor": 10**6, "value": 2, "width": 4, "offset": 0, "attribute": 3}
+    record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), rows_of_actuators(), ACTUATOR_FIELD.table([amounts]))
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
         "name,netns,ifname\na,-,a\nb,/n/b,b\n\n"
-        "line_bps,floor_bps,row,burst_bytes,limit_bytes,control_addr,control_port,reserved\n"
-        "10000000,8,3,1514,4000,172.16.0.1,20130,0.0.0.0.0.0\n\n"
+        "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
+        "control_addr,control_port,reserved\n"
+        "rate,tbf,8.0.0.0,10000000.0.0.0,10000000.0.0.0,3,1,0,108,0,2,2,2,172.16.0.1,20130,0.0\n\n"
+        "multiplier,divisor,value,width,offset,attribute\n4294967296,1000000,2,4,0,3\n\n"
     )
     for words in ([str(tmp_path / "none")], [], [str(path), "more"]):
         done = subprocess.run([*argv, *words], capture_output=True, text=True)

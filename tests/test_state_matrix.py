@@ -14,7 +14,7 @@ from c_layout import layout, layout_of, numbers, printed, texts
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors import state_matrix
-from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus, StateMatrix
+from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, HEADER, MAX_VALUES, NAME_LEN, FlowStatus, StateMatrix
 from dc_gym.monitors.trace import read_trace
 
 C = "monitors/state_matrix.h"
@@ -32,7 +32,7 @@ def header(**changes) -> np.ndarray:
     end = 256 + (len(ROWS) + len(COLUMNS)) * NAME_LEN
     cells_end = end + len(ROWS) * len(COLUMNS) * 8
     values = dict(
-        magic=b"DCGYMSM1", version_major=1, header_len=256, rows=len(ROWS), cols=len(COLUMNS),
+        magic=b"DCGYMSM1", version_major=2, header_len=256, rows=len(ROWS), cols=len(COLUMNS),
         off_row_names=256, off_col_names=256 + len(ROWS) * NAME_LEN, off_cells=end, off_activity=cells_end,
         total_len=cells_end + 8 * len(ROWS), interval_ns=1_000_000, t0_ns=5, t_ns=77, generation=3, seq=6, writer_pid=1,
     )  # fmt: skip
@@ -63,7 +63,9 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(("struct", "dtype"), [("header", HEADER), ("flow", FLOW), ("commands", COMMANDS), ("rate", RATE)])
+@pytest.mark.parametrize(
+    ("struct", "dtype"), [("header", HEADER), ("flow", FLOW), ("commands", COMMANDS), ("command", COMMAND_ROW)]
+)
 def test_layout_is_that_of_c(struct, dtype):
     assert layout_of(dtype) == layout(C, f"sm_{struct}")
 
@@ -72,6 +74,7 @@ def test_constants_are_those_of_c():
     assert texts(C, "SM_MAGIC") == [state_matrix.MAGIC.decode()]
     found = state_matrix.VERSION_MAJOR, NAME_LEN, state_matrix.MAX_ROWS, state_matrix.MAX_COLS
     assert tuple(numbers(C, "SM_VERSION_MAJOR", "SM_NAME_LEN", "SM_MAX_ROWS", "SM_MAX_COLS")) == found
+    assert numbers(C, "SM_MAX_VALUES", "SM_MAX_ACTUATORS") == [MAX_VALUES, state_matrix.MAX_ACTUATORS]
     assert printed(C, "#define X(id, name) puts(name);\nSM_COLUMNS(X)") == list(COLUMNS)
     assert numbers(C, *(f"SM_FLOW_{status.name}" for status in FlowStatus)) == list(FlowStatus)
 
@@ -133,7 +136,8 @@ def test_cells_outlive_close(write):
     ("changes", "words"),
     [
         ({"magic": b"DCGYMXX1"}, "magic"),
-        ({"version_major": 2}, "version 2.0"),
+        ({"version_major": 1}, "version 1.0"),
+        ({"version_major": 3}, "version 3.0"),
         ({"header_len": 128}, "header_len"),
         ({"rows": 0}, "0 rows"),
         ({"rows": 1 << 31}, "rows"),
@@ -197,16 +201,25 @@ def test_waits_for_the_end_of_a_sweep(write):
 
 # ---- flows and commands ----
 
-FLOWS, HOSTS = 4, 2
+FLOWS, ACTUATORS = 4, 2
 OFF_FLOWS = 1024  # after 256 + 11 * 32 + 24 * 8 + 3 * 8 = 824 bytes
 OFF_COMMANDS = OFF_FLOWS + FLOWS * 64
-WHOLE = OFF_COMMANDS + 64 + HOSTS * 32
+WHOLE = OFF_COMMANDS + 64 + ACTUATORS * 96
 
 
-def with_agent(**changes) -> bytearray:
-    """A region as agentd writes it."""
-    parts = dict(off_flows=OFF_FLOWS, off_commands=OFF_COMMANDS, flow_rows=FLOWS, command_rows=HOSTS, total_len=WHOLE)
-    return bytearray(region(**parts | changes).ljust(WHOLE, b"\0"))
+def with_agent(*counts: int, **changes) -> bytearray:
+    """A region as agentd writes it. `counts`: how many values each actuator has; nothing: two with one each."""
+    counts = counts or (1,) * ACTUATORS
+    whole = OFF_COMMANDS + 64 + len(counts) * 96
+    parts = dict(off_flows=OFF_FLOWS, off_commands=OFF_COMMANDS, flow_rows=FLOWS, command_rows=len(counts), total_len=whole)
+    made = bytearray(region(**parts | changes).ljust(whole, b"\0"))
+    rows_of(made)["n_values"] = counts
+    return made
+
+
+def rows_of(memory) -> np.ndarray:
+    """The rows of the actuators in a region, as agentd sees them."""
+    return np.frombuffer(memory, COMMAND_ROW, offset=OFF_COMMANDS + 64)
 
 
 def test_shows_flows_as_they_are_now():
@@ -240,16 +253,58 @@ def test_a_matrix_without_an_agent_says_so(write):
 def test_sends_commands():
     memory = with_agent()
     commands = StateMatrix.over(memory).commands
-    head, rates = np.frombuffer(memory, COMMANDS, 1, OFF_COMMANDS), np.frombuffer(memory, RATE, HOSTS, OFF_COMMANDS + 64)
+    head, rows = np.frombuffer(memory, COMMANDS, 1, OFF_COMMANDS), rows_of(memory)
     assert (commands.seq, commands.send([3.9e6, 10**10]), commands.seq) == (0, 2, 2)
-    assert rates["wanted_bps"].tolist() == commands.wanted_bps.tolist() == [3_900_000, 10**10]
+    assert rows["wanted"][:, 0].tolist() == commands.wanted.tolist() == [3_900_000, 10**10]
     assert commands.send(np.array([-1.0, np.nan], np.float32)) == 4
-    assert rates["wanted_bps"].tolist() == [0, 0]
+    assert rows["wanted"][:, 0].tolist() == [0, 0]
     head["ack"], head["applied_ns"], head["timeouts"] = 2, 99, 7
-    rates["enforced_bps"] = [8, 16]
-    assert (commands.ack, commands.applied_ns, commands.timeouts, commands.enforced_bps.tolist()) == (2, 99, 7, [8, 16])
+    rows["in_force"][:, 0] = [8, 16]
+    assert (commands.ack, commands.applied_ns, commands.timeouts, commands.in_force.tolist()) == (2, 99, 7, [8, 16])
     head["seq"] = 7  # an agent died within its command
     assert commands.send([1, 1]) == 8
+
+
+@pytest.mark.parametrize("counts", [(1, 3), (3, 1), (1, 1, 3, 3), (3, 1, 1, 4, 2, 2, 1), (4, 4), (2,), (1, 2, 3, 4) * 3])
+def test_rows_with_different_numbers_of_values(counts):
+    """The values lie one after the other, row by row. No value goes beyond those that a row has."""
+    memory = with_agent(*counts, rows=3)
+    rows, commands = rows_of(memory), StateMatrix.over(memory).commands
+    rows["wanted"] = 7
+    assert commands.size == sum(counts)
+    sent = list(range(100, 100 + commands.size))
+    assert commands.send(sent) == 2
+    assert commands.wanted.tolist() == sent
+    start = 0
+    for row, count in zip(rows["wanted"].tolist(), counts, strict=True):
+        assert row == sent[start : start + count] + [7] * (MAX_VALUES - count)
+        start += count
+    assert not rows["in_force"].any() and not commands.in_force.any()
+    rows["in_force"] = np.arange(rows["in_force"].size).reshape(-1, MAX_VALUES)
+    read = [MAX_VALUES * row + number for row, count in enumerate(counts) for number in range(count)]
+    assert commands.in_force.tolist() == read
+    assert commands.wanted.tolist() == sent
+
+
+def test_what_is_wanted_and_in_force_is_a_copy():
+    for counts in ((3, 3), (1, 3)):
+        memory = with_agent(*counts)
+        commands = StateMatrix.over(memory).commands
+        commands.send(range(commands.size))
+        wanted, in_force = commands.wanted, commands.in_force
+        wanted[:] = in_force[:] = 9
+        assert commands.wanted.tolist() == list(range(commands.size)) and not commands.in_force.any()
+        rows_of(memory)["in_force"] = 5
+        assert (in_force == 9).all()
+
+
+def test_rows_say_what_they_are():
+    memory = with_agent(1, 3)
+    rows = rows_of(memory)
+    rows["row"], rows["actuator"], rows["acked"] = (2, 0), (b"rate", b"marking"), (6, 4)
+    found = StateMatrix.over(memory).commands.rows
+    assert found["row"].tolist() == [2, 0] and found["actuator"].tolist() == [b"rate", b"marking"]
+    assert found["n_values"].tolist() == [1, 3] and found["acked"].tolist() == [6, 4]
 
 
 def test_a_command_is_odd_while_it_is_written(monkeypatch):
@@ -264,9 +319,9 @@ def test_a_command_is_odd_while_it_is_written(monkeypatch):
 
 def test_refuses_commands_that_do_not_fit(write):
     commands = StateMatrix.over(with_agent()).commands
-    for rates in (5, [1], [1, 2, 3], [[1, 2]]):
-        with pytest.raises(ProtocolError, match="give one a host"):
-            commands.send(rates)
+    for values in (5, [1], [1, 2, 3], [[1, 2]]):
+        with pytest.raises(ProtocolError, match="where 2 are set; give one for each"):
+            commands.send(values)
     assert commands.seq == 0
     path = write(bytes(with_agent()))
     with StateMatrix.attach(path) as matrix, pytest.raises(ProtocolError, match="writable=True"):
@@ -274,17 +329,19 @@ def test_refuses_commands_that_do_not_fit(write):
     with StateMatrix.attach(path, writable=True) as matrix:
         assert matrix.commands.send([1, 2]) == 2
     with StateMatrix.attach(path) as matrix:
-        assert matrix.commands.wanted_bps.tolist() == [1, 2]
+        assert matrix.commands.wanted.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"flow_rows": 1 << 30}, "flows"),
-        ({"command_rows": 4}, "4 hosts on 3 rows"),
+        ({"command_rows": 25}, "25 rows of actuators on 3 rows"),
+        ({"command_rows": 24}, "off_commands"),
+        ({"command_rows": ACTUATORS + 1}, "off_commands"),
         ({"off_flows": 1 << 63}, "off_flows"),
         ({"off_flows": OFF_FLOWS + 4}, "off_flows"),
-        ({"flow_rows": FLOWS + 3}, "off_flows"),
+        ({"flow_rows": FLOWS + 5}, "off_flows"),
         ({"off_commands": 0}, "off_commands"),
         ({"off_commands": OFF_COMMANDS + 8}, "off_commands"),
     ],

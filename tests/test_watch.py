@@ -27,7 +27,7 @@ from dc_gym import watch
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
 from dc_gym.kernel import share
-from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus
+from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, HEADER, NAME_LEN, FlowStatus
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
 from dc_gym.watch import labs, line, places, screen, training
 from dc_gym.watch.places import Place
@@ -36,19 +36,20 @@ from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 PORTS = ("s1-eth1", "s1-eth2", "h1-eth0", "h2-eth0")
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
 NS = 10**9
+VALUES = {b"rate": 1, b"marking": 3}
 PLACE = Place(Path("lab/.lab"), "lab", 1, 1, alone=True)
 
 
 class FakeMatrix:
     """The region of a lab, in a file that can be changed as it is watched."""
 
-    def __init__(self, path: Path, ports: tuple[str, ...] = PORTS, flows: int = 0, hosts: int = 0) -> None:
+    def __init__(self, path: Path, ports: tuple[str, ...] = PORTS, flows: int = 0, actuators: tuple[bytes, ...] = ()) -> None:
         names = np.array([*ports, *COLUMNS], dtype=f"S{NAME_LEN}").tobytes()
         cells = HEADER.itemsize + len(names)
         activity = cells + 8 * len(ports) * len(COLUMNS)
         off_flows = activity + 8 * len(ports)
         off_commands = off_flows + FLOW.itemsize * flows
-        total = off_commands + (COMMANDS.itemsize + RATE.itemsize * hosts)
+        total = off_commands + (COMMANDS.itemsize + COMMAND_ROW.itemsize * len(actuators))
         path.write_bytes(bytes(total))
         self.file = path.open("r+b")
         region = np.memmap(path, np.uint8, "r+", shape=(total,))
@@ -56,13 +57,14 @@ class FakeMatrix:
         region[HEADER.itemsize : cells] = np.frombuffer(names, np.uint8)
         self.cells = region[cells:activity].view("<u8").reshape(len(ports), len(COLUMNS))
         self.flows = region[off_flows:off_commands].view(FLOW)
-        self.rates = region[off_commands + COMMANDS.itemsize :].view(RATE)
+        self.rows = region[off_commands + COMMANDS.itemsize :].view(COMMAND_ROW)
+        self.rows["actuator"], self.rows["n_values"] = actuators, [VALUES[each] for each in actuators]
         values: dict[str, Any] = {
-            "magic": b"DCGYMSM1", "version_major": 1, "version_minor": 1, "header_len": HEADER.itemsize,
+            "magic": b"DCGYMSM1", "version_major": 2, "version_minor": 0, "header_len": HEADER.itemsize,
             "rows": len(ports), "cols": len(COLUMNS), "off_row_names": HEADER.itemsize,
             "off_col_names": HEADER.itemsize + NAME_LEN * len(ports), "off_cells": cells, "off_activity": activity,
             "total_len": total, "interval_ns": 10**6, "t0_ns": 10 * NS, "t_ns": 11 * NS, "generation": 1,
-            "off_flows": off_flows, "off_commands": off_commands, "flow_rows": flows, "command_rows": hosts,
+            "off_flows": off_flows, "off_commands": off_commands, "flow_rows": flows, "command_rows": len(actuators),
         }  # fmt: skip
         for name, value in values.items():
             self.header[name] = value
@@ -278,8 +280,9 @@ def test_no_plan_no_shares(tmp_path: Path) -> None:
 
 
 def test_rates_and_flows(tmp_path: Path) -> None:
-    matrix = FakeMatrix(tmp_path / "matrix", flows=3, hosts=2)
-    matrix.rates["row"], matrix.rates["wanted_bps"], matrix.rates["enforced_bps"] = (2, 3), (5 * 10**6, 10**7), (4_990_000, 10**7)
+    matrix = FakeMatrix(tmp_path / "matrix", flows=3, actuators=(b"rate",) * 2)
+    matrix.rows["row"] = 2, 3
+    matrix.rows["wanted"][:, 0], matrix.rows["in_force"][:, 0] = (5 * 10**6, 10**7), (4_990_000, 10**7)
     matrix.flows["status"] = FlowStatus.RUNNING, FlowStatus.DONE, FlowStatus.RUNNING
     matrix.flows["srtt_us"], matrix.flows["received_bytes"] = (2000, 9, 6000), (10, 20, 3_000_000)
     matrix.flows["rate_bps"] = 0, 0, 4 * 10**6
@@ -296,6 +299,26 @@ def test_rates_and_flows(tmp_path: Path) -> None:
     words = line.of(PLACE, change, None)
     assert words.startswith("t0 + 3.000 s of 30 s") and "hosts want 15 Mbit/s, have 15 Mbit/s" in words
     assert words.endswith("2 flows, srtt 4 ms")
+
+
+@pytest.mark.parametrize("actuators", [(b"marking",), (b"marking", b"rate", b"marking", b"rate")])
+def test_other_actuators_are_no_rates(tmp_path: Path, actuators: tuple[bytes, ...]) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix", actuators=actuators)
+    hosts = actuators.count(b"rate")
+    of_host = matrix.rows["actuator"] == b"rate"
+    matrix.rows["wanted"] = matrix.rows["in_force"] = 30_000, 60_000, 10**6, 0
+    if hosts:
+        matrix.rows["row"][of_host] = 2, 3
+        matrix.rows["wanted"][of_host, 0] = matrix.rows["in_force"][of_host, 0] = 5 * 10**6, 7 * 10**6
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, backlog_bytes=1)
+    rates = change.now.rates
+    if not hosts:
+        assert rates is None and "hosts want" not in line.of(PLACE, change, None)
+    else:
+        assert rates is not None and rates.row.tolist() == [2, 3]
+        assert rates.wanted_bps.tolist() == rates.enforced_bps.tolist() == [5e6, 7e6]
+        assert "hosts want 12 Mbit/s, have 12 Mbit/s" in line.of(PLACE, change, None)
 
 
 def test_flows_of_nics_that_measure_no_round_trips(tmp_path: Path) -> None:
@@ -335,9 +358,9 @@ def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 60])
 def test_a_narrow_terminal_cuts_no_name_and_no_number(tmp_path: Path, width: int) -> None:
     ports = ("agg3_1-eth24", "s1-eth2", "core2_2-eth4", "h16-eth0")
-    matrix = FakeMatrix(tmp_path / "matrix", ports, flows=2, hosts=1)
+    matrix = FakeMatrix(tmp_path / "matrix", ports, flows=2, actuators=(b"rate",))
     matrix.put(2, backlog_bytes=1)
-    matrix.rates["row"], matrix.rates["wanted_bps"], matrix.rates["enforced_bps"] = 3, 123_456_789, 123_400_000
+    matrix.rows["row"], matrix.rows["wanted"][:, 0], matrix.rows["in_force"][:, 0] = 3, 123_456_789, 123_400_000
     matrix.flows["status"], matrix.flows["srtt_us"] = FlowStatus.RUNNING, (36_668, 123_456)
     matrix.flows["rate_bps"], matrix.flows["received_bytes"], matrix.flows["cnps"] = 9_876_543, 123_456_789, 12_345
     with served(tmp_path / "run", matrix) as folder:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym import spec
-from dc_gym.envs.frame import FlowInfo, Frame
+from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
@@ -22,6 +22,8 @@ MS = 10**6
 ROWS = {name: row for row, name in enumerate(["s1-eth1", "s1-eth2", "s1-eth3", "s2-eth1", "s2-eth2", "s2-eth3"])}
 ROWS |= {f"h{i}-eth0": 5 + i for i in (1, 2, 3, 4)}
 WAITING, RUNNING, DONE, STOPPED = range(4)
+STEP = 'topology.marking="step"'
+"""Every switch port marks from K = 3028 bytes on, which agents can change."""
 
 
 def experiment(*overrides: str) -> Experiment:
@@ -89,4 +91,18 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
     if step == 0:
         before, was = now, then
     rates = scene.floor_bps + rng.random((3, hosts)) * (scene.line_bps - scene.floor_bps)
-    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info)
+    wanted, enforced = random_values(scene, rng), random_values(scene, rng)
+    if scene.rates is not None:
+        wanted[scene.rates], enforced[scene.rates] = rates[0], rates[2]
+    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info, wanted, enforced)
+
+
+def random_values(scene: Scene, rng: np.random.Generator) -> Floats:
+    """Returns values that agents can set, [values]: within their bounds, and none below another that it must not be below."""
+    found = []
+    for rows in scene.actuated:
+        values = rng.integers(rows.low, rows.high, endpoint=True).astype(float)
+        for number, earlier in rows.ordered:
+            values[:, number] = np.maximum(values[:, number], values[:, earlier])
+        found.append(values.ravel())
+    return np.concatenate(found)

@@ -9,7 +9,7 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.envs import action as actions
 from dc_gym.envs.action import Action, register
-from tests.envs.made import scene
+from tests.envs.made import STEP, random_values, scene
 
 FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s
 
@@ -67,6 +67,97 @@ def test_a_floor_at_the_line_leaves_no_choice():
         assert action.space.contains(action.from_values([1e7] * 4))
 
 
+def marking(*overrides):
+    found, _ = scene(STEP, 'agent.actuators="s1-eth3:marking"', *overrides)
+    return found
+
+
+@pytest.mark.parametrize("name", ["linear", "log"])
+def test_the_whole_range_of_each_value(name):
+    action = Action(marking(), name)
+    assert action.space.shape == (3,)
+    assert action.to_values([-1, -1, -1]).tolist() == [1514, 1514, 10_000]
+    assert action.to_values([1, 1, 1]).tolist() == [400_000, 400_000, 1_000_000]
+    assert action.to_values([-9, 9, math.inf]).tolist() == [1514, 400_000, 1_000_000]
+    assert action.from_values([0, 0, 0]).tolist() == [-1, -1, -1] and action.from_values([1e9] * 3).tolist()[::2] == [1, 1]
+
+
+def test_values_of_marking_by_hand():
+    """Bytes and millionths are whole numbers. kmax goes from kmin to the buffer."""
+    linear, log = (Action(marking(), name) for name in ("linear", "log"))
+    kmin = 1514 + (400_000 - 1514) * 0.25
+    assert linear.to_values([-0.5, 0, 0]).tolist() == [math.floor(kmin), math.floor((math.floor(kmin) + 400_000) / 2), 505_000]
+    assert log.to_values([0, 0, 0]).tolist() == [24_608, math.floor(math.sqrt(24_608 * 400_000)), 100_000]
+    assert math.floor(math.sqrt(1514 * 400_000)) == 24_608
+    assert linear.to_values([0.5, -1, 0]).tolist()[:2] == [300_378, 300_378], "kmax is never below kmin"
+
+
+@pytest.mark.parametrize("name", [head.name for head in actions.heads()])
+def test_any_action_gives_values_that_can_be_set(name):
+    found, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
+    action, low, high = Action(found, name), bounds(found, "low"), bounds(found, "high")
+    for _ in range(200):
+        values = action.to_values(rng.normal(0, action.head.bound, len(low)))
+        assert (values >= low).all() and (values <= high).all()
+        found.check(values)
+        marks = values[: 3 * 6]
+        assert (marks == np.floor(marks)).all()
+
+
+def bounds(found, what):
+    return np.concatenate([getattr(each, what).ravel() for each in found.actuated])
+
+
+@pytest.mark.parametrize("name", ["linear", "log"])
+def test_the_way_back_of_values(name):
+    found, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
+    action = Action(found, name)
+    for _ in range(200):
+        wanted = random_values(found, rng)
+        given = action.from_values(wanted)
+        assert action.space.contains(given)
+        assert action.to_values(given) == pytest.approx(wanted, rel=1e-3, abs=1)
+
+
+def test_one_head_for_each_actuator():
+    found, _ = scene(STEP, 'agent.actuators="rate,s1-eth3:marking"')
+    both = Action(found, "thesis, log")
+    assert both.space.high.tolist() == [5] * 4 + [1] * 3 and both.name == "thesis, log"
+    given = [-5, 0, 2, 5, -1, 0, 1]
+    rates = Action(scene()[0], "thesis").to_values(given[:4])
+    marks = Action(marking(), "log").to_values(given[4:])
+    assert both.to_values(given).tolist() == [*rates, *marks]
+    assert both.from_values([*rates, *marks]) == pytest.approx(given, abs=1e-3)
+    swapped = Action(scene(STEP, 'agent.actuators="s1-eth3:marking,rate"')[0], "log,thesis")
+    assert swapped.to_values([*given[4:], *given[:4]]).tolist() == [*marks, *rates]
+
+
+@pytest.mark.parametrize("name", ["linear,log,log", "linear,log"])
+def test_as_many_heads_as_actuators(name):
+    count = len(name.split(","))
+    with pytest.raises(AgentError) as caught:
+        Action(marking() if count == 2 else scene(STEP, 'agent.actuators="rate,marking"')[0], name)
+    asked = f"agent.action: '{name}' names {count} heads for {count - 1} actuators; give one for all, or one for each"
+    assert str(caught.value) == asked
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "s1-eth3/kmin"), (2, "s1-eth3/pmax")])
+def test_a_value_that_is_no_number_is_named(place, name):
+    given = [0.0] * 3
+    given[place] = math.nan
+    with pytest.raises(AgentError, match=f"action: that of {name} is not a number"):
+        Action(marking(), "log").to_values(given)
+
+
+def test_a_head_that_fails_for_ports_says_so(registries):
+    register("mine", 1, "x", lambda a, floor: 0.5, lambda share, floor: np.array([math.nan]))
+    action = Action(marking(), "mine")
+    with pytest.raises(AgentError, match=r"gives 0.5 instead of numbers of shape \(1,\), one for each port; mend the function"):
+        action.to_values([0] * 3)
+    with pytest.raises(AgentError, match="from_share of 'mine' gives nan for s1-eth3; mend the function"):
+        action.from_values([2000] * 3)
+
+
 def test_only_those_who_act_have_an_action():
     found, _ = scene(hosts="senders")
     assert Action(found, "linear").space.shape == (2,)
@@ -76,10 +167,10 @@ def test_only_those_who_act_have_an_action():
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ([0, 0, 0], "3 values for 4 hosts; give one for each"),
+        ([0, 0, 0], "3 numbers where 4 values are set; give one for each"),
         ([0, math.nan, 0, 0], "that of h2 is not a number; has the policy diverged?"),
         ([math.inf, 0, math.nan, -math.inf], "that of h3 is not a number"),
-        ("full", "'full' is no array of numbers; give one for each host"),
+        ("full", "'full' is no array of numbers; give one for each value"),
         ([0, [0, 0], 0], "[0, [0, 0], 0] is no array of numbers"),
     ],
 )

@@ -17,7 +17,7 @@ from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.topologies import presets
-from tests.envs.made import random_frame, scene
+from tests.envs.made import STEP, random_frame, scene
 
 SCENES = [
     *[([], hosts) for hosts in ("all", "senders")],
@@ -46,13 +46,24 @@ def test_a_feature_is_bounded_and_has_one_value_each(feature, place):
 
 
 @pytest.mark.parametrize("history", [1, 3])
-@pytest.mark.parametrize("preset", observation.PRESETS)
+@pytest.mark.parametrize("preset", [name for name in observation.PRESETS if name != "marking"])
 def test_presets_stay_in_their_space(preset, history, place):
     found, _, frames = place
     observer = Observer(found, preset, history)
     assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
     for frame in frames:
         assert observer.space.contains(observer.observe(frame))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+@pytest.mark.parametrize("observe", ["marking", "kmin,kmax,pmax,enforced,backlog", "s1-*:pmax,s2-eth2:kmin"])
+def test_what_agents_set_stays_in_its_space(observe, history):
+    found, info = scene(STEP, 'agent.actuators="rate,s2-*:marking,s1-eth3:marking"')
+    rng = np.random.default_rng(7)
+    observer = Observer(found, observe, history)
+    assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
+    for step in range(20):
+        assert observer.space.contains(observer.observe(random_frame(found, info, rng, step)))
 
 
 @pytest.mark.parametrize("each", reward.rewards(), ids=lambda each: each.name)

@@ -147,7 +147,7 @@ def test_what_may_be_asked_for(asked, names):
     ("asked", "line"),
     [
         ("backlogg", "feature 'backlogg' is unknown; did you mean backlog?"),
-        ("queue", "feature 'queue' is unknown; one of: thesis, default, full, backlog, backlog_change"),
+        ("queue", "feature 'queue' is unknown; one of: thesis, default, full, marking, backlog, backlog_change"),
         ("", "has an empty item"),
         ("backlog,,srtt", "has an empty item"),
         ("switch:srtt", "'switch:srtt': srtt is a feature of hosts, not of ports; write 'srtt' alone"),

@@ -176,7 +176,7 @@ def test_one_file_for_each_host_acts_on_any_network(tmp_path):
     for observe, line in (
         ("srtt", "observes 'own/backlog' as value 0, and the network has 'own/srtt'"),
         ("host:backlog,srtt", "observes 1 values (own/backlog), and the network has 2 (own/backlog, own/srtt)"),
-        ("s1-*:backlog,s2-*:backlog", "the policy is for each host, and agent.observe: "),
+        ("s1-*:backlog,s2-*:backlog", "the policy is for each of the hosts, and agent.observe: "),
     ):
         with pytest.raises(AgentError) as caught:
             policy_of(tmp_path / "p.npz", setting(found, observe))

@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.errors import AgentError
+from dc_gym.base.key import KeyFault
 from dc_gym.envs import frame as frames
 from dc_gym.envs import session
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.plan import _agent_plan
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
-from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
+from tests.envs.made import DONE, MS, ROWS, RUNNING, STEP, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,7 +41,7 @@ def test_senders_alone_may_act():
     found, info = scene(hosts="senders")
     assert found.hosts == ("h1", "h2") and found.host_row.tolist() == [6, 7]
     assert info.host.tolist() == [0, 1]
-    with pytest.raises(AgentError, match="did you mean senders"):
+    with pytest.raises(KeyFault, match=r"agent.hosts = \"sender\": unknown; did you mean senders?"):
         scene(hosts="sender")
     with pytest.raises(AgentError, match="no host sends a flow"):
         scene('workload.kind="none"', hosts="senders")
@@ -56,6 +58,64 @@ def test_a_host_with_several_ports_acts_at_each():
 def test_the_floor_is_never_above_the_line():
     found = Scene.of(experiment('agent.floor="1Gbit/s"'))
     assert (found.floor_bps == 1e7).all()
+
+
+# --- what agents set
+
+
+def test_what_agents_set_by_actuator():
+    """Items of one actuator stand together, whatever the order in agent.actuators; then each is in the order of that."""
+    found, _ = scene(STEP, 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"', 'agent.floor="2Mbit/s"')
+    marks, rates = found.actuated
+    assert [each.actuator.name for each in found.actuated] == ["marking", "rate"]
+    assert marks.names == ("s1-eth3", "s1-eth1") and marks.rows.tolist() == [2, 0]
+    assert rates.names == ("h1", "h2", "h3", "h4") and rates.rows.tolist() == [6, 7, 8, 9]
+    assert (marks.place, rates.place, found.rates) == (slice(0, 6), slice(6, 10), slice(6, 10))
+    assert marks.low.tolist() == [[1514, 1514, 10_000]] * 2 and marks.high.tolist() == [[400_000, 400_000, 1_000_000]] * 2
+    assert (rates.low == 2e6).all() and (rates.high == 1e7).all()
+    assert found.start.tolist() == [3028, 3028, 1_000_000] * 2 + [1e7] * 4
+    assert marks.ordered == ((1, 0),) and rates.ordered == ()
+    names = [f"{port}/{value}" for port in ("s1-eth3", "s1-eth1") for value in ("kmin", "kmax", "pmax")]
+    assert found.value_names == (*names, "h1", "h2", "h3", "h4")
+    assert found.columns_of_values[:4] == ("kmin_bytes_s1-eth3", "kmax_bytes_s1-eth3", "pmax_ppm_s1-eth3", "kmin_bytes_s1-eth1")
+    assert found.columns_of_values[6:] == ("bps_h1", "bps_h2", "bps_h3", "bps_h4")
+
+
+def test_hosts_that_send_nothing_set_nothing():
+    found, _ = scene(STEP, 'agent.actuators="marking,rate"', hosts="senders")
+    marks, rates = found.actuated
+    assert rates.names == ("h1", "h2") and rates.place == found.rates == slice(18, 20)
+    assert len(marks.names) == 6, "the switches' ports stay"
+    with pytest.raises(AgentError) as caught:
+        scene('agent.actuators="h3-*:rate"', hosts="senders")
+    words = "agent.actuators: 'rate' is of no host that sends; give agent.hosts = \"all\", or other ports"
+    assert str(caught.value) == words
+
+
+def test_where_no_agent_sets_rates_the_floor_is_the_line():
+    found, _ = scene(STEP, 'agent.actuators="marking"', 'agent.floor="2Mbit/s"')
+    assert found.rates is None and (found.floor_bps == 1e7).all() and found.hosts == ("h1", "h2", "h3", "h4")
+
+
+def test_a_scene_of_another_agent_than_the_experiment_s():
+    made = experiment(STEP)
+    assert Scene.of(made).value_names == ("h1", "h2", "h3", "h4")
+    other = Scene.of(made, replace(made.spec.agent, actuators="s2-*:marking", hosts="senders", interval_ns=3 * MS))
+    assert other.value_names[::3] == ("s2-eth1/kmin", "s2-eth2/kmin", "s2-eth3/kmin")
+    assert other.hosts == ("h1", "h2") and other.step_ns == 3 * MS
+
+
+def test_values_in_the_wrong_order_are_one_line():
+    found, _ = scene(STEP, 'agent.actuators="rate,s1-eth1:marking,s1-eth3:marking"')
+    values = found.start
+    found.check(values)
+    values[7:9] = 5000, 4999
+    with pytest.raises(AgentError) as caught:
+        found.check(values)
+    assert str(caught.value) == "step: s1-eth3: kmax 4999 is below kmin 5000; give at least that"
+
+
+# --- flows
 
 
 def test_flow_info_is_what_the_schedule_says():
