@@ -18,13 +18,13 @@ LINE, FLOOR = 10**7, 10**4
 PROLOGUE = """
 import os, struct, subprocess, sys, time
 from pathlib import Path
-from dc_gym.base import record_file
 from types import SimpleNamespace
+from dc_gym.base import record_file
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Bounds
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.grounds import actuation, inputs
-from dc_gym.topologies.graph import Port, Queue
+from dc_gym.topologies.graph import Queue
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.realize.control_network import agent_address
@@ -62,12 +62,20 @@ for host in (0, 1):
     set_tbf(host)
 time.sleep(2)
 
-def write_actuators(line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
-    ports = [Port(name, name, Queue(limit, "tbf", rate_bps=line_bps, burst_bytes=burst)) for name in NAMES]
-    bounds = (Bounds(floor_bps, line_bps, line_bps),)
-    rows = [ActuatedPort(actuators.find("rate"), row, port, bounds) for row, port in enumerate(ports)]
+def actuated(name, row, bounds, queue=None):
+    port = SimpleNamespace(ifname=NAMES[row], queue=queue)
+    return ActuatedPort(actuators.find(name), row, port, tuple(Bounds(*each) for each in bounds))
+
+def rate_of(row, line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
+    queue = Queue(limit, "tbf", rate_bps=line_bps, burst_bytes=burst)
+    return actuated("rate", row, [(floor_bps, line_bps, line_bps)], queue)
+
+def write_rows(*rows):
     listens = {name: agent_address(row, 0) for row, name in enumerate(NAMES)}
     record_file.write(RUN / "actuators", *actuation.tables_of(rows, None, SimpleNamespace(tbf="exact"), listens))
+
+def write_actuators(**amounts):
+    write_rows(*(rate_of(row, **amounts) for row in range(len(NAMES))))
 
 record_file.write(RUN / "ports", inputs.PORT.table(dict(name=name, netns=f"/run/netns/{name}", ifname=name) for name in NAMES))
 write_actuators()
@@ -116,7 +124,7 @@ class Host:
     decide: Callable[[int], tuple[Sequence[float] | None, int]]
     step_ns: int = MS
     seen: list[tuple] = field(default_factory=list)
-    """(step, ack, applied_ns after t0, enforced_bps)"""
+    """(step, ack, applied_ns after t0, values in force)"""
     sent: list[int] = field(default_factory=list)
     sweeps: list[Sweep] = field(default_factory=list)
     timeouts: int = 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import textwrap
 
 import numpy as np
 import pytest
@@ -139,6 +140,167 @@ def test_a_host_sends_what_it_was_told(agentd):
     assert error.max() <= 1514 and error.min() >= -1514
 
 
+MARKING = """
+from dc_gym.topologies.graph import Marking, Queue
+LIMIT, K, PPM = 400_000, 390_000, 10**6
+
+def set_red(k_bytes=K):
+    queue = Queue(LIMIT, "red", Marking("step", k_bytes=k_bytes))
+    socks[0].batch([tc.set_queue(ifindex(0), queue, "a", handle=2 << 16)])
+
+def red():
+    "Limit, thresholds, probability of 2^32 and flags, as the kernel has them."
+    for payload in socks[0].dump(RTM_GETQDISC, tc.TCMSG.pack(0, 0, 0, 0, 0)):
+        found = attributes(payload[tc.TCMSG.size :])
+        if found[tc.TCA_KIND].startswith(b"red"):
+            options = attributes(found[tc.TCA_OPTIONS])
+            numbers = struct.unpack_from("=III", options[tc.TCA_RED_PARMS])
+            return (*numbers, *(struct.unpack_from("=I", options[each])[0] for each in (tc.TCA_RED_MAX_P, tc.TCA_RED_FLAGS)))
+
+def until(ms):
+    time.sleep(5 + ms / 1000 - time.monotonic())
+
+def frames(count):
+    "Puts full frames that can be marked into the queue of port a."
+    for _ in range(count):
+        sender.send(frame)
+
+with entered("/run/netns/a"):
+    import socket
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+sender.bind(("a", 0x0800))
+sender.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 2, 1500, 0, 0, 64, 17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))  # ECT(0)
+frame = bytes.fromhex("02000000000b" "02000000000a" "0800") + ip + bytes(1480)
+set_red()
+write_rows(actuated("marking", 0, [(1514, LIMIT, K), (1514, LIMIT, K), (10_000, PPM, PPM)]), rate_of(1))
+"""
+START = [390_000, 390_000, 10**6, LINE]
+BACKLOG_BYTES, BACKLOG_PACKETS, TX_BYTES, TX_PACKETS, DROPS, MARKS = range(6)
+
+
+def column(host: Host, number: int) -> list[int]:
+    """Returns one column of port a, by step, from its value at step 0 on."""
+    values = [int(sweep.cells[0, number]) for sweep in host.sweeps]
+    return [value - values[0] for value in values]
+
+
+def test_a_change_of_marking_loses_nothing(agentd):
+    """Thresholds change at each step while 200 frames wait: each leaves in its turn, and all counters go on."""
+    rng = np.random.default_rng(1)
+    drawn = np.sort(rng.integers(1514, 400_001, (150, 2)))
+    changes = {step: [*drawn[step].tolist(), int(rng.integers(10_000, 10**6 + 1)), LINE - step] for step in range(150)}
+    host = told(changes)
+    program = """
+    agentd = Agentd().ready()
+    before = red()
+    agentd.begin(5 * 10**9, 150)
+    until(0.5)
+    frames(200)
+    print(agentd.over().strip(), *before, *red(), tbf(1)[0])
+    agentd.end()
+    """
+    (line,) = agentd(MARKING + textwrap.dedent(program), host)
+    start = f"390000 390000 {2**32 - 1}"
+    assert line == f"over 150 0 400000 {start} 9 0 {start} 137 {LINE}", "the start is back; the kernel says that the limit is 0"
+    wanted = [START] + [[*values[:3], values[3] // 8 * 8] for values in changes.values()]
+    assert [in_force for *_, in_force in host.seen] == wanted
+    backlog, left = column(host, BACKLOG_PACKETS), column(host, TX_PACKETS)
+    assert [a + b for a, b in zip(backlog, left, strict=True)] == [0] + [200] * 150
+    assert [a - b for a, b in zip(left[2:], left[1:-1], strict=True)].count(0) < 40, "a frame takes 1.2 steps"
+    assert 120 <= left[-1] <= 125 and column(host, DROPS) == [0] * 151
+    assert column(host, TX_BYTES) == [1514 * number for number in left]
+    assert column(host, BACKLOG_BYTES) == [1514 * number for number in backlog]
+
+
+def test_marking_follows_the_thresholds_in_force(agentd):
+    """Frames are marked as they come, by the thresholds of that moment: those that wait already are left alone."""
+    steps = {2: [1514, 1514, 10**6, LINE], 4: START, 6: [1514, 400_000, 10**6, LINE], 8: [1514, 400_000, 10_000, LINE]}
+    host = told(steps)
+    program = """
+    agentd = Agentd().ready()
+    agentd.begin(5 * 10**9, 12)
+    for ms in (0.5, 2.5, 4.5, 6.5, 8.5):
+        until(ms)
+        frames(40)
+    print(agentd.over().strip())
+    agentd.end()
+    """
+    assert agentd(MARKING + textwrap.dedent(program), host) == ["over 12 0"]
+    marks = column(host, MARKS)
+    assert marks[:5] == [0, 0, 0, 40, 40], "none below K; then all, from the first full frame on"
+    assert marks[6] == 40, "back at the start: none"
+    assert 40 + 8 <= marks[8] <= 40 + 36, "about half, between the thresholds"
+    assert marks[8] <= marks[12] <= marks[8] + 4, "about one in two hundred"
+    assert column(host, BACKLOG_PACKETS)[9] > 180 and column(host, DROPS)[-1] == 0
+
+
+def test_marking_is_enforced_after_its_latency(agentd):
+    host = told({0: [2000, 3000, 20_000, 1e6], 1: [1, 1e12, np.nan, -1]})
+    program = """
+    agentd = Agentd("--latency", 2500000).ready()
+    print(agentd.episode(5 * 10**9, 5).strip(), red()[1:4] == (K, K, 2**32 - 1))
+    print(agentd.episode(6 * 10**9, 1).strip(), red()[1:4] == (K, K, 2**32 - 1))
+    agentd.end()
+    """
+    assert agentd(MARKING + textwrap.dedent(program), host) == ["over 5 0 True", "over 1 0 True"]
+    assert [in_force for *_, in_force in host.seen] == [
+        *[START] * 3,
+        [2000, 3000, 20_000, 1e6],
+        [1514, 400_000, 10_000, FLOOR],
+        [1514, 400_000, 10_000, FLOOR],
+        *[START] * 2,
+    ]
+    assert [ack for _, ack, *_ in host.seen[:6]] == [0, 0, 0, 2, 4, 4]
+
+
+def test_thresholds_in_the_wrong_order_are_refused_by_the_kernel(agentd):
+    program = """
+    agentd = Agentd().ready()
+    agentd.begin(5 * 10**9, 3)
+    said, complaint = agentd.process.communicate()
+    print(agentd.process.returncode, complaint.strip(), red()[1:4] == (K, K, 2**32 - 1))
+    """
+    (line,) = agentd(MARKING + textwrap.dedent(program), told({1: [3000, 2999, 10**6, LINE]}))
+    refused = "1 agentd: change of a qdisc in netns '/run/netns/a': Invalid argument; is it still the one that was set up?"
+    assert line == f"{refused} True"
+
+
+def test_an_episode_begins_with_the_start_whoever_set_something_else(agentd):
+    host = told({})
+    program = """
+    agentd = Agentd().ready()
+    set_red(30_000)
+    print(red()[1:3], agentd.episode(5 * 10**9, 1).strip(), red()[1:3] == (K, K))
+    from dc_gym.topologies.graph import Queue
+    socks[0].batch([tc.set_queue(ifindex(0), Queue(LIMIT), "a", handle=3 << 16)])
+    again = Agentd()
+    print(*again.process.communicate())
+    """
+    lines = agentd(MARKING + textwrap.dedent(program), host)
+    no_red = "agentd: actuators: the root qdisc of port 'a' (row 0) is no red, which marking sets; make it one first"
+    assert lines[:2] == ["(30000, 30000) over 1 0 True", f" {no_red}"]
+    assert [in_force for *_, in_force in host.seen] == [START] * 2
+
+
+def test_rates_that_need_64_bits(agentd):
+    """From 34.4 Gbit/s on, the kernel tells a token bucket's rate in another attribute than below."""
+    limit = 8 * (2**32 - 1)
+    rates = [[4e11, limit], [limit + 8, limit - 8], [3.9e10, 1e6], [8, 4e11 - 8]]
+    host = told(dict(enumerate(rates)))
+    program = """
+    fast = Queue(10**6, "tbf", rate_bps=4 * 10**11, burst_bytes=10**6)
+    for host in (0, 1):
+        socks[host].batch([tc.set_queue(ifindex(host), fast, NAMES[host], handle=2 << 16)])
+    write_actuators(line_bps=4 * 10**11, floor_bps=8, burst=10**6)
+    agentd = Agentd().ready()
+    print(agentd.episode(5 * 10**9, 4).strip())
+    agentd.end()
+    """
+    assert agentd(program, host) == ["over 4 0"]
+    assert [in_force for *_, in_force in host.seen] == [[4e11, 4e11], *rates]
+
+
 REAL_CLOCK = """
 import numpy as np
 from dc_gym.monitors.state_matrix import StateMatrix, Sweep
@@ -234,7 +396,7 @@ def test_its_mistakes_in_a_ground(agentd):
         ("2 'ready\\n' agentd: standard input ends within a line"),
         ("2 'ready\\n' agentd: standard input: a line is too long"),
         ("0 'ready\\n'"),
-        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4480"),
+        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4481024 bytes of 2 ports, 70000 flows and 2 rows of actuators"),
         ("2 '' agentd: --channel: open '/dev/nothing': No such file"),
         ("2 '' agentd: --actuators: '/"),
         ("2 '' agentd: actuators: the root qdisc of port 'a' (row 0) is no tbf, which rate sets"),
@@ -242,6 +404,7 @@ def test_its_mistakes_in_a_ground(agentd):
     assert len(lines) == len(expected), lines
     for line, start in zip(lines, expected, strict=True):
         assert line.startswith(start), line
+    assert lines[10].endswith("actuator row 0, low: 100000000 is not from 0 to 10000000")
 
 
 def test_a_code_that_nobody_knows(agentd):
@@ -298,11 +461,11 @@ FINE_STEPS = ["--interval", 10**4, "--step", MS]
     ("args", "words"),
     [
         ([], "--ports is missing"),
-        (["--ports", "p"], "--hosts is missing"),
-        (["--ports", "p", "--hosts", "h"], "--interval is missing"),
-        (["--ports", "p", "--hosts", "h", "--interval", MS], "--step is missing"),
-        (["--ports", "p", "--hosts", "h", "--interval", MS, "--step", MS], "--matrix is missing"),
-        (["--ports", "p", "--hosts", "h", "--matrix", "m", "--interval", MS, "--step", MS + 1], "no multiple"),
+        (["--ports", "p"], "--actuators is missing"),
+        (["--ports", "p", "--actuators", "a"], "--interval is missing"),
+        (["--ports", "p", "--actuators", "a", "--interval", MS], "--step is missing"),
+        (["--ports", "p", "--actuators", "a", "--interval", MS, "--step", MS], "--matrix is missing"),
+        (["--ports", "p", "--actuators", "a", "--matrix", "m", "--interval", MS, "--step", MS + 1], "no multiple"),
         (["--interval", 9999], "--interval: '9999' is not a whole number from 10000 "),
         (["--latency", "-1"], "--latency: '-1'"),
         (["--flow-rows", 1 << 21], "--flow-rows: '2097152'"),
@@ -310,14 +473,14 @@ FINE_STEPS = ["--interval", 10**4, "--step", MS]
         (["--colour"], "'--colour': no such option"),
         (["more"], "'more': not an option"),
         (
-            ["--ports", "p", "--hosts", "h", "--matrix", "m", "--interval", 10**4, "--step", 10**4, "--latency", 10**9],
+            ["--ports", "p", "--actuators", "a", "--matrix", "m", "--interval", 10**4, "--step", 10**4, "--latency", 10**9],
             "--latency: 1000000000 is more than 65536 intervals",
         ),
         (
-            ["--ports", "/no", "--hosts", "h", "--matrix", "m", "--channel", "c", *FINE_STEPS, "--latency", 10**9],
+            ["--ports", "/no", "--actuators", "a", "--matrix", "m", "--channel", "c", *FINE_STEPS, "--latency", 10**9],
             "--ports: read '/no'",  # commands come with steps: 1000 are under way
         ),
-        (["--ports", "/no", "--hosts", "h", "--matrix", "m", "--interval", MS, "--step", MS], "--ports: read '/no'"),
+        (["--ports", "/no", "--actuators", "a", "--matrix", "m", "--interval", MS, "--step", MS], "--ports: read '/no'"),
     ],
 )
 def test_refuses_arguments(args, words):
@@ -330,4 +493,4 @@ def test_refuses_arguments(args, words):
 def test_helps():
     done = subprocess.run([str(AGENTD), "--help"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: agentd --ports FILE --hosts FILE")
+    assert done.stdout.startswith("usage: agentd --ports FILE --actuators FILE")

@@ -147,11 +147,11 @@ def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
     ("args", "words"),
     [
         ([], "--ports is missing"),
-        (["--ports", "p"], "--hosts is missing"),
+        (["--ports", "p"], "--actuators is missing"),
         (["--ports"], "'--ports': its value is missing"),
         (["--colour"], "'--colour': no such option"),
         (["more"], "'more': not an option"),
-        (["--ports", "/no", "--hosts", "h"], "--ports: read '/no'"),
+        (["--ports", "/no", "--actuators", "a"], "--ports: read '/no'"),
     ],
 )
 def test_refuses_arguments(args, words):
