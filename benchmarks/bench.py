@@ -23,6 +23,7 @@ BENCHES = {
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
     "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
+    "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
     "orphans": "nothing is left after kill -9 of an environment's or a training's processes",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench marking-changes`: a switch port whose ECN marking is changed all the time, as under an agent.
 
-The port's queue never empties. A change must not lose, duplicate or reorder a frame, and it holds for the frames that come after it
-alone. The kernel is asked after each change what it has. Two parts: a port by itself, and a fat-tree whose agent sets every port.
+The port's queue never empties. A change must not lose, duplicate or reorder a frame, and it holds for the frames that come after
+it alone. The kernel is asked after each change what it has. Two parts: a port by itself, and a fat-tree whose agent sets every
+port.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench marking-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.marking_changes_guest FOLDER`.
+"""The program that `dcgym bench marking-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.marking_changes_guest
+FOLDER`.
 
 FOLDER/job.json is {"changes", "seed"}. FOLDER/answer.json says what was found: `arrived` frames by number in their order,
 `marked` (1 for a frame with CE), `settings` (the number of the setting under which each frame was sent), `unlike` (changes after

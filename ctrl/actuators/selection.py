@@ -109,5 +109,5 @@ def _check_bounds(found: list[ActuatedPort]) -> None:
             raise AgentError(f"{KEY}: {what}; mend its bounds")
         for quantity, bounds in zip(quantities, each.bounds, strict=True):
             if not 1 <= bounds.low <= bounds.start <= bounds.high:
-                what = f"{quantity.name} of {each.port.ifname} starts at {bounds.start}, and its bounds are {bounds.low}..{bounds.high}"
-                raise AgentError(f"{KEY}: {what}; give 1 or more, in order")
+                what = f"{quantity.name} of {each.port.ifname} starts at {bounds.start} of {bounds.low}..{bounds.high}"
+                raise AgentError(f"{KEY}: {what}; give bounds of 1 or more, in order")

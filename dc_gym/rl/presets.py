@@ -3,7 +3,7 @@
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
 DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
-small nets, not tuned.
+small nets, not tuned. `ports` is ours, for many switch ports that share a policy.
 """
 
 from __future__ import annotations
@@ -70,6 +70,19 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
             "model": _SMALL,
         },
         "REINFORCE": {"training": {"lr": 1e-3, "gamma": 0.99, "train_batch_size_per_learner": 2000}, "model": _SMALL},
+    },
+    "ports": {
+        "PPO": {
+            "training": {
+                "lr": 5e-4,
+                "gamma": 0.8,  # a port's queue follows a change within few steps
+                "lambda_": 0.9,
+                "train_batch_size_per_learner": 500,  # steps of the network, with an action of each port in each
+                "minibatch_size": 500,
+                "num_epochs": 4,
+            },
+            "model": _SMALL,
+        },
     },
     "iroko-thesis": {
         "PPO": {"training": _THESIS_PPO | {"minibatch_size": 128}},

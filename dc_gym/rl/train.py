@@ -77,7 +77,9 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.agents == FLOWS:
         return _train_flows(args, progress)
     spec = external(specs.load(args.spec, args.overrides))
-    options = {name: getattr(args, name) for name in OPTIONS} | {"agents": args.agents or spec.agent.agents}
+    agent = spec.agent
+    options = {name: getattr(args, name) for name in OPTIONS} | {"agents": args.agents or agent.agents}
+    options |= {"see": agent.see, "reward": agent.reward_scope}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     again = resume.command(args)
     request = TrainingRequest(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
