@@ -13,6 +13,14 @@ from gymnasium.envs.registration import register
 
 ENTRY, VECTOR_ENTRY = "dc_gym.envs.env:DataCenterEnv", "dc_gym.envs.vector:LabVectorEnv"
 ANY = "dcgym/Spec-v0"
+MARKING = {
+    "actuators": "marking",
+    "agents": "ports",
+    "reward_scope": "own",
+    "interval": "1ms",
+    "observe": "marking",
+    "reward": "goodput - 0.2*switch_delay",
+}
 SPECS: dict[str, dict[str, Any]] = {
     # Iroko thesis, section 5: two pairs over one middle link; endless TCP, or UDP at line rate that only the agent controls.
     # The buffers hold 320 ms. With steps of 10 ms an action's effect on queues is within the horizon of a usual discount (0.99).
@@ -42,6 +50,21 @@ SPECS: dict[str, dict[str, Any]] = {
         "controller": {"name": "cubic"},
         "workload": {"kind": "hotspot", "jitter": "10ms"},
         "time": {"duration": "1s"},
+    },
+    # DCTCP under changing load. Round trips are long enough that a K too small costs goodput. examples/ecn*.toml are the same.
+    "dcgym/EcnDumbbell1g-v0": {
+        "topology": {"kind": "dumbbell", "pairs": 8, "rate": "1Gbit/s", "delay": "40us", "buffer": "500kB", "k_bytes": "20p"},
+        "controller": {"name": "dctcp"},
+        "agent": MARKING,
+        "workload": {"kind": "on_off", "ends": "pairs", "on": "30ms", "off": "30ms", "intervals": "exponential"},
+        "time": {"duration": "400ms"},
+    },
+    "dcgym/EcnFatTreeK4-v0": {
+        "topology": {"preset": "fattree-k4", "delay": "20us", "buffer": "500kB"},
+        "controller": {"name": "dctcp"},
+        "agent": MARKING,
+        "workload": {"kind": "closed_loop", "distribution": "websearch", "outstanding": 2, "truncate": "2MB"},
+        "time": {"duration": "200ms"},
     },
 }
 """The keys of the spec of each id."""

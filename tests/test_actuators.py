@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actuators: what may be declared, the rows that agent.actuators selects, their bounds, and the netlink requests that set them.
+
+test_agentd sets them in a lab and reads them back; tests/c has their file and its enforcement.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from c_layout import numbers
+
+from dc_gym import spec
+from dc_gym.base.errors import AgentError, SpecError
+from dc_gym.ctrl import actuators
+from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity, actuator, selection
+from dc_gym.ctrl.actuators.selection import ActuatedPort, select
+from dc_gym.grounds import actuation
+from dc_gym.grounds.actuation import Request, request_of
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.spec import AgentSpec
+from dc_gym.topologies.graph import Cable, Graph, Host, Marking, Port, Queue, Switch
+from dc_gym.topologies.realize import tc
+from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HDR, RTM_NEWQDISC, attributes
+
+AGENT = AgentSpec(burst_bytes=3028)
+LIMIT = 400_000
+STEP = Queue(LIMIT, "red", Marking("step", k_bytes=30_000))
+SLOPE = Queue(LIMIT, "red", Marking("red-instant", min_bytes=5_000, max_bytes=200_000, probability_ppm=10_000))
+AVERAGE = Queue(
+    LIMIT,
+    "red",
+    Marking("iroko-thesis", min_bytes=5_000, max_bytes=25_000, limit_bytes=LIMIT, avpkt_bytes=1500, burst_packets=6,
+            probability_ppm=100_000, bandwidth_bps=10**7),
+)  # fmt: skip
+PLAIN = Queue(LIMIT)
+
+
+def star(*queues: Queue, rate_bps: int = 10**7) -> Graph:
+    """Returns a switch with a host at each port. `queues` are those of the switch's ports."""
+    places = range(1, len(queues) + 1)
+    hosts = tuple(Host(f"h{i}", f"10.0.0.{i}", f"02:00:00:00:00:{i:02x}") for i in places)
+    ends = [
+        (Port(f"h{i}", f"h{i}-eth0", PLAIN), Port("s1", f"s1-eth{i}", queue)) for i, queue in zip(places, queues, strict=True)
+    ]
+    return Graph(hosts, (Switch("s1", "edge"),), tuple(Cable(*pair, rate_bps, 0) for pair in ends))
+
+
+def known(name: str) -> Actuator:
+    found = actuators.find(name)
+    assert found is not None
+    return found
+
+
+def selected(text: str, graph: Graph, ground: str = "lab") -> list[str]:
+    return [f"{each.port.ifname}:{each.actuator.name}" for each in select(text, graph, AGENT, ground)]
+
+
+# --- the registry
+
+
+def some(**changes: Any) -> Actuator:
+    made = Actuator(
+        name="mine",
+        help="something",
+        ports="switch",
+        qdisc="red",
+        quantities=(Quantity("low", "bytes", "one"), Quantity("high", "ppm", "another", at_least="low")),
+        bounds=lambda graph, port, keys: (Bounds(1, 3, 2),) * 2,
+        attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("low", 0, 4), Place("high", 4, 4))),),
+    )
+    return replace(made, **changes)
+
+
+def test_limits_are_those_of_the_state_matrix() -> None:
+    limits = [actuator.MOST_QUANTITIES, actuator.MOST_NAME]
+    assert numbers("monitors/state_matrix.h", "SM_MAX_VALUES", "SM_ACTUATOR_LEN - 1") == limits
+
+
+def test_those_that_come_with_it() -> None:
+    assert set(actuators.names()) == {"rate", "marking"} and actuators.find("mine") is None
+    found = {name: [(each.name, each.unit) for each in known(name).quantities] for name in actuators.names()}
+    assert found == {"rate": [("rate", "bps")], "marking": [("kmin", "bytes"), ("kmax", "bytes"), ("pmax", "ppm")]}
+    for name in actuators.names():
+        each = known(name)
+        texts = [each.help, each.cost, *(quantity.help for quantity in each.quantities)]
+        assert all(text and not text.endswith(".") for text in texts)
+    columns = [each.column for name in ("rate", "marking") for each in known(name).quantities]
+    assert columns == ["bps", "kmin_bytes", "kmax_bytes", "pmax_ppm"]
+    assert known("rate").ordered == () and known("marking").ordered == ((1, 0),), "kmax is at least kmin"
+
+
+def test_one_of_the_user_s(registries: None) -> None:
+    before = actuators.names()
+    others = [Quantity(f"q{i}", "ns", "x", at_least="q0") for i in (1, 2, 3)]
+    made = some(name="a23456789_12345", quantities=(Quantity("q0", "ns", "x"), *others))
+    actuators.register(made)
+    assert actuators.names() == (*before, "a23456789_12345") and actuators.find("a23456789_12345") is made
+    assert made.ordered == ((1, 0), (2, 0), (3, 0))
+    assert made.misses(Port("s1", "s1-eth1", PLAIN)) == "" and made.grounds == ("lab", "host")
+    graph = star(PLAIN)
+    assert made.equip(graph, AGENT) is graph
+
+
+QUANTITY = Quantity("x", "bytes", "one")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"name": "rate"}, "actuator 'rate' is registered already; choose another name"),
+        ({"name": "a b"}, "actuator 'a b' is not a valid name; use letters, digits and _, at most 15"),
+        ({"name": ""}, "actuator '' is not a valid name"),
+        ({"name": "1st"}, "actuator '1st' is not a valid name"),
+        ({"name": "s1:mine"}, "actuator 's1:mine' is not a valid name"),
+        ({"name": "a234567890123456"}, "actuator 'a234567890123456' is not a valid name"),
+        ({"ports": "hosts"}, "actuator 'mine': ports 'hosts' are unknown; give host or switch"),
+        ({"quantities": ()}, "actuator 'mine' has 0 quantities; give 1 to 4"),
+        ({"quantities": tuple(Quantity(f"q{i}", "ns", "") for i in range(5))}, "actuator 'mine' has 5 quantities; give 1 to 4"),
+        ({"quantities": (QUANTITY, QUANTITY)}, "actuator 'mine': quantity 'x' is no name of its own; give each quantity one"),
+        ({"quantities": (Quantity("k-min", "bytes", ""),)}, "actuator 'mine': quantity 'k-min' is no name of its own"),
+        (
+            {"quantities": (Quantity("x", "kB", ""),)},
+            "actuator 'mine': unit 'kB' of x is unknown; one of: bps, bytes, ppm, packets, ns",
+        ),
+        (
+            {"quantities": (QUANTITY, Quantity("y", "bytes", "", at_least="z"))},
+            "actuator 'mine': y is at least 'z', which is no earlier quantity; name one",
+        ),
+        ({"quantities": (Quantity("x", "bytes", "", at_least="x"),)}, "x is at least 'x', which is no earlier quantity"),
+        (
+            {"quantities": (Quantity("x", "bytes", "", at_least="y"), Quantity("y", "bytes", ""))},
+            "x is at least 'y', which is no",
+        ),
+        ({"bounds": lambda graph, port: ()}, "actuator 'mine': bounds: cannot be called with (graph, port, keys): too many"),
+        ({"attributes": lambda: ()}, "actuator 'mine': attributes: cannot be called with (graph, port, keys): too many"),
+        ({"misses": lambda: ""}, "actuator 'mine': misses: cannot be called with (port): too many"),
+        ({"equip": lambda graph: graph}, "actuator 'mine': equip: cannot be called with (graph, keys): too many"),
+    ],
+)
+def test_a_wrong_declaration_is_one_line(registries: None, changes: dict[str, Any], line: str) -> None:
+    before = actuators.names()
+    with pytest.raises(AgentError) as caught:
+        actuators.register(some(**changes))
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+    assert actuators.names() == before
+
+
+# --- selection
+
+
+def test_every_port_that_has_one() -> None:
+    graph = star(STEP, PLAIN, SLOPE)
+    assert selected("rate", graph) == ["h1-eth0:rate", "h2-eth0:rate", "h3-eth0:rate"]
+    assert selected("marking", graph) == ["s1-eth1:marking", "s1-eth3:marking"]
+    for text in ("switch:marking", "all:marking"):
+        assert selected(text, graph) == selected("marking", graph)
+    for text in ("host:rate", "all:rate", " rate "):
+        assert selected(text, graph) == selected("rate", graph)
+
+
+def test_rows_are_those_of_the_state_matrix() -> None:
+    graph = star(STEP, PLAIN, SLOPE)
+    rows = [port.ifname for port in graph.ports()]
+    for each in select("rate,marking", graph, AGENT, "lab"):
+        assert rows[each.row] == each.port.ifname and graph.port(each.port.ifname) is each.port
+
+
+def test_one_item_after_the_other() -> None:
+    """Within an item, ports are in the order of the network."""
+    graph = star(*[STEP] * 11)
+    assert selected("h2-*:rate, s1-eth[23]:marking,h1-eth0:rate", graph) == [
+        *("h2-eth0:rate", "s1-eth2:marking", "s1-eth3:marking", "h1-eth0:rate")
+    ]
+    assert selected("s1-eth1*:marking", graph) == [f"s1-eth{i}:marking" for i in (1, 10, 11)]
+    assert selected("s1-*:marking,rate", graph)[10:12] == ["s1-eth11:marking", "h1-eth0:rate"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("rat", "actuator 'rat' is unknown; did you mean rate?"),
+        ("s1-*:markings", "actuator 'markings' is unknown; did you mean marking?"),
+        ("speed", "actuator 'speed' is unknown; one of: marking, rate"),
+        ("", "'' has an empty item; write it like 'rate' or 's1-*:marking'"),
+        ("rate,", "'rate,' has an empty item; write it like 'rate' or 's1-*:marking'"),
+        ("rate, ,marking", "'rate, ,marking' has an empty item; write it like 'rate' or 's1-*:marking'"),
+        ("s1-eth1:", "actuator '' is unknown; one of: marking, rate"),
+        ("rate,rate", "'rate' and 'rate' both set the rate of h1-eth0; take one out"),
+        (
+            "s1-eth3:marking,marking",
+            "'s1-eth3:marking' and 'marking' both set the marking of s1-eth3; take one out",
+        ),
+        ("s9-*:marking", "'s9-*:marking': no port of s1-eth1 .. h3-eth0 is called so"),
+        (":rate", "':rate': no port of s1-eth1 .. h3-eth0 is called so"),
+        ("hosts:rate", "'hosts:rate': no port of s1-eth1 .. h3-eth0 is called so"),
+        (
+            "switch:rate",
+            "'switch:rate': port s1-eth1 has no rate: only egresses of hosts have one; leave it out",
+        ),
+        (
+            "host:marking",
+            "'host:marking': port h1-eth0 has no marking: only ports of switches have one; leave it out",
+        ),
+        ("*:rate", "'*:rate': port s1-eth1 has no rate: only egresses of hosts have one; leave it out"),
+        (
+            "s1-*:marking",
+            "'s1-*:marking': port s1-eth2 has no marking: its queue marks nothing; give a topology.marking such as \"step\"",
+        ),
+    ],
+)
+def test_a_wrong_item_is_one_line(text: str, line: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        select(text, star(STEP, PLAIN, SLOPE), AGENT, "lab")
+    assert str(caught.value) == f"agent.actuators: {line}"
+
+
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        (PLAIN, 'its queue marks nothing; give a topology.marking such as "step"'),
+        (AVERAGE, 'its marking is "iroko-thesis", on an average of the queue; give a topology.marking such as "step"'),
+    ],
+)
+@pytest.mark.parametrize("text", ["marking", "switch:marking", "s1-eth2:marking"])
+def test_a_network_without_marking_says_why(queue: Queue, why: str, text: str) -> None:
+    port = "s1-eth2" if "eth2" in text else "s1-eth1"
+    with pytest.raises(AgentError) as caught:
+        select(text, star(queue, queue), AGENT, "lab")
+    assert str(caught.value) == f"agent.actuators: {text!r}: port {port} has no marking: {why}"
+
+
+def test_a_ground_that_cannot_enforce_it() -> None:
+    graph = star(STEP)
+    assert selected("rate", graph, "host") == ["h1-eth0:rate"]
+    with pytest.raises(AgentError) as caught:
+        select("rate,marking", graph, AGENT, "host")
+    line = '\'marking\' cannot be enforced on ground "host"; give ground = "lab", or another actuator'
+    assert str(caught.value) == f"agent.actuators: {line}"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "line"),
+    [
+        ((Bounds(1, 3, 2),), "mine of s1-eth1 has 1 bounds for 2 quantities; mend its bounds"),
+        ((Bounds(1, 3, 2),) * 3, "mine of s1-eth1 has 3 bounds for 2 quantities; mend its bounds"),
+        ((Bounds(1, 3, 2), Bounds(3, 1, 2)), "high of s1-eth1 starts at 2 of 3..1; give bounds of 1 or more, in order"),
+        ((Bounds(3, 4, 2), Bounds(1, 3, 2)), "low of s1-eth1 starts at 2 of 3..4; give bounds of 1 or more, in order"),
+        ((Bounds(1, 3, 4), Bounds(1, 3, 2)), "low of s1-eth1 starts at 4 of 1..3; give bounds of 1 or more, in order"),
+        ((Bounds(0, 3, 2), Bounds(1, 3, 2)), "low of s1-eth1 starts at 2 of 0..3; give bounds of 1 or more, in order"),
+    ],
+)
+def test_bounds_of_a_plug_in_that_cannot_be(registries: None, bounds: tuple[Bounds, ...], line: str) -> None:
+    actuators.register(some(bounds=lambda graph, port, keys: bounds))
+    with pytest.raises(AgentError) as caught:
+        select("mine", star(PLAIN), AGENT, "lab")
+    assert str(caught.value) == f"agent.actuators: {line}"
+
+
+def test_equip_gives_each_actuator_its_qdisc() -> None:
+    graph = star(STEP, PLAIN)
+    assert selection.equipped("s1-eth1:marking,unknown", graph, AGENT) is graph
+    for text in ("rate", "marking, h1-*: rate"):
+        found = selection.equipped(text, graph, AGENT)
+        assert [port.queue.kind for port in found.ports()] == ["red", "bfifo", "tbf", "tbf"]
+        assert found == graph.limited(AGENT.burst_bytes, AGENT.limit_bytes)
+
+
+def test_equip_is_called_once_for_each_actuator(registries: None) -> None:
+    calls: list[tuple[str, Any]] = []
+
+    def equip(name: str) -> Any:
+        return lambda graph, keys: calls.append((name, keys)) or graph
+
+    for name in ("one", "other"):
+        actuators.register(some(name=name, equip=equip(name)))
+    selection.equipped("s1-eth1:other,one,s1-eth2:other", star(PLAIN), AGENT)
+    assert calls == [("other", AGENT), ("one", AGENT)]
+
+
+# --- in a spec
+
+
+def made(*overrides: str) -> Experiment:
+    return Experiment.of(spec.of_preset("dumbbell-10m", ['workload.kind="pairs"', 'topology.marking="step"', *overrides]))
+
+
+POLICY = 'controller.policy="external"'
+
+
+def test_what_an_experiment_s_agent_sets() -> None:
+    assert made().actuated == ()
+    default = made(POLICY)
+    assert [each.port.ifname for each in default.actuated] == [f"h{i}-eth0" for i in (1, 2, 3, 4)]
+    assert {port.queue.kind for port in default.graph.ports()} == {"red", "tbf"}
+    marks = made(POLICY, 'agent.actuators="s1-*:marking"')
+    assert [each.port.ifname for each in marks.actuated] == [f"s1-eth{i}" for i in (1, 2, 3)]
+    assert {port.queue.kind for port in marks.graph.ports()} == {"red", "bfifo"}, "without rates there is no token bucket"
+
+
+def test_control_packets_carry_rates_alone() -> None:
+    assert len(made(POLICY, 'agent.control="network"').actuated) == 4
+    with pytest.raises(SpecError) as caught:
+        made(POLICY, 'agent.control="network"', 'agent.actuators="rate,marking"')
+    why = "control packets go to hosts and carry one value, and 'marking' has other ports or more; leave it out"
+    assert str(caught.value) == f'--set: agent.control = "network": {why}'
+
+
+# --- bounds
+
+
+@pytest.mark.parametrize(
+    ("line_bps", "floor_bps", "low"), [(10**7, 10_000, 10_000), (10**7, 10**7, 10**7), (10**7, 10**9, 10**7)]
+)
+def test_bounds_of_a_rate(line_bps: int, floor_bps: int, low: int) -> None:
+    graph = star(PLAIN, rate_bps=line_bps)
+    found = known("rate").bounds(graph, graph.port("h1-eth0"), replace(AGENT, floor_bps=floor_bps))
+    assert found == (Bounds(low, line_bps, line_bps),)
+
+
+def ramp(low: int, high: int, ppm: int, limit: int = LIMIT) -> Queue:
+    return Queue(limit, "red", Marking("red-instant", min_bytes=low, max_bytes=high, probability_ppm=ppm))
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        (STEP, [(1514, LIMIT, 30_000), (1514, LIMIT, 30_000), (10_000, 10**6, 10**6)]),
+        (SLOPE, [(1514, LIMIT, 5_000), (1514, LIMIT, 200_000), (10_000, 10**6, 10_000)]),
+        (Queue(LIMIT, "red", Marking("step", k_bytes=1)), [(1, LIMIT, 1), (1, LIMIT, 1), (10_000, 10**6, 10**6)]),
+        (ramp(1000, LIMIT, 1), [(1000, LIMIT, 1000), (1000, LIMIT, LIMIT), (1, 10**6, 1)]),
+    ],
+)
+def test_bounds_of_marking(queue: Queue, expected: list[tuple[int, int, int]]) -> None:
+    """From a full frame to the buffer, and from 1 % to 100 %; what is in force at the start lies between, in any case."""
+    graph = star(queue)
+    found = known("marking").bounds(graph, graph.port("s1-eth1"), AGENT)
+    assert [(each.low, each.high, each.start) for each in found] == expected
+
+
+# --- requests
+
+
+def taken_apart(message: bytes) -> tuple[str, dict[int, bytes], bool]:
+    """Returns the kind of the qdisc that a request changes, its options as attributes, and whether they are said to be nested."""
+    size, kind, flags, seq, port = NLMSG_HDR.unpack_from(message)
+    assert (size, kind, flags, seq, port) == (len(message), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) and size % 4 == 0
+    assert not any(message[NLMSG_HDR.size : NLMSG_HDR.size + tc.TCMSG.size]), "agentd fills them in"
+    body = message[NLMSG_HDR.size + tc.TCMSG.size :]
+    found = attributes(body)
+    raw_kinds = [struct.unpack_from("=H", body, at + 2)[0] for at in starts(body)]
+    assert [each & ~NLA_F_NESTED for each in raw_kinds] == [tc.TCA_KIND, tc.TCA_OPTIONS]
+    return found[tc.TCA_KIND].rstrip(b"\0").decode(), found[tc.TCA_OPTIONS], bool(raw_kinds[1] & NLA_F_NESTED)
+
+
+def starts(data: bytes) -> list[int]:
+    """Returns where each attribute begins."""
+    found, at = [], 0
+    while at < len(data):
+        found.append(at)
+        at += -(-struct.unpack_from("=H", data, at)[0] // 4) * 4
+    return found
+
+
+def patched(request: Request, values: Sequence[int]) -> bytes:
+    """Returns the request with values in their places, as agentd writes them."""
+    message = bytearray(request.message)
+    for each in request.writes:
+        raw = min(values[each["value"]] * each["multiplier"] // each["divisor"], 256 ** each["width"] - 1)
+        message[each["offset"] : each["offset"] + each["width"]] = raw.to_bytes(each["width"], "little")
+    return bytes(message)
+
+
+def read_back(request: Request, options: dict[int, bytes], count: int) -> list[int]:
+    """Returns the values in the options of a qdisc, as agentd reads them."""
+    found = [0] * count
+    for each in request.reads:
+        data = options.get(each["attribute"], b"")
+        if each["offset"] + each["width"] <= len(data):
+            raw = int.from_bytes(data[each["offset"] : each["offset"] + each["width"]], "little")
+            found[each["value"]] = -(-raw * each["divisor"] // each["multiplier"])
+    return found
+
+
+def request_for(name: str, port: Port, graph: Graph, keys: Any = AGENT) -> Request:
+    each = known(name)
+    return request_of(each.qdisc, each.attributes(graph, port, keys), each.quantities)
+
+
+@pytest.mark.parametrize("rate_bps", [8, 10_000, 10**7, 8 * (2**32 - 1), 8 * 2**32, 400 * 10**9])
+def test_a_request_for_a_rate_is_what_tc_packs(rate_bps: int) -> None:
+    """The value alone differs from the qdisc as it was set up: the kernel takes burst and limit anew."""
+    graph = star(PLAIN, rate_bps=400 * 10**9).limited(3028, LIMIT)
+    port = graph.port("h1-eth0")
+    for tbf in ("exact", "stock"):
+        request = request_for("rate", port, graph, replace(AGENT, tbf=tbf))
+        kind, options, is_nested = taken_apart(patched(request, [rate_bps]))
+        packed = attributes(attributes(tc.tbf_options(rate_bps, 3028, LIMIT))[tc.TCA_OPTIONS])
+        keep = {} if tbf == "stock" else {16: b""}
+        assert (kind, attributes(options), is_nested) == ("tbf", packed | keep, True)
+        assert read_back(request, packed, 1) == [rate_bps]
+    narrow = {key: value for key, value in packed.items() if key != tc.TCA_TBF_RATE64}
+    assert read_back(request, narrow, 1) == [min(rate_bps, 8 * (2**32 - 1))], "the kernel leaves it out where 32 bits are enough"
+
+
+@pytest.mark.parametrize("values", [(5000, 200_000, 10_000), (1514, 1515, 1), (30_000, 400_000, 999_999), (1, LIMIT, 10**6)])
+@pytest.mark.parametrize("queue", [STEP, SLOPE])
+def test_a_request_for_marking_is_what_tc_packs(queue: Queue, values: tuple[int, int, int]) -> None:
+    """A limit of 0 keeps the queue; all else is as if the port had been set up with these values."""
+    graph = star(queue)
+    request = request_for("marking", graph.port("s1-eth1"), graph)
+    kind, options, is_nested = taken_apart(patched(request, values))
+    packed = attributes(tc._options(ramp(*values))[1])
+    packed = attributes(packed[tc.TCA_OPTIONS])
+    parms = packed[tc.TCA_RED_PARMS]
+    assert (kind, attributes(options), is_nested) == ("red", packed | {tc.TCA_RED_PARMS: bytes(4) + parms[4:]}, True)
+    assert read_back(request, packed, 3) == list(values)
+
+
+def test_a_request_without_attributes() -> None:
+    """The options of bfifo are its limit."""
+    bare = (Attribute(0, bytes(4), (Place("limit", 0, 4),)),)
+    request = request_of("bfifo", bare, (Quantity("limit", "bytes", "x"),))
+    kind, options, is_nested = taken_apart(patched(request, [123_456]))
+    assert (kind, options, is_nested) == ("bfifo", struct.pack("=I", 123_456), False)
+    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4, "attribute": 0, "offset": 0}]
+    assert tc._options(Queue(123_456))[1][4:] == options
+
+
+def test_places_of_odd_attributes() -> None:
+    """An attribute takes a multiple of 4 bytes; a value may lie anywhere in it, and a quantity in several."""
+    odd = (
+        Attribute(7, b"abcde", (Place("b", 1, 2),)),
+        Attribute(9, b""),
+        Attribute(8, bytes(11), (Place("a", 3, 8, 3, 2), Place("b", 2, 1))),
+    )
+    request = request_of("red", odd, (Quantity("a", "ns", "x"), Quantity("b", "ns", "x")))
+    _, options, _ = taken_apart(patched(request, [1000, 0x0201]))
+    assert attributes(options) == {7: b"a\1\2de", 9: b"", 8: b"\0\0\xff" + (1500).to_bytes(8, "little")}
+    assert [(each["value"], each["attribute"], each["offset"], each["width"]) for each in request.reads] == [
+        *((1, 7, 1, 2), (0, 8, 3, 8), (1, 8, 2, 1))
+    ]
+
+
+# --- the file
+
+
+def test_rows_find_their_requests_and_places() -> None:
+    graph = star(STEP, SLOPE).limited(1514, LIMIT)
+    rows = select("s1-eth2:marking,rate,s1-eth1:marking", graph, AGENT, "lab")
+    listens = {"h1-eth0": ("172.16.0.1", 20130)}
+    table, fields, message = (each.records for each in actuation.tables_of(rows, graph, AGENT, listens))
+    data = message["byte"].tobytes()
+    assert table["actuator"].tolist() == [b"marking", b"rate", b"rate", b"marking"]
+    assert table["qdisc"].tolist() == [b"red", b"tbf", b"tbf", b"red"] and table["row"].tolist() == [1, 2, 3, 0]
+    assert table["n_values"].tolist() == [3, 1, 1, 3]
+    assert table["control_port"].tolist() == [0, 20130, 0, 0]
+    assert table["control_addr"].tolist() == [[0] * 4, [172, 16, 0, 1], [0] * 4, [0] * 4]
+    for row, each in zip(table, rows, strict=True):
+        request = request_for(each.actuator.name, each.port, graph)
+        assert data[row["request_start"] :][: row["request_len"]] == request.message
+        assert fields_at(fields, row["writes_start"], row["n_writes"]) == request.writes
+        assert fields_at(fields, row["reads_start"], row["n_reads"]) == request.reads
+        check_bounds(row, each)
+    assert len(data) == sum(table["request_len"]) and len(fields) == sum(table["n_writes"]) + sum(table["n_reads"])
+
+
+def fields_at(fields: Any, start: int, count: int) -> list[dict[str, int]]:
+    return [dict(zip(fields.dtype.names, each.item(), strict=True)) for each in fields[start : start + count]]
+
+
+def check_bounds(row: Any, each: ActuatedPort) -> None:
+    rest = [0] * (4 - len(each.bounds))
+    for name in ("low", "high", "start"):
+        assert row[name].tolist() == [getattr(bounds, name) for bounds in each.bounds] + rest
+
+
+def test_an_experiment_s_hosts_listen_for_commands() -> None:
+    table, *_ = (each.records for each in actuation.tables(made(POLICY, 'agent.control="network"')))
+    assert table["control_port"].all() and len(set(map(tuple, table["control_addr"].tolist()))) == 4
+    marks, *_ = (each.records for each in actuation.tables(made(POLICY, 'agent.actuators="marking"')))
+    assert not marks["control_port"].any() and not marks["control_addr"].any()
