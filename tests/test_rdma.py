@@ -230,7 +230,6 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
     ("settings", "words"),
     [
         (("workload.transport=udp", "workload.rate=1Mbit/s"), "workload.transport = \"udp\": cannot go with 'fixed'"),
-        (("controller.policy=max",), "controller.policy = \"max\": cannot go with 'fixed'"),
         (("controller.name=cubic", "workload.transport=rdma"), "needs an algorithm of the NICs"),
         (("nic.timeout=5ms", "nic.timeout_max=4ms"), "is below nic.timeout"),
         (("nic.probe_timeout=5ms", "nic.probe_timeout_max=4ms"), "is below nic.probe_timeout"),

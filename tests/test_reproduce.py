@@ -242,7 +242,7 @@ def test_the_command_line_has_the_last_word(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("controller.name=dcqcn", "cannot go with 'dcqcn'"),
+        ("workload.transport=rdma", "needs an algorithm of the NICs"),
         ("agent.interval=2s", 'agent.interval = "2s": does not divide time.duration'),  # the trainings' alone
     ],
 )

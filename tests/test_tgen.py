@@ -444,7 +444,7 @@ def matrix_file(path: Path, rows: int, flow_rows: int = 0) -> Path:
     """Writes a header, the activity cells and rows of flows (with garbage in them)."""
     flows = 256 + 8 * rows
     total = flows + FLOW_ROW.itemsize * flow_rows
-    header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 1, 1, 256, rows, 8, 256, 256, 256, 256, total)
+    header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 2, 0, 256, rows, 8, 256, 256, 256, 256, total)
     header = header.ljust(HEADER_FLOWS, b"\0") + struct.pack("<QQII", flows, total, flow_rows, 0)
     path.write_bytes(header.ljust(256, b"\0") + bytes(8 * rows) + b"\xa5" * (total - flows))
     return path

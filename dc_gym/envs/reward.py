@@ -207,6 +207,24 @@ def _switch_delay(frame: Frame, scene: Scene, share: Floats) -> float:
     return float(measures.mean_over(measures.queue_delays_ns(frame, scene)[1], frame.under_way)) / scene.base_rtt_ns
 
 
+def _busy(frame: Frame, scene: Scene) -> tuple[Floats, Floats]:
+    """Returns of the switch ports that sent in the step: the share of the line that they used, and the delay of their queues."""
+    rows = scene.switch_rows
+    used = (frame.change("tx_bytes") / measures.carried_bytes(frame, scene))[rows]
+    busy = used > 0
+    return used[busy], measures.port_delays_ns(frame, scene)[rows][busy] / scene.base_rtt_ns
+
+
+def _port_utilization(frame: Frame, scene: Scene, share: Floats) -> float:
+    used, _ = _busy(frame, scene)
+    return float(used.mean()) if len(used) else 0.0
+
+
+def _port_delay(frame: Frame, scene: Scene, share: Floats) -> float:
+    _, delays = _busy(frame, scene)
+    return float(delays.mean()) if len(delays) else 0.0
+
+
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
     found = measures.slowdowns(frame)
     return float(found.mean()) if len(found) else 0.0
@@ -243,6 +261,21 @@ register(
 register("goodput", (0, INFINITY), "payload delivered over the step / max-min fair total of the flows at work", _goodput)
 register("queueing_delay", (0, INFINITY), "mean delay of flows under way, end to end, in base RTTs", _queueing_delay, cost=True)
 register("switch_delay", (0, INFINITY), "the same in the switches on their paths alone", _switch_delay, cost=True, flows=False)
+register(
+    "port_utilization",
+    (0, INFINITY),
+    "mean over the switch ports that sent in the step of bytes sent over what the line carries",
+    _port_utilization,
+    flows=False,
+)
+register(
+    "port_delay",
+    (0, INFINITY),
+    "mean over the same ports of the time that their queues take to leave, in base RTTs",
+    _port_delay,
+    cost=True,
+    flows=False,
+)
 register(
     "slowdown",
     (0, INFINITY),

@@ -44,6 +44,7 @@ KEYS = {
     "storage": {"mix": "olap"},
 }
 """The required keys of each workload kind."""
+SLOPE = ("topology.kmin=5kB", "topology.kmax=200kB", "topology.pmax=1%")
 SIXTEEN = {"hotspot", "iroko"}
 """Workload kinds that need 16 hosts."""
 STEP_METRICS = {name for row in rows("What info holds", "name") if row[1] for name in names(row[0])}
@@ -65,9 +66,13 @@ class Contract:
         scene = self.env.session.scene
         self.scene = scene
         self.mixes = [reward.WeightedReward.of(f"-{each.name}" if each.cost else each.name) for each in reward.rewards()]
-        self.observers = [
-            Observer(scene, text) for text in (*observation.PRESETS, *(each.name for each in observation.features()))
-        ]
+        settings = [each.name for rows in scene.actuated if rows.actuator.name != "rate" for each in rows.actuator.quantities]
+        presets = [name for name in observation.PRESETS if name != "marking" or "kmin" in settings]
+        texts = (*presets, *settings, *(each.name for each in observation.features()))
+        self.observers = [Observer(scene, text) for text in texts]
+        self.low, self.high = (
+            np.concatenate([getattr(rows, what).ravel() for rows in scene.actuated]) for what in ("low", "high")
+        )
 
     def observed(self, seen):
         space = self.env.observation_space
@@ -80,6 +85,8 @@ class Contract:
         assert set(info) >= STEP_METRICS and all(np.isfinite(info[name]) for name in STEP_METRICS)
         assert ((frame.enforced_bps >= scene.floor_bps * (1 - 1e-6)) & (frame.enforced_bps <= scene.line_bps)).all()
         assert (frame.cells[:, observation_columns()] >= frame.before[:, observation_columns()]).all(), "counters never fall"
+        assert ((frame.enforced >= self.low - 8) & (frame.enforced <= self.high)).all(), "a rate is a whole number of bytes"
+        scene.check(frame.enforced)
         share = scene.share(frame.wanted_bps)
         for mix in self.mixes if frame.step else ():
             low, high = mix.range(scene)
@@ -90,23 +97,24 @@ class Contract:
 
     def episode(self, seed, head=None, steps=None):
         env = self.env
-        choose = Action(self.scene, head or self.env.episode.action.head.name)
+        choose = Action(self.scene, head or self.env.episode.action.name)
         choose.space.seed(seed)
         seen, info = env.reset(seed=seed)
         self.observed(seen)
         self.measured(info)
         assert set(info) == STEP_METRICS | {"seed"} and info["seed"] == seed
         assert env.episode.frame.step == 0 and (env.episode.frame.enforced_bps == self.scene.line_bps).all()
+        assert np.array_equal(env.episode.frame.enforced, self.scene.start)
         for step in range(1, self.steps + 1):
             drawn = choose.space.sample()
-            rates = choose.to_values(drawn)
-            assert ((rates >= self.scene.floor_bps) & (rates <= self.scene.line_bps)).all()
-            seen, got, terminated, truncated, info = env.step(env.episode.action.from_values(rates))
+            values = choose.to_values(drawn)
+            assert ((values >= self.low) & (values <= self.high)).all()
+            seen, got, terminated, truncated, info = env.step(env.episode.action.from_values(values))
             frame = env.episode.frame
             self.observed(seen)
             self.measured(info)
             assert isinstance(got, float) and frame.step == step and frame.elapsed_ns == self.scene.step_ns
-            assert frame.enforced_bps == pytest.approx(rates, rel=1e-3, abs=8)
+            assert frame.enforced == pytest.approx(values, rel=1e-3, abs=8)
             all_done = bool(len(frame.flows)) and bool((frame.flows["status"] >= DONE).all())
             assert truncated == (step == self.steps) and terminated == (all_done and not truncated)
             assert ("episode_totals" in info) == (terminated or truncated)
@@ -180,6 +188,8 @@ def test_every_action(tmp_path):
         ["agent.tbf=stock", "agent.floor=1Mbit/s"],
         ["agent.control=network", "workload.transport=udp", "workload.rate=20Mbit/s"],
         ["agent.interval=100us", "agent.publish=50us", "time.duration=1ms"],
+        ["agent.actuators=rate,marking", "agent.action=log,linear", "agent.hosts=senders"],
+        ["agent.actuators=s2-eth1:marking,s1-*:marking", "topology.marking=red-instant", *SLOPE],
     ],
     ids=lambda settings: settings[0],
 )

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, MachineError
+from dc_gym.envs.agent_observation import HostObserver
 from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.multi_agent import HostObserver, Hosts, View
+from dc_gym.envs.multi_agent import Agents, View
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.reward import WeightedReward
 from tests.envs.made import RUNNING, cells, flows, frame, scene
@@ -60,7 +61,7 @@ def test_history_stacks_frames_of_each_host(busy):
 def test_own_rewards_are_those_of_a_network_without_the_others(busy):
     made, now = busy
     now.wanted_bps[:] = [5e6, 1e7, 1e7, 1e7]
-    views = [View.of(made, now.info, place) for place in range(4)]
+    views = [View.of(made, now.info, made.host_row[[place]]) for place in range(4)]
     rewards = {}
     for text in ("thesis", "action", "goodput", "-queueing_delay"):
         mix = WeightedReward.of(text)
@@ -79,7 +80,7 @@ def test_wrong_arguments_are_one_line():
         (lambda: HostObserver(made, "thesis", 1, "own"), 'see = "path"'),
         (lambda: HostObserver(made, "s1-*:backlog,s2-*:backlog", 1, "path"), "path/backlog twice"),
         (lambda: HostObserver(made, "backlog", 1, "paths"), "did you mean path"),
-        (lambda: Hosts(SPEC, reward="mine"), "'mine' is unknown"),
+        (lambda: Agents(SPEC, reward="mine"), "'mine' is unknown"),
     ):
         with pytest.raises(AgentError, match=told) as found:
             broken()
@@ -101,11 +102,11 @@ def test_pettingzoos_own_test_passes(tmp_path):
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import parallel_api_test
 
-    from dc_gym.envs.parallel import HostsParallelEnv
+    from dc_gym.envs.parallel import DataCenterParallelEnv
 
-    env = HostsParallelEnv(SPEC, ["time.duration=20ms"], reward="own", folder=tmp_path)
+    env = DataCenterParallelEnv(SPEC, ["time.duration=20ms"], reward="own", folder=tmp_path)
     parallel_api_test(env, num_cycles=50)
-    assert env.possible_agents == HOSTS and env.hosts.session.boots == 1
+    assert env.possible_agents == HOSTS and env.lab.session.boots == 1
     env.close()
     assert not list(tmp_path.iterdir())
 
@@ -113,10 +114,10 @@ def test_pettingzoos_own_test_passes(tmp_path):
 @pytest.mark.lab
 def test_the_agents_are_those_of_the_central_environment(tmp_path):
     pytest.importorskip("pettingzoo")
-    from dc_gym.envs.parallel import HostsParallelEnv
+    from dc_gym.envs.parallel import DataCenterParallelEnv
 
     short = ["time.duration=50ms", "agent.observe=host:backlog,host:utilization,srtt,enforced"]
-    central, env = DataCenterEnv(SPEC, short, folder=tmp_path), HostsParallelEnv(SPEC, short, see="own", folder=tmp_path)
+    central, env = DataCenterEnv(SPEC, short, folder=tmp_path), DataCenterParallelEnv(SPEC, short, see="own", folder=tmp_path)
     seen, _ = env.reset(seed=3)
     expected, _ = central.reset(seed=3)
     rng = np.random.default_rng(1)
@@ -138,9 +139,9 @@ def test_the_agents_are_those_of_the_central_environment(tmp_path):
 @pytest.mark.lab
 def test_what_an_agent_may_not_do_is_one_line(tmp_path):
     pytest.importorskip("pettingzoo")
-    from dc_gym.envs.parallel import HostsParallelEnv
+    from dc_gym.envs.parallel import DataCenterParallelEnv
 
-    env = HostsParallelEnv(SPEC, ["time.duration=50ms"], folder=tmp_path)
+    env = DataCenterParallelEnv(SPEC, ["time.duration=50ms"], folder=tmp_path)
     go = {name: np.ones(1, np.float32) for name in HOSTS}
     with pytest.raises(AgentError, match="reset first"):
         env.step(go)
@@ -163,11 +164,13 @@ def test_rllib_takes_it_and_its_runner_samples(tmp_path):
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 
-    from dc_gym.rl.multi_agent import HostsMultiAgentEnv
+    from dc_gym.rl.multi_agent import DataCenterMultiAgentEnv
 
     config = (
         PPOConfig()
-        .environment(HostsMultiAgentEnv, env_config={"spec": SPEC, "overrides": ["time.duration=20ms"], "folder": str(tmp_path)})
+        .environment(
+            DataCenterMultiAgentEnv, env_config={"spec": SPEC, "overrides": ["time.duration=20ms"], "folder": str(tmp_path)}
+        )
         .multi_agent(policies={"host"}, policy_mapping_fn=lambda agent, episode, **_: "host")
         .env_runners(num_env_runners=0)
     )

@@ -27,8 +27,8 @@ from dc_gym.envs.vector import LabVectorEnv
 env = LabVectorEnv(2, spec, folder=folder)
 """,
     "one agent a host": """
-from dc_gym.envs.multi_agent import Hosts
-env = Hosts(spec, folder=folder)
+from dc_gym.envs.multi_agent import Agents
+env = Agents(spec, folder=folder)
 env.reset, env.action_space = env.begin, lambda: None
 env.action_space.sample = lambda: {name: [1.0] for name in env.names}
 """,
