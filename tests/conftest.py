@@ -133,10 +133,10 @@ from pathlib import Path
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
-from dc_gym.topologies.links import LinkParams, LinkRule
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.links import LinkSpec, LinkRule
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize.rtnl import entered
-graph = build(TopologyParams(**{params}))
+graph = build(TopologySpec.of(**{params}))
 router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
 programs = Programs(Path({folder!r}))

@@ -17,7 +17,7 @@ from dc_gym.base.record_file import RecordKind
 from dc_gym.grounds import inputs
 from dc_gym.grounds.inputs import FLOW, HOST, KINDS, NETNS, NIC, NIC_FLOW, NIC_SETTINGS, OPENS, PATH, PORT
 from dc_gym.topologies.ecmp import route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import GAPS, MOST_FLOWS, TRANSPORTS, FlowRequest
 from dc_gym.traffic.schedule import make_schedule
 
@@ -33,7 +33,7 @@ HEADERS = {
     NIC_SETTINGS: ("ctrl/nic/nics.h", "nic_settings", "NIC_SETTING_MAGIC", "NICS_VERSION"),
 }
 IDS = [kind.magic.decode() for kind in HEADERS]
-DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
+DUMBBELL = build(TopologySpec.of(preset="dumbbell-10m"))
 
 
 @pytest.mark.parametrize("kind", HEADERS, ids=IDS)

@@ -10,7 +10,6 @@ from typing import Any
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic import workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 
@@ -37,7 +36,6 @@ class Experiment:
 
     def episode(self, seed: int) -> Experiment:
         """Returns the same network with the traffic of another seed, as an episode of an environment."""
-        params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
-        flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
+        flows, notes = self.spec.flows_with_notes(self.graph, seed, may_be_idle=True)
         schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
         return replace(self, schedule=schedule, notes=notes)
