@@ -251,7 +251,9 @@ def test_programs_and_flows_over_udp_are_refused(tmp_path: Path) -> None:
     header = "source,destination,port,start,stop,size,transport\n"
     for transport in ("udp", "tcp"):
         (tmp_path / "flows.csv").write_text(f"{header}h1,h3,80,0,0,0,\nh2,h3,80,0,0,0,{transport}\n")
-        with pytest.raises(SpecError, match=rf"flow 1, h2 to h3, over {transport}: the NICs run 'fixed' and send rdma alone; leave"):
+        with pytest.raises(
+            SpecError, match=rf"flow 1, h2 to h3, over {transport}: the NICs run 'fixed' and send rdma alone; leave"
+        ):
             load(tmp_path, "workload.kind=matrix", f"workload.file={tmp_path}/flows.csv")
 
 

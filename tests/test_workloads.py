@@ -46,7 +46,9 @@ def test_times_sizes_and_rates():
     assert run(DUMBBELL, "pairs")[0] == FlowRequest("h1", "h3", 5001, 0, 30 * SECOND, 0, 0, transport="tcp")
     values = {"start_ns": SECOND, "stop_ns": 5 * SECOND, "rate_bps": 10**6}
     assert run(DUMBBELL, "pairs", **values)[0] == FlowRequest("h1", "h3", 5001, SECOND, 5 * SECOND, 0, 10**6, transport="tcp")
-    assert run(DUMBBELL, "pairs", size_bytes=500)[0] == FlowRequest("h1", "h3", 5001, 0, 0, 500, 0, transport="tcp")  # a size ends it
+    assert run(DUMBBELL, "pairs", size_bytes=500)[0] == FlowRequest(
+        "h1", "h3", 5001, 0, 0, 500, 0, transport="tcp"
+    )  # a size ends it
     assert run(DUMBBELL, "pairs", size_bytes=500, stop_ns=9)[0].stop_ns == 9  # unless its time is up before
     datagrams = run(DUMBBELL, "pairs", rate_bps=10**6, transport="udp", gaps="uniform")[0]
     assert (datagrams.transport, datagrams.gaps) == ("udp", "uniform")

@@ -98,7 +98,9 @@ def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkSpec]]) -
             lacking[name].append(f"{a.name}-{b.name}")
     lacking = {name: found for name, found in lacking.items() if found}
     if lacking:
-        told = [f"topology.{name}" + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()]
+        told = [
+            f"topology.{name}" + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()
+        ]
         them, or_there = "it" if len(told) == 1 else "them", " or in the Topo" if OWN.keys() & lacking else ""
         raise TopologyError(f"missing: {', '.join(told)}; give {them} in [topology]{or_there}")
 

@@ -76,9 +76,7 @@ class MatrixRow:
 class MatrixKeys:
     """Keys of kind matrix."""
 
-    file: Path = key(
-        PATH, needed=True, copy=MATRIX_COPY, help="the [CSV](workloads.md#flow-matrices), relative to the spec"
-    )
+    file: Path = key(PATH, needed=True, copy=MATRIX_COPY, help="the [CSV](workloads.md#flow-matrices), relative to the spec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,9 +88,7 @@ def _flow(
     cell(TRANSPORT, lambda text: 0 if text in ("", *TRANSPORTS) else None, f"one of {', '.join(TRANSPORTS)}")
     transport = cells[TRANSPORT] or None
     rate_bps = offered_bps(cells["source"], transport)
-    return FlowRequest(
-        *(cells["source"], cells["destination"], port, start, stop, size), rate_bps=rate_bps, transport=transport
-    )
+    return FlowRequest(*(cells["source"], cells["destination"], port, start, stop, size), rate_bps=rate_bps, transport=transport)
 
 
 def _port(text: str) -> int | None:

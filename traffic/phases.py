@@ -67,7 +67,8 @@ def long_short(context: WorkloadContext, keys: LongShortKeys) -> list[FlowReques
     ends = endpoints(context, keys.ends, longs + keys.short)
     flows = [FlowRequest(src, dst, DEFAULT_PORT, group="long") for src, dst in ends[:longs]]
     return flows + [
-        FlowRequest(src, dst, DEFAULT_PORT, start_ns=at_ns, size_bytes=keys.size_bytes, group="short") for src, dst in ends[longs:]
+        FlowRequest(src, dst, DEFAULT_PORT, start_ns=at_ns, size_bytes=keys.size_bytes, group="short")
+        for src, dst in ends[longs:]
     ]
 
 

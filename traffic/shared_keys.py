@@ -71,7 +71,5 @@ class SizesKeys:
     distribution_file: Path | None = key(
         PATH, copy=SIZES_COPY, help="your own file of flow sizes, relative to the spec, in place of `distribution`"
     )
-    truncate_bytes: int | None = key(
-        SIZE, low=1, otherwise="no limit", help="maximum flow size; larger sizes become this one"
-    )
+    truncate_bytes: int | None = key(SIZE, low=1, otherwise="no limit", help="maximum flow size; larger sizes become this one")
     size_scale: float = key(NUMBER, 1.0, low=0, help="factor on all sizes, above 0, applied before truncation")

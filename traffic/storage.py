@@ -45,9 +45,7 @@ MIXES = {
 class StorageKeys:
     """Keys of kind storage."""
 
-    mix: str = key(
-        TEXT, needed=True, names=lambda: MIXES, help="one of [ACC's mixes](workloads.md#training-and-storage)"
-    )
+    mix: str = key(TEXT, needed=True, names=lambda: MIXES, help="one of [ACC's mixes](workloads.md#training-and-storage)")
     storage: int | None = key(COUNT, low=1, otherwise="a quarter", help="number of storage hosts")
     outstanding: int = shared_keys.outstanding("operations that a host keeps under way")
     replicas: int = key(COUNT, 0, low=0, help="copies of each write on other storage hosts")

@@ -41,7 +41,9 @@ def generate_with_notes(
     if workload.kind == "none" or may_be_idle:
         return flows, context.notes
     if not flows:
-        raise WorkloadError(f"workload.kind {workload.kind!r}: it gives no flow in this network and time; run longer or load more")
+        raise WorkloadError(
+            f"workload.kind {workload.kind!r}: it gives no flow in this network and time; run longer or load more"
+        )
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
     return flows, context.notes

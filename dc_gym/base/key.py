@@ -95,9 +95,7 @@ def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], 
 
 TEXT = Kind((str,), 'a text such as "dctcp"', _same, _same)
 COUNT = Kind((int,), "a whole number such as 4", _same, _same)
-RATE = _quantity(
-    'a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate, "_bps", units.RATE_UNITS
-)
+RATE = _quantity('a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate, "_bps", units.RATE_UNITS)
 TIME = _quantity('a time with its unit such as "10ms"', units.parse_time_ns, units.format_time, "_ns", units.TIME_UNITS)
 SIZE = _quantity('a size with its unit such as "400kB"', units.parse_size_bytes, units.format_size, "_bytes", units.SIZE_UNITS)
 AMOUNT = Kind(

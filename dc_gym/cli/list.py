@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.amount import write
 from dc_gym.base.errors import UsageError
 from dc_gym.base.key import default_of, fields_by_key, quoted, to_plain
@@ -28,21 +29,19 @@ MOST_NAMES = 4
 
 def main(args: Namespace) -> int:
     """Runs the command. `args.what` is None, a group, a name in one, or a table of the spec."""
+    for path in args.plugins:
+        usercode.load(path)
     if args.what is None or args.what in GROUPS:
         for name in (args.what,) if args.what else GROUPS:
             print("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
         return 0
-    if args.what in KINDS:
-        return _show_workload(args.what)
-    if args.what in presets.PRESETS or args.what in presets.TOPOLOGIES:
-        return _show_topology(args.what)
-    if args.what in marking.KINDS:
-        return _show_marking(args.what)
-    if args.what in controllers.names():
-        return _show_controller(args.what)
-    if args.what in FILES:
-        return _show_file(args.what)
-    return _show_section(args.what)
+    found = [show for known, show in SHOWN if args.what in known()]
+    for number, show in enumerate(found):
+        print(end="\n" if number else "")  # a name may be that of a workload and of a marking
+        show(args.what)
+    if not found:
+        _show_section(args.what)
+    return 0
 
 
 def _topologies() -> list[str]:
@@ -61,7 +60,10 @@ def _workloads() -> list[str]:
 
 
 def _markings() -> list[str]:
-    return [f"{marking.AUTO:14} {plain(marking.AUTO_HELP)}", *(f"{name:14} {plain(kind.help)}" for name, kind in marking.KINDS.items())]
+    return [
+        f"{marking.AUTO:14} {plain(marking.AUTO_HELP)}",
+        *(f"{name:14} {plain(kind.help)}" for name, kind in marking.KINDS.items()),
+    ]
 
 
 def _controllers() -> list[str]:
@@ -87,14 +89,15 @@ FILES = (
 """The files of a result that have columns or keys."""
 
 
-def _show_workload(name: str) -> int:
+def _show_workload(name: str) -> None:
     entry = KINDS[name]
     print(f"workload.kind = {name!r}: {plain(told_of(entry.call))}\n")
-    _print_keys("workload", entry.declared | {name: each for name, each in WORKLOAD.items() if name not in ("kind", *entry.declared)})
-    return 0
+    _print_keys(
+        "workload", entry.declared | {name: each for name, each in WORKLOAD.items() if name not in ("kind", *entry.declared)}
+    )
 
 
-def _show_topology(name: str) -> int:
+def _show_topology(name: str) -> None:
     """Prints the keys of a kind, for a preset those of its kind, and the keys that all kinds have."""
     params = presets.PRESETS.get(name)
     entry = presets.TOPOLOGIES[name if params is None else str(params.kind)]
@@ -106,14 +109,12 @@ def _show_topology(name: str) -> int:
     marks = marking.KINDS[marking.resolve(None if params is None else params.marking, ecn=True)]
     rest = {name: each for name, each in TOPOLOGY.items() if name not in ("preset", "kind")}
     _print_keys("topology", entry.declared | rest | marks.declared, {} if params is None else _set_by(params))
-    return 0
 
 
-def _show_marking(name: str) -> int:
+def _show_marking(name: str) -> None:
     entry = marking.KINDS[name]
     print(f"topology.marking = {name!r}: {plain(entry.help)}\n")
     _print_keys("topology", {"marking": TOPOLOGY["marking"]} | entry.declared)
-    return 0
 
 
 def _set_by(params: TopologySpec) -> dict[str, str]:
@@ -122,7 +123,7 @@ def _set_by(params: TopologySpec) -> dict[str, str]:
     return {f"topology.{name}": "some links" if name == "links" else quoted(value) for name, value in plain.items()}
 
 
-def _show_controller(name: str) -> int:
+def _show_controller(name: str) -> None:
     """Prints what a controller is and its keys.
 
     A TCP has one key. A NIC's algorithm describes its parameters itself, and has [nic].
@@ -135,13 +136,12 @@ def _show_controller(name: str) -> int:
         nic.main(Namespace(action="show", name=name, preset="", line=None, json=False))
         print("\nset by nic.parameters.NAME; and")
         _print_keys("nic", _keys_of("nic"))
-        return 0
+        return
     print(f"controller.name = {name!r}: {found.label}{', reads ECN' if found.ecn else ''}\n")
     _print_keys("controller", _keys_of("controller"))
-    return 0
 
 
-def _show_section(name: str) -> int:
+def _show_section(name: str) -> None:
     from dc_gym.spec.experiment import SECTIONS
 
     if name not in SECTIONS or not name:
@@ -150,10 +150,9 @@ def _show_section(name: str) -> int:
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
     print(f"{_first_line(SECTIONS[name])}\n")
     _print_keys(name, _keys_of(name))
-    return 0
 
 
-def _show_file(name: str) -> int:
+def _show_file(name: str) -> None:
     """Prints what a file of a result holds, and what each of its columns or keys is."""
     from dc_gym.base.readable import columns
     from dc_gym.records.folder import CONTENTS
@@ -161,7 +160,16 @@ def _show_file(name: str) -> int:
     print(f"{name}: {plain(CONTENTS[name])}\n")
     rows = ((key, plain(told)) for key, told in columns_of(name))
     print(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
-    return 0
+
+
+SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
+    (lambda: KINDS, _show_workload),
+    (lambda: (*presets.PRESETS, *presets.TOPOLOGIES), _show_topology),
+    (lambda: marking.KINDS, _show_marking),
+    (controllers.names, _show_controller),
+    (lambda: FILES, _show_file),
+)
+"""The names that can be explained, and the function that explains one."""
 
 
 def columns_of(file: str) -> list[tuple[str, str]]:

@@ -219,7 +219,9 @@ class Spec:
             return f"the NICs run {name!r} and send rdma alone; leave its transport out, or give controller.name a TCP"
         if self.nic.tcp is not None:
             return f"the NICs cap TCP (nic.tcp = {self.nic.tcp!r}); leave its transport out, or leave out nic.tcp"
-        return f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave its transport out"
+        return (
+            f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave its transport out"
+        )
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """Returns the programs to run in hosts."""

@@ -154,7 +154,9 @@ def _placed(parsed: dict[str, Any], section: str, cls: type, base: Path, here: C
         return _place(value, base, f"{section}.{key}" in here) if isinstance(value, Path) else value
 
     keys = {each.name: key for key, each in fields_by_key(cls).items()}
-    own = {holder.name: tuple((key, place(key, value)) for key, value in parsed.get(holder.name, ())) for holder in own_fields(cls)}
+    own = {
+        holder.name: tuple((key, place(key, value)) for key, value in parsed.get(holder.name, ())) for holder in own_fields(cls)
+    }
     return {name: place(keys.get(name, name), value) for name, value in parsed.items()} | own
 
 
