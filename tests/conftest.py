@@ -58,10 +58,12 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.base import usercode
     from dc_gym.ctrl import controllers
     from dc_gym.envs import action, observation, policies, reward
+    from dc_gym.figures import styles
     from dc_gym.topologies import marking, presets
     from dc_gym.traffic import workloads
 
     tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
+    tables += [styles._registry]
     tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})

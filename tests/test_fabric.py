@@ -9,7 +9,7 @@ import pytest
 from dc_gym.base.errors import FabricError
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
-from dc_gym.topologies.links import LinkSpec, LinkRule
+from dc_gym.topologies.links import LinkRule
 from dc_gym.topologies.marking import iroko_thesis
 from dc_gym.topologies.paths import one_way_ns
 from dc_gym.topologies.presets import TopologySpec, build

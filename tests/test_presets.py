@@ -13,7 +13,7 @@ from dc_gym.base.errors import SpecError, TopologyError, UsageError
 from dc_gym.base.key import KeyFault
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.links import LinkSpec, LinkRule
+from dc_gym.topologies.links import LinkRule
 from dc_gym.topologies.marking import KINDS, iroko_thesis
 from dc_gym.topologies.paths import base_rtt_ns, one_way_ns
 from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologySpec, build, register, resolve

@@ -12,7 +12,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base import record_file
-from dc_gym.base.errors import SpecError, TestbedError, WorkloadError
+from dc_gym.base.errors import SpecError, TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
@@ -21,7 +21,6 @@ from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES
 from dc_gym.run import nic_log, runner
-from dc_gym.traffic.flows import FlowRequest
 
 MS = 1_000_000
 SPEC = """

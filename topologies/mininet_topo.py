@@ -159,9 +159,9 @@ def _address(name: str, given: str | None) -> str | None:
 
 
 def _refuse_rest(where: str, options: Mapping[str, Any], honoured: str) -> None:
-    for key, value in options.items():
+    for name, value in options.items():
         if value is not None:
-            raise TopologyError(f"{where}: option {key} = {value!r} is not supported; supported are: {honoured}")
+            raise TopologyError(f"{where}: option {name} = {value!r} is not supported; supported are: {honoured}")
 
 
 register("mininet", build, MininetKeys)

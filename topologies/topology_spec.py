@@ -24,7 +24,7 @@ ORIGINS: dict[str, str] = {}
 def _kind(get: Get) -> tuple[str, ...]:
     """Returns the kind that a section names, or that of its preset."""
     preset = PRESETS.get(str(get("preset")))
-    kind = get("kind") or (preset.kind if preset else None)
+    kind = str(get("kind") or (preset.kind if preset else ""))
     return (kind,) if kind in TOPOLOGIES else ()
 
 
@@ -70,7 +70,7 @@ class TopologySpec(LinkSpec):
         self._check_thresholds()
 
     def _check_thresholds(self) -> None:
-        """Raises KeyFault for a threshold that no port's marking reads. Under 'auto' K belongs to the step, where there is one."""
+        """Raises KeyFault for a threshold that no port's marking reads. Under 'auto' K belongs to the step that it may choose."""
         read = self.read_thresholds(ecn=True)
         for name, value in self.thresholds:
             if name not in read:

@@ -113,7 +113,7 @@ class _Paths:
         key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
             ports = src_port, asked.dst_port
-            protocol = "udp" if asked.transport == "rdma" else asked.transport
+            protocol = "udp" if asked.transport == "rdma" else asked.transport or "tcp"
             crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, protocol, plane)
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")

@@ -8,6 +8,7 @@ the file gives in a field of its own, declared by `own_keys`.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -171,7 +172,7 @@ Get = Callable[[str], Any]
 def own_keys(registry: Declarations, chosen: Callable[[Get], tuple[str, ...]] | None = None) -> Any:
     """Declares the field of a section that holds the keys of kinds: pairs of a name in the file and a value, sorted.
 
-    `chosen` returns the names of the kinds that a section chooses. Only these may then have keys in it. Without `chosen`, all may.
+    `chosen` returns the names of the kinds that a section chooses. Only their keys may be in it. Without it, those of all may.
     """
     return field(default=(), metadata={"registry": registry, "chosen": chosen})
 
@@ -286,7 +287,7 @@ def missing(section: Any, name: str) -> bool:
 def fields_by_key(cls: type) -> dict[str, Any]:
     """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits."""
     known = [each for each in fields(cls) if "kind" in each.metadata]
-    own = cls.__dict__.get("__annotations__", {})
+    own = inspect.get_annotations(cls)
     return {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
 
 
@@ -323,7 +324,7 @@ def values_of(section: Any) -> dict[str, Any]:
 
 
 def section_of(cls: type[Section], given: Mapping[str, Any]) -> Section:
-    """Returns a section with values by the names of fields. Those that it does not have itself are its kinds'. None is no value."""
+    """Returns a section with values by the names of its fields, and of fields that its kinds declare. None is no value."""
     names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
     common = {name: value for name, value in given.items() if name in names}
     rest = {name: value for name, value in given.items() if name not in names and value is not None}

@@ -33,7 +33,7 @@ class Entry:
     keys: type | None = None
     """The dataclass of its keys. The function gets one as its last argument."""
     help: str = ""
-    """What it is, in Markdown, where the function's docstring does not say it."""
+    """Text in Markdown that says what it is, where the function's docstring does not."""
 
     @property
     def declared(self) -> dict[str, Any]:

@@ -3,18 +3,16 @@
 
 A field of the dataclasses is a key of the file. Its metadata say how the key is written, read and bounded, and what it means
 (base/key.py). A new key is therefore one field: in its section (settings.py, agent.py, nic.py, experiment.py;
-topologies/topology_spec.py and links.py, traffic/workload_spec.py), or in the keys of a kind (base/registry.py). docs/spec.md, the
-JSON Schema and `dcgym list` follow from it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
+topologies/topology_spec.py and links.py, traffic/workload_spec.py), or in the keys of a kind (base/registry.py). docs/spec.md,
+the JSON Schema and `dcgym list` follow from it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec
 from dc_gym.spec.experiment import (
     CLOCKS,
     LARGEST_SEED,
-    MATRIX_COPY,
     NIC_POLICY_COPY,
     POLICY_COPY,
-    SIZES_COPY,
     SPEC_VERSION,
     Spec,
     keys,
@@ -25,6 +23,8 @@ from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies.links import LinkSpec
 from dc_gym.topologies.topology_spec import TopologySpec
+from dc_gym.traffic.iroko import MATRIX_COPY
+from dc_gym.traffic.shared_keys import SIZES_COPY
 from dc_gym.traffic.workload_spec import ExecSpec, WorkloadSpec
 
 __all__ = [

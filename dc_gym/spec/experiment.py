@@ -36,8 +36,6 @@ from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.iroko import MATRIX_COPY
-from dc_gym.traffic.shared_keys import SIZES_COPY
 from dc_gym.traffic.workload_spec import WorkloadSpec
 
 SPEC_VERSION = 1

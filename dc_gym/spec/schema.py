@@ -79,7 +79,7 @@ def _table(section: str) -> dict[str, Any]:
 
 
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
-    """Yields for each kind that a table may name the keys that it may have, and those that it needs where no preset gives them."""
+    """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
     registry = holder.metadata["registry"]
     of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
     for kind, declared in registry.keys_by_kind():
