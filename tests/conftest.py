@@ -74,6 +74,28 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         table.update(copy)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def schema_of_specs() -> Iterator[None]:
+    """Checks every spec that a test loads against the JSON Schema: what the loader accepts, the schema accepts, too."""
+    import jsonschema
+
+    import dc_gym.spec
+    from dc_gym.spec.schema import schema
+
+    loader = sys.modules[dc_gym.spec.load.__module__]
+    build, validator = vars(loader)["_build"], jsonschema.Draft202012Validator(schema())
+
+    def checked(data: dict[str, Any], *arguments: Any, **named: Any) -> Any:
+        made = build(data, *arguments, **named)
+        for plain in (dict(data), made.to_dict()):
+            validator.validate(plain)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_build", checked)
+        yield
+
+
 @pytest.fixture(scope="session")
 def lab_kernel() -> Path:
     """The lab kernel; $DCGYM_TEST_KERNEL names another binary, for work on the kernel itself."""

@@ -59,7 +59,7 @@ def pattern(units: Mapping[str, int]) -> str:
     words = _SIZE_WORDS if units is SIZE_UNITS else _RATE_WORDS if units is RATE_UNITS else _TIME_WORDS
     if units is not SIZE_UNITS:
         words = {either_case(word): unit for word, unit in words.items()}
-    spelled = "|".join(sorted({*units, *words} if units is SIZE_UNITS else words, key=len, reverse=True))
+    spelled = "|".join(sorted({*units, *words} if units is SIZE_UNITS else words, key=lambda word: (-len(word), word)))
     return rf"[0-9]+(\.[0-9]+)? ?({spelled})"
 
 

@@ -126,9 +126,10 @@ def _controller_legend(figure: Figure, cases: Sequence[CaseRuns]) -> None:
     """Draws one legend above all panels."""
     names = list(dict.fromkeys(name for case in cases for name in case.runs))
     lines = [kit.sample(kit.color_of(name)) for name in names]
+    labels = list(map(styles.label_of, names))
     figure.legend(
         lines,
-        list(map(styles.label_of, names)),
+        labels,
         loc="outside upper center",
         ncols=max(1, len(names)),
         fontsize=10,

@@ -56,7 +56,7 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
 
 def to_json(made: Mapping[str, Any]) -> str:
     """Returns the text of a schema."""
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(made, indent=1) + "\n"
 
 
 def _table(section: str) -> dict[str, Any]:
