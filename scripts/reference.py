@@ -23,13 +23,13 @@ from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, field
 from dc_gym.base.registry import Entry
 from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
+from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
-from dc_gym.spec.schema import schema, to_json
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic import sizes, storage
 from dc_gym.traffic.collectives import SCHEDULES

@@ -80,7 +80,7 @@ def schema_of_specs() -> Iterator[None]:
     import jsonschema
 
     import dc_gym.spec
-    from dc_gym.spec.schema import schema
+    from dc_gym.cli.schema import schema
 
     loader = sys.modules[dc_gym.spec.load.__module__]
     build, validator = vars(loader)["_build"], jsonschema.Draft202012Validator(schema())

@@ -41,9 +41,9 @@ from dc_gym.base.key import (
 from dc_gym.base.registry import Entry, Registry
 from dc_gym.cli.list import plain, told_of
 from dc_gym.cli.main import main
+from dc_gym.cli.schema import schema
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.spec.schema import schema
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
 
@@ -137,7 +137,8 @@ def needed(sort: str, name: str) -> dict[str, Any]:
 def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a spec that uses a kind with these keys. None: the key is not given."""
     given = {key: value for key, value in keys.items() if value is not None}
-    return PLAIN | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
+    plugins = {"plugins": [str(EXAMPLES / f"{name}.py")]} if name == SORTS[sort].example else {}
+    return plugins | PLAIN | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
 
 
 def load(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> spec.Spec:
@@ -314,7 +315,8 @@ def test_an_algorithm_declares_its_parameters(name: str, tmp_path: Path, capsys:
 @pytest.mark.parametrize("name", NIC_ALGORITHMS)
 def test_an_algorithm_takes_its_parameters_within_their_bounds(name: str, tmp_path: Path) -> None:
     (tmp_path / "nic.toml").write_text(
-        f'topology.preset = "dumbbell-1g"\nworkload.kind = "pairs"\ntime.duration = "1ms"\ncontroller.name = "{name}"\n'
+        (f'plugins = ["{EXAMPLES}/aimd.py"]\n' if name == "aimd" else "")
+        + f'topology.preset = "dumbbell-1g"\nworkload.kind = "pairs"\ntime.duration = "1ms"\ncontroller.name = "{name}"\n'
     )
     found = algorithms.load(name, tmp_path)
     for each in found.parameters:

@@ -20,8 +20,8 @@ from dc_gym.base import amount, units
 from dc_gym.base.errors import SpecError
 from dc_gym.base.key import all_fields
 from dc_gym.cli.main import main
+from dc_gym.cli.schema import schema, to_json
 from dc_gym.spec.experiment import SECTIONS
-from dc_gym.spec.schema import schema, to_json
 
 ROOT = Path(__file__).parent.parent
 COPY = ROOT / "docs" / "spec.schema.json"

@@ -30,6 +30,7 @@ GUEST = (
     "base/amount.py",
     "base/key.py",
     "base/record_file.py",
+    "base/registry.py",
     "base/units.py",
     "base/usercode.py",
     "monitors/*.[ch]",
