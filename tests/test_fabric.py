@@ -150,7 +150,7 @@ print(sorted(fabric.losses()))
 @pytest.mark.lab
 def test_both_kinds_of_marking_are_set_and_read_back(in_fabric):
     body = "fabric.verify(); print('verified', {port.queue.marking.kind for port in graph.switch_ports()})"
-    assert "verified {'step'}" in in_fabric({"preset": "dumbbell-10m", "ecn": True}, body, ecn=True)
+    assert "verified {'step'}" in in_fabric({"preset": "dumbbell-10m", "marking": "step"}, body, ecn=True)
     assert "verified {'iroko-thesis'}" in in_fabric({"preset": "dumbbell-1g", "marking": "iroko-thesis"}, body, ecn=True)
 
 

@@ -121,6 +121,8 @@ def test_plug_ins_open_it_for_names_and_keys() -> None:
     assert not faults(with_plug_in | mine) and faults(GOOD | mine)
     assert faults(with_plug_in | mine | {"time": {"duration": "1s", "x": 1}})
     assert faults(with_plug_in | {"topology": {"kind": "mine", "rate": 5}})
+    assert faults(with_plug_in | {"topology": {"kind": "dumbbell", "pairs": "a"}}), "the kinds that it knows are checked"
+    assert faults(with_plug_in | {"topology": {"kind": "dumbbell", "pairs": 2, "k": 4}})
 
 
 @pytest.mark.usefixtures("registries")

@@ -77,6 +77,63 @@ controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False))
     assert load(tmp_path, code) == load(tmp_path, code)  # once for one content
 
 
+FILES = """
+from dataclasses import dataclass
+from pathlib import Path
+from dc_gym.base.key import CODE_PATH, PATH, TEXT, key
+from dc_gym.topologies import presets, single
+from dc_gym.traffic import kinds
+from dc_gym.traffic.flows import FlowRequest
+
+@dataclass(frozen=True, kw_only=True)
+class NetKeys:
+    pairs: str = key(TEXT, needed=True, help="another form than that of kind dumbbell")
+    script: Path = key(CODE_PATH, needed=True)
+
+@dataclass(frozen=True, kw_only=True)
+class TraceKeys:
+    trace: Path = key(PATH, needed=True)
+
+def build(wiring, keys):
+    return single.build(wiring, single.SingleKeys(hosts=len(keys.pairs)))
+
+def pattern(context, keys):
+    return [FlowRequest("h1", "h2", int(line)) for line in keys.trace.read_text().split()]
+
+presets.register("net", build, NetKeys)
+kinds.register("trace", pattern, TraceKeys)
+"""
+
+
+def test_files_that_keys_of_a_plug_in_name_are_kept(tmp_path):
+    """Relative to the spec; a result has copies, under names that follow from the keys, and code in its own folder."""
+    (tmp_path / "ports.txt").write_text("80 81")
+    (tmp_path / "net.py").write_text("")
+    text = SPEC.replace('"single"', '"net"\nscript = "net.py"').replace("hosts = 3", 'pairs = "abc"')
+    read = load(tmp_path, FILES, text.replace('"many_to_one"', '"trace"\ntrace = "ports.txt"'))
+    assert len(read.graph().hosts) == 3 and [flow.dst_port for flow in read.flows(read.graph())] == [80, 81]
+    assert read.copies() == {"workload-trace.txt": tmp_path / "ports.txt"}
+    assert read.code() == (tmp_path / "mine.py", tmp_path / "net.py")
+    plain = read.to_dict(copied=True)
+    assert (plain["topology"]["script"], plain["workload"]["trace"]) == ("code/net.py", "workload-trace.txt")
+    with pytest.raises(SpecError, match=r'workload\.trace = "none\.txt": no such file; paths are relative to the spec'):
+        spec.load(tmp_path / "spec.toml", ["workload.trace=none.txt"])
+
+
+def test_two_kinds_may_use_a_name_for_different_things(tmp_path):
+    """The kind of the spec says what the name is, that of a preset included."""
+    (tmp_path / "net.py").write_text("")
+    text = SPEC.replace('"single"', '"net"\nscript = "net.py"').replace("hosts = 3", 'pairs = "abc"')
+    assert dict(load(tmp_path, FILES, text).topology.shape)["pairs"] == "abc"
+    with pytest.raises(SpecError, match=r"topology\.pairs = 3: is a bare number; write a text such as"):
+        spec.load(tmp_path / "spec.toml", ["topology.pairs=3"])
+    for network in ('kind = "dumbbell"', 'preset = "dumbbell-10m"'):
+        shown = SPEC.replace('kind = "single"', network).replace("hosts = 3", "pairs = 3")
+        assert len(load(tmp_path, FILES, shown).graph().hosts) == 6
+        with pytest.raises(SpecError, match=r'topology\.pairs = "abc": is a text; write a whole number such as 4'):
+            spec.load(tmp_path / "spec.toml", ["topology.pairs=abc"])
+
+
 def test_a_copy_is_the_same_plug_in(tmp_path):
     read = load(tmp_path, (EXAMPLES / "ring.py").read_text(), SPEC.replace("single", "ring").replace("hosts", "size"))
     rows = usercode.keep(read.code(), tmp_path)

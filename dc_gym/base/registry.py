@@ -116,7 +116,8 @@ class Registry(dict[str, Entry]):
             raise self.error(f"{self.key}: value {name!r} is registered already; choose another name")
         if former or isinstance(keys, str | tuple | list):
             title = "".join(word.capitalize() for word in re.findall(r"[A-Za-z0-9]+", name))
-            form = f"register({name!r}, {getattr(call, '__name__', 'function')}, {title}Keys)"
+            named = getattr(call, "__name__", "")
+            form = f"register({name!r}, {named if named.isidentifier() else 'function'}, {title}Keys)"
             raise self.error(f"{what}: keys {keys!r} are names, not declarations; write {form}, as docs/extending.md shows")
         if keys is not None:
             self._check_keys(what, keys)

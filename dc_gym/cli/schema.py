@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dc_gym.base import usercode
-from dc_gym.base.key import PATHS, Kind, all_fields, default_of, fields_by_key, own_fields
+from dc_gym.base.key import AMOUNT, PATHS, RATE, SHARE_PPM, SIZE, TIME, Kind, all_fields, default_of, fields_by_key, own_fields
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
 from dc_gym.topologies.links import PAIR, LinkRule
 
@@ -29,6 +29,10 @@ PLUGGED = {"topology": ("kind", "marking", "preset"), "workload": ("kind",), "co
 """The keys to whose names plug-ins may add, by section."""
 PLUGGED_OF_LINKS = ("marking",)
 """The same of an entry of [[topology.links]]."""
+QUANTITIES = {
+    kind.pattern: name for name, kind in {"rate": RATE, "time": TIME, "size": SIZE, "amount": AMOUNT, "share": SHARE_PPM}.items()
+}
+"""The names under which the schema defines the texts of quantities, by their patterns."""
 TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -59,6 +63,7 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
     }
     closed = {section: _closed(SECTIONS[section], names) for section, names in PLUGGED.items()}
     closed["topology"]["properties"]["links"] = {"items": _closed(LinkRule, PLUGGED_OF_LINKS)}
+    made["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
     if named:
         return made | {"allOf": [{"properties": closed}]}
     return made | {"if": {"not": {"required": ["plugins"]}}, "then": {"properties": closed}}
@@ -93,7 +98,8 @@ def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
     registry = holder.metadata["registry"]
     of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
     for kind, declared in registry.keys_by_kind():
-        then: dict[str, Any] = {"propertyNames": {"not": {"enum": sorted(of_kinds - set(declared))}}}
+        then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
+        then["propertyNames"] = {"not": {"enum": sorted(of_kinds - set(declared))}}
         if needs := list(registry[kind].needs()):
             then |= (
                 {"anyOf": [{"required": ["preset"]}, {"required": needs}]}
@@ -107,6 +113,7 @@ def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
     """Returns what holds for a table without plug-ins: its keys and its names are those that are registered."""
     known = fields_by_key(cls)
     made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
+    made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}
     if own_fields(cls):
         made["propertyNames"] = {"enum": list(all_fields(cls))}
     return made
@@ -117,26 +124,36 @@ def _properties(known: Mapping[str, Any], plugged: Iterable[str] = ()) -> dict[s
 
 
 def _own(cls: type) -> dict[str, Any]:
-    """Returns the keys that kinds declare. One that several kinds declare differently may have any of its forms."""
+    """Returns the keys that kinds declare: their meanings, and for completion their forms. A plug-in's kind may have others."""
+    return {name: _open(found) for name, found in _own_forms(cls).items()}
+
+
+def _own_forms(cls: type) -> dict[str, list[tuple[str, Any]]]:
+    """Returns by key the kinds that declare it, each with its field."""
     forms: dict[str, list[tuple[str, Any]]] = {}
     for holder in own_fields(cls):
         registry = holder.metadata["registry"]
         for kind, declared in registry.keys_by_kind():
             for name, each in declared.items():
                 forms.setdefault(name, []).append((f"{registry.key.rpartition('.')[2]} {kind}", each))
-    return {name: _any_of(found) for name, found in forms.items()}
+    return forms
 
 
-def _any_of(found: list[tuple[str, Any]]) -> dict[str, Any]:
+def _open(found: list[tuple[str, Any]]) -> dict[str, Any]:
     told: dict[str, list[str]] = {}
     for kind, each in found:
         told.setdefault(_description(each), []).append(kind)
-    forms = [_form(each) for _, each in found]
-    different = [form for number, form in enumerate(forms) if form not in forms[:number]]
     text = " / ".join(f"{', '.join(kinds)}: {meaning}" for meaning, kinds in told.items())
     defaults = [each.metadata["kind"].write(each.default) for _, each in found if each.default is not None]
-    made = {"description": text} | (different[0] if len(different) == 1 else {"anyOf": different})
+    made = {"description": text, "anyOf": [_one_of_forms(found), {}]}
     return made | ({"default": defaults[0]} if len(defaults) == len(found) and len(set(map(str, defaults))) == 1 else {})
+
+
+def _one_of_forms(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the form of a key, or any of its forms if kinds declare it differently."""
+    forms = [_form(each) for _, each in found]
+    different = [form for number, form in enumerate(forms) if form not in forms[:number]]
+    return different[0] if len(different) == 1 else {"anyOf": different}
 
 
 def _key(each: Any, open: bool = False) -> dict[str, Any]:
@@ -175,6 +192,8 @@ def _form(each: Any) -> dict[str, Any]:
 
 def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[str, Any]:
     form: dict[str, Any] = {"type": TYPES[of]}
+    if of is str and kind.pattern in QUANTITIES:
+        return {"$ref": f"#/$defs/{QUANTITIES[kind.pattern]}"}
     if of is str and kind.pattern:
         form["pattern"] = f"^({kind.pattern})$"
     if of in (int, float):
