@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion controls that a spec may name, and how figures draw them. To add one, write one `register` line at the end.
+"""The congestion controls that a spec may name. To add one, write one `register` line at the end.
 
-The order is part of the digest (docs/digests.md): new ones go to the end, and none is ever removed. The colours are those of
-Okabe and Ito, which colour-blind readers can distinguish.
+The order is part of the digest (docs/digests.md): new ones go to the end, and none is ever removed. How figures draw them is in
+figures/styles.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import SpecError
 
-__all__ = ["Controller", "acting", "find", "label_of", "names", "policy_name", "register"]
+__all__ = ["Controller", "acting", "find", "names", "policy_name", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,19 @@ class Controller:
     """Name in a spec."""
     kernel_name: str
     """Name for the socket option TCP_CONGESTION."""
-    label: str
-    """Name in figures."""
+    label: str = ""
+    """Name in lists and figures. The default is its name in a spec."""
+    _: KW_ONLY
     ecn: bool
     """True if it reads ECN. `topology.marking = "auto"` then marks."""
-    color: str
-    marker: str
     nic: bool = False
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
 
     def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.name)
         header: object = self.header
         if isinstance(header, str):
             object.__setattr__(self, "header", Path(header))
@@ -51,7 +52,7 @@ _registry: dict[str, Controller] = {}
 def register(controller: Controller) -> None:
     """Registers a controller. A name can be registered only once."""
     if controller.name in _registry:
-        raise ValueError(f"controller {controller.name!r} is registered twice")
+        raise SpecError(f"controller {controller.name!r} is registered already; choose another name")
     _registry[controller.name] = controller
 
 
@@ -85,29 +86,21 @@ def policy_name(policy: str | Path) -> str:
     return (path.absolute().parent.name if path.stem == "policy" else path.stem) or path.stem
 
 
-def label_of(section: Mapping[str, Any]) -> str:
-    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", or "fair-share over CUBIC"."""
-    name = str(section.get("name", "?"))
-    known = find(name)
-    label = known.label if known else name
-    return f"{section['policy']} over {label}" if section.get("policy") else label
-
-
-register(Controller("dctcp", "dctcp", "DCTCP", ecn=True, color="#0072B2", marker="o"))
-register(Controller("nv", "nv", "TCP NV", ecn=False, color="#D55E00", marker="s"))
-register(Controller("cubic", "cubic", "CUBIC", ecn=False, color="#009E73", marker="^"))
-register(Controller("bbr", "bbr", "BBR", ecn=False, color="#CC79A7", marker="D"))
-register(Controller("vegas", "vegas", "Vegas", ecn=False, color="#E69F00", marker="v"))
-register(Controller("reno", "reno", "Reno", ecn=False, color="#56B4E9", marker="P"))
-for _row in (
-    ("dcqcn", "DCQCN", True, "#B7A100", "p"),
-    ("swift", "Swift", False, "#000000", "*"),
-    ("timely", "TIMELY", False, "#882255", "h"),
-    ("timely-patched", "patched TIMELY", False, "#AA4499", "H"),
-    ("fixed", "fixed rate", False, "#999999", "x"),
-    ("rlcc-tree", "RL-CC (tree)", False, "#332288", "<"),
-    ("rlcc-mlp", "RL-CC (MLP)", False, "#117733", ">"),
-    ("rlcc-mlp8", "RL-CC (MLP, int8)", False, "#999933", "8"),
-    ("rlcc-lstm", "PCC-RL (LSTM)", False, "#44AA99", "X"),
+register(Controller("dctcp", "dctcp", "DCTCP", ecn=True))
+register(Controller("nv", "nv", "TCP NV", ecn=False))
+register(Controller("cubic", "cubic", "CUBIC", ecn=False))
+register(Controller("bbr", "bbr", "BBR", ecn=False))
+register(Controller("vegas", "vegas", "Vegas", ecn=False))
+register(Controller("reno", "reno", "Reno", ecn=False))
+for _name, _label, _ecn in (
+    ("dcqcn", "DCQCN", True),
+    ("swift", "Swift", False),
+    ("timely", "TIMELY", False),
+    ("timely-patched", "patched TIMELY", False),
+    ("fixed", "fixed rate", False),
+    ("rlcc-tree", "RL-CC (tree)", False),
+    ("rlcc-mlp", "RL-CC (MLP)", False),
+    ("rlcc-mlp8", "RL-CC (MLP, int8)", False),
+    ("rlcc-lstm", "PCC-RL (LSTM)", False),
 ):
-    register(Controller(_row[0], _row[0], _row[1], ecn=_row[2], color=_row[3], marker=_row[4], nic=True))
+    register(Controller(_name, _name, _label, ecn=_ecn, nic=True))

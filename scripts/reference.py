@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of the documentation that only repeat what the code declares.
+"""Writes what only repeats what the code declares: tables of the documentation, and the JSON Schema of specs.
 
 python scripts/reference.py           # `make lint` runs it; prints a line for each stale region, and fails if there is one
 python scripts/reference.py --write   # renews the regions
 
-A region of a page lies between the lines `<!-- generated: NAME -->` and `<!-- end -->`. NAME is one of REGIONS.
+A region of a page lies between the lines `<!-- generated: NAME -->` and `<!-- end -->`. NAME is one of REGIONS. The schema is
+docs/spec.schema.json, as `dcgym schema` writes it.
 """
 
 from __future__ import annotations
@@ -12,30 +13,33 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.amount import write
-from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, fields_by_key
+from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, fields_by_key, own_fields
+from dc_gym.base.registry import Entry
 from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
+from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
-from dc_gym.spec.traffic import ExecSpec
-from dc_gym.topologies import links, marking, presets
-from dc_gym.traffic import kinds, sizes, storage
+from dc_gym.topologies import marking, presets
+from dc_gym.traffic import sizes, storage
 from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.iroko import DIALECTS
+from dc_gym.traffic.workload_spec import ExecSpec
 from dc_gym.traffic.workloads import FAMILIES, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+SCHEMA = "spec.schema.json"
 REGION = re.compile(r"(?<=<!-- generated: )([\w. -]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 MEASURED = re.findall(r"generated: (\w+)", report.BEGIN)
 """Regions that commands of dcgym write."""
@@ -56,8 +60,19 @@ def main(argv: list[str], docs: Path = DOCS) -> int:
             page.write_text(new, encoding="utf-8")
         elif new != old:
             faults.append(f"{page.name}: a generated table is stale; run: python scripts/reference.py --write")
+    faults += _schema_faults(docs / SCHEMA, write_them)
     print("".join(f"{fault}\n" for fault in faults), end="")
     return 1 if faults else 0
+
+
+def _schema_faults(path: Path, write_it: bool) -> list[str]:
+    """Compares the schema, or renews it."""
+    new = to_json(schema())
+    if write_it:
+        path.write_text(new, encoding="utf-8")
+    elif not path.is_file() or path.read_text(encoding="utf-8") != new:
+        return [f"{path.name}: is stale; run: python scripts/reference.py --write"]
+    return []
 
 
 def _renewed(found: re.Match[str]) -> str:
@@ -88,6 +103,29 @@ def keys() -> Iterator[str]:
         yield from (f"### `[{section}]`" if section else "### The top of the file", f"{what[:1].upper()}{what[1:]}", "")
         yield from _keys_of(cls, f"{section}." if section else "")
         yield ""
+        for holder in own_fields(cls):
+            yield from _keys_of_kinds(section, holder.metadata["registry"])
+            yield ""
+
+
+def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
+    """Yields the keys that kinds declare, one row for each different declaration."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for kind, declared in registry.keys_by_kind():
+        for name, each in declared.items():
+            row = (
+                values_of(each.metadata),
+                default_of(each) or ("needed" if each.metadata["needed"] else ""),
+                each.metadata["help"],
+            )
+            kinds.setdefault((f"{section}.{name}", *row), []).append(kind)
+    order = list(dict.fromkeys(name for name, *_ in kinds))
+    rows = sorted(kinds.items(), key=lambda item: order.index(item[0][0]))
+    yield from (f"Keys of a {registry.key.rpartition('.')[2]}; with another one they are an error:", "")
+    yield from table(
+        ("key", registry.key.rpartition(".")[2], "value", "default", "meaning"),
+        ((code(name), code(*of), value, default, told) for (name, value, default, told), of in rows),
+    )
 
 
 def _keys_of(cls: type, prefix: str = "") -> Iterator[str]:
@@ -116,48 +154,46 @@ def values_of(metadata: Any) -> str:
 
 
 def networks() -> Iterator[str]:
-    """Yields the kinds of topologies."""
+    """Yields the kinds of topologies, in the order of their modules."""
     rows = (
-        (code(name), _short(kind.required), _short(kind.optional), told_of(kind.build))
-        for name, kind in presets.TOPOLOGIES.items()
+        (code(name), code(*kind.needs()), code(*kind.takes()), told_of(kind.call))
+        for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
     )
     return table(("kind", "needs", "may have", "shape"), rows)
 
 
-def _short(fields: Iterable[str], key_of: Callable[[str], str] = links.key_of) -> str:
-    """Returns keys without their section."""
-    return code(*(key_of(field).partition(".")[2] for field in fields))
+def _ordered(kinds: Mapping[str, Entry], families: Iterable[Any]) -> list[tuple[str, Entry]]:
+    modules = [family.__name__ for family in families]
+    return sorted(kinds.items(), key=lambda item: modules.index(item[1].call.__module__))
 
 
 def _preset(name: str) -> tuple[str, ...]:
-    params = presets.PRESETS[name]
-    kind = presets.TOPOLOGIES[params.kind or ""]
+    spec = presets.PRESETS[name]
+    given = dict(spec.shape)
     shape = [
-        f"{links.key_of(field).partition('.')[2]} {value}"
-        for field in (*kind.required, *kind.optional)
-        if type(value := getattr(params, field)) is int and not field.endswith("_bps")
+        f"{key} {given[key]}"
+        for key, each in presets.TOPOLOGIES[spec.kind or ""].declared.items()
+        if key in given and each.metadata["kind"] is COUNT
     ]
-    cables = f"{format_rate(params.rate_bps or 0)}, {format_time(params.delay_ns or 0)}"
-    for rule in params.links:
-        cables += (
-            f"; {'-'.join(rule.between)} {format_rate(params.uplink_rate_bps or 0)}, {format_time(rule.params.delay_ns or 0)}"
-        )
-    buffer, k, hosts = params.buffer_bytes or 0, params.k_bytes or 0, len(presets.build(params).hosts)
+    cables = f"{format_rate(spec.rate_bps or 0)}, {format_time(spec.delay_ns or 0)}"
+    for rule in spec.links or ():
+        cables += f"; {'-'.join(rule.between)} {format_rate(given['uplink_rate'])}, {format_time(rule.delay_ns or 0)}"
+    buffer, k, hosts = spec.buffer_bytes or 0, dict(spec.thresholds)["k_bytes"], len(presets.build(spec).hosts)
     threshold = f"{k // FRAME_BYTES}p" if isinstance(k, int) else write(k)
-    return code(name), f"{params.kind}, {', '.join(shape)}", str(hosts), cables, write(buffer), threshold, presets.ORIGINS[name]
+    return code(name), f"{spec.kind}, {', '.join(shape)}", str(hosts), cables, write(buffer), threshold, presets.ORIGINS[name]
 
 
 def markings() -> Iterator[str]:
-    rows = [(code(name), _short(kind.needs), _short(kind.takes), kind.help) for name, kind in marking.KINDS.items()]
+    rows = [(code(name), code(*kind.needs()), code(*kind.takes()), kind.help) for name, kind in marking.KINDS.items()]
     return table(("`marking`", "needs", "may have", "it marks"), [(code(marking.AUTO), "", "", marking.AUTO_HELP), *rows])
 
 
 def workloads() -> Iterator[str]:
     """Yields the kinds of workloads, in the order of their modules."""
-    modules = [family.__name__ for family in FAMILIES]
-    known = sorted(KINDS.items(), key=lambda item: modules.index(item[1].pattern.__module__))
-    rows = ((code(name), _short(kind.uses, kinds.key_of), told_of(kind.pattern)) for name, kind in known)
-    return table(("kind", "keys of its own", "who sends what, when"), rows)
+    rows = (
+        (code(name), code(*kind.needs()), code(*kind.takes()), told_of(kind.call)) for name, kind in _ordered(KINDS, FAMILIES)
+    )
+    return table(("kind", "needs", "may have", "who sends what, when"), rows)
 
 
 def distributions() -> Iterator[str]:

@@ -59,11 +59,13 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.ctrl import controllers
     from dc_gym.ctrl.actuators import actuator
     from dc_gym.envs import action, observation, policies, reward
+    from dc_gym.figures import styles
     from dc_gym.topologies import marking, presets
     from dc_gym.traffic import workloads
 
     tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
-    tables += [observation._registry, reward._registry, action._registry, policies._registry, actuator._registry]
+    tables += [styles._registry, actuator._registry]
+    tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})
     monkeypatch.setattr(usercode, "_names", set())
@@ -71,6 +73,28 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for table, copy in zip(tables, copies, strict=True):
         table.clear()
         table.update(copy)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def schema_of_specs() -> Iterator[None]:
+    """Checks every spec that a test loads against the JSON Schema: what the loader accepts, the schema accepts, too."""
+    import jsonschema
+
+    import dc_gym.spec
+    from dc_gym.cli.schema import schema
+
+    loader = sys.modules[dc_gym.spec.load.__module__]
+    build, validator = vars(loader)["_build"], jsonschema.Draft202012Validator(schema())
+
+    def checked(data: dict[str, Any], *arguments: Any, **named: Any) -> Any:
+        made = build(data, *arguments, **named)
+        for plain in (dict(data), made.to_dict()):
+            validator.validate(plain)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_build", checked)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -134,10 +158,10 @@ from pathlib import Path
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
-from dc_gym.topologies.links import LinkParams, LinkRule
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.links import LinkSpec, LinkRule
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize.rtnl import entered
-graph = build(TopologyParams(**{params}))
+graph = build(TopologySpec.of(**{params}))
 router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
 programs = Programs(Path({folder!r}))

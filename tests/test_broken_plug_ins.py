@@ -28,13 +28,13 @@ def act():
 PLACE = "mine.py:6: ValueError: broken"
 KINDS = {
     "topology": """
-from dc_gym.topologies import presets as where, single
-where.register("mine", lambda wiring, *, hosts: act() or single.build(wiring, hosts=hosts), ("hosts",))
+from dc_gym.topologies import kinds as where, single
+where.register("mine", lambda wiring, keys: act() or single.build(wiring, keys), single.SingleKeys)
 """,
     "marking": """
 from dc_gym.topologies import marking as where
 from dc_gym.topologies.graph import Marking
-where.register("mine", lambda at: act() or Marking("step", k_bytes=at.limit_bytes // 10))
+where.register("mine", lambda port: act() or Marking("step", k_bytes=port.limit_bytes // 10))
 """,
     "workload": """
 from dc_gym.traffic import kinds as where
@@ -147,7 +147,7 @@ def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob("out*"))
 
 
-TOPOLOGY = "from dc_gym.topologies import presets as where, single\n"
+TOPOLOGY = "from dc_gym.topologies import kinds as where, single\n"
 MARKING = "from dc_gym.topologies import marking as where\n"
 WORKLOAD = "from dc_gym.traffic import kinds as where\nfrom dc_gym.traffic.flows import FlowRequest\n"
 OBSERVATION = "from dc_gym.envs import observation as where\n"
@@ -155,6 +155,10 @@ REWARD = "from dc_gym.envs import reward as where\n"
 ACTION = "from dc_gym.envs import action as where\n"
 POLICY = "from dc_gym.envs import policies as where\n"
 NIC = "from dc_gym.ctrl.controllers import Controller\n"
+KEYS = (
+    "from dataclasses import dataclass\nfrom dc_gym.base.key import COUNT, RATE, SIZE, key\n@dataclass\nclass MyKeys:\n    {}\n"
+)
+"""Six lines with a class of keys."""
 
 
 @pytest.mark.parametrize(
@@ -162,20 +166,81 @@ NIC = "from dc_gym.ctrl.controllers import Controller\n"
     [
         (
             "topology",
-            TOPOLOGY + "where.register('mine', lambda wiring: single.build(wiring, hosts=3), ('hosts',))",
-            "mine.py:2: topology.kind 'mine': cannot be called with (wiring, hosts=...): got an unexpected",
+            TOPOLOGY + "where.register('mine', lambda wiring: None, single.SingleKeys)",
+            "mine.py:2: topology.kind 'mine': cannot be called with (wiring, keys): too many",
         ),
         (
             "topology",
-            TOPOLOGY + "where.register('mine', single.build, 'hosts')",
-            "mine.py:2: topology.kind 'mine': keys 'hosts' is no tuple; write ('hosts',)",
+            TOPOLOGY + "where.register('mine', single.build, ('hosts',), ('bottleneck_rate_bps',))",
+            "mine.py:2: topology.kind 'mine': keys ('hosts',) are names, not declarations; write register('mine', build, "
+            "MineKeys), as docs/extending.md shows",
         ),
         (
             "topology",
-            TOPOLOGY + "where.register('mine', lambda wiring, *, hosts: None, ('hosts',))",
+            TOPOLOGY + "where.register('mine', single.build, required=('hosts',))",
+            "mine.py:2: TypeError: register() got an unexpected keyword argument 'required'; it is a field of the class of keys",
+        ),
+        (
+            "topology",
+            TOPOLOGY + "where.register('mine', single.build, single)",
+            "is no dataclass; write @dataclass above the class of the keys",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("size: int = 3") + "where.register('mine', single.build, MyKeys)",
+            "mine.py:7: topology.kind 'mine': field 'size' of MyKeys is no key; declare it by key(...)",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("rate_bps: int = key(RATE)") + "where.register('mine', single.build, MyKeys)",
+            "mine.py:7: topology.kind 'mine': key 'rate' is one that all kinds have; choose another name",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("kmin: int = key(COUNT)") + "where.register('mine', single.build, MyKeys)",
+            "topology.kind 'mine': key 'kmin' belongs to topology.marking 'red-instant'; choose another name",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("slow: int = key(RATE)") + "where.register('mine', single.build, MyKeys)",
+            "topology.kind 'mine': key 'slow': its field 'slow' lacks the unit; call it slow_bps",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("size: int = key(COUNT, 3, low=4)") + "where.register('mine', single.build, MyKeys)",
+            "topology.kind 'mine': key 'size': its default 3 is below 4; give that or more",
+        ),
+        (
+            "topology",
+            TOPOLOGY + KEYS.format("size: int = key(COUNT, name='My size')") + "where.register('mine', single.build, MyKeys)",
+            "topology.kind 'mine': key 'My size' is no name of a key; use small letters, digits and underscores",
+        ),
+        (
+            "topology",
+            TOPOLOGY + "where.register('mine', lambda wiring, keys: None, single.SingleKeys)",
             "topology.kind 'mine': its build gives None instead of a Graph; return that of a Builder",
         ),
-        ("marking", MARKING + "where.register('mine', lambda: None)", "marking 'mine': cannot be called with (at): too many"),
+        ("marking", MARKING + "where.register('mine', lambda: None)", "marking 'mine': cannot be called with (port): too many"),
+        (
+            "marking",
+            MARKING + "where.register('mine', lambda at: 7, ('k_bytes',), ('pmax_ppm',))",
+            "mine.py:2: topology.marking 'mine': keys ('k_bytes',) are names, not declarations; write register('mine'",
+        ),
+        (
+            "marking",
+            MARKING + "where.register('mine', lambda at: 7, takes=('pmax_ppm',))",
+            "mine.py:2: TypeError: register() got an unexpected keyword argument 'takes'; it is a field of the class of keys",
+        ),
+        (
+            "marking",
+            MARKING + KEYS.format("kmin: int = key(COUNT)") + "where.register('mine', lambda port, keys: 7, MyKeys)",
+            "topology.marking 'mine': key 'kmin' is bytes such as 3028, or an amount such as",
+        ),
+        (
+            "marking",
+            MARKING + KEYS.format("hosts: int = key(COUNT)") + "where.register('mine', lambda port, keys: 7, MyKeys)",
+            "topology.marking 'mine': key 'hosts' belongs to topology.kind 'single'; choose another name",
+        ),
         (
             "marking",
             MARKING + "where.register('mine', lambda at: 7)",
@@ -186,8 +251,28 @@ NIC = "from dc_gym.ctrl.controllers import Controller\n"
             WORKLOAD + "where.register('mine', lambda a, b: [])",
             "mine.py:3: workload.kind 'mine': cannot be called with",
         ),
-        ("workload", WORKLOAD + "where.register('mine', list, 'flows')", "uses 'flows' is no tuple; write ('flows',)"),
-        ("workload", WORKLOAD + "where.register('mine', list, ('flow',))", "key 'flow' is unknown; did you mean flows"),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', list, 'flows')",
+            "keys 'flows' are names, not declarations; write register(",
+        ),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', list, uses=('flows',))",
+            "mine.py:3: TypeError: register() got an unexpected keyword argument 'uses'; it is a field of the class of keys",
+        ),
+        (
+            "workload",
+            WORKLOAD + KEYS.format("start: int = key(COUNT)") + "where.register('mine', lambda context, keys: [], MyKeys)",
+            "workload.kind 'mine': key 'start' is one that all kinds have; choose another name",
+        ),
+        (
+            "workload",
+            WORKLOAD
+            + KEYS.format("flows: int = key(COUNT, needed=True)")
+            + "where.register('mine', lambda context, keys: [], MyKeys)",
+            "workload.flows: is missing: kind 'mine' needs it; give a whole number such as 4",
+        ),
         ("workload", WORKLOAD + "where.register('mine', lambda setting: None)", "gives None instead of a list of FlowRequests"),
         (
             "workload",
@@ -253,8 +338,23 @@ NIC = "from dc_gym.ctrl.controllers import Controller\n"
         ),
         (
             "NIC algorithm",
-            NIC + "Controller('mine', 'mine', 'x', ecn=False, color='#000000', marker='o', header='mine.h')",
+            NIC + "Controller('mine', 'mine', 'x', ecn=False, header='mine.h')",
             "mine.py:2: controller 'mine': header 'mine.h' is that of an algorithm of the NICs, and nic is False; add nic=True",
+        ),
+        (
+            "controller",
+            NIC + "Controller('mine', 'mine', 'x', ecn=False, color='#000000', marker='o')",
+            "argument 'color'; it is an argument of dc_gym.figures.styles.register now",
+        ),
+        (
+            "controller",
+            "from dc_gym.figures import styles\nstyles.register('cubic', color='#000000')\nstyles.register('cubic', marker='o')",
+            "mine.py:3: style of 'cubic': is registered already; leave one of them out",
+        ),
+        (
+            "controller",
+            NIC + "from dc_gym.ctrl.controllers import register\nregister(Controller('cubic', 'cubic', ecn=False))",
+            "mine.py:3: controller 'cubic' is registered already; choose another name",
         ),
     ],
 )
@@ -392,9 +492,8 @@ def test_the_whole_traceback_on_demand(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["controller", "topology"])
 def test_set_takes_a_plug_in_s_name_for_the_key_that_knows_it(kind, tmp_path):
     code = {
-        "controller": NIC + "from dc_gym.ctrl.controllers import register\n"
-        "register(Controller('mine', 'cubic', 'x', ecn=False, color='#000000', marker='o'))\n",
-        "topology": TOPOLOGY + "where.register('mine', single.build, ('hosts',))\n",
+        "controller": NIC + "from dc_gym.ctrl.controllers import register\nregister(Controller('mine', 'cubic', ecn=False))\n",
+        "topology": TOPOLOGY + "where.register('mine', single.build, single.SingleKeys)\n",
     }[kind]
     path = write(tmp_path, "none", code)
     read = spec.load(path, [f"{kind}=mine"])
@@ -420,12 +519,12 @@ def test_an_unknown_name_without_plug_ins_says_how_to_list_one(key, tmp_path):
 def test_a_header_may_be_a_text():
     from dc_gym.ctrl.controllers import Controller
 
-    made = Controller("mine", "mine", "x", ecn=False, color="#000000", marker="o", nic=True, header="/a/mine.h")
+    made = Controller("mine", "mine", "x", ecn=False, nic=True, header="/a/mine.h")
     assert made.header == Path("/a/mine.h")
 
 
 def test_our_own_words_say_where_they_were_called_from(tmp_path):
-    code = "from dc_gym.topologies import presets, single\npresets.register('single', single.build, ('hosts',))\n"
+    code = "from dc_gym.topologies import kinds, single\nkinds.register('single', single.build, single.SingleKeys)\n"
     path = write(tmp_path, "none", code)
     with pytest.raises(SpecError, match=r"mine\.py:2: topology\.kind: value 'single' is registered already"):
         spec.load(path)

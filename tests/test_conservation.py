@@ -6,9 +6,9 @@ import copy
 import pytest
 
 from dc_gym.run.conservation import violations
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 
-GRAPH = build(TopologyParams(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
+GRAPH = build(TopologySpec.of(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
 NAMES = (
     *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "flight_packets", "flight_bytes", "lost_packets", "lost_bytes"),
     *("dropped_packets", "dropped_bytes"),

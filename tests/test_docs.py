@@ -13,6 +13,7 @@ import pytest
 
 from dc_gym.base.errors import SpecError
 from dc_gym.spec import load
+from dc_gym.topologies.paths import base_rtt_ns
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -140,26 +141,25 @@ def test_the_tutorial_s_first_run_has_the_digest_of_the_readme():
 def test_the_example_of_a_workload_has_the_sizes_and_starts_that_its_page_tells():
     spec = load(EXAMPLES / "mice.toml")
     flows = spec.flows(spec.graph())
-    assert {flow.size_bytes for flow in flows} == {10_000, 1_000_000}
+    assert {flow.size_bytes for flow in flows} == {20_000, 1_000_000}
     assert [sum(flow.src == f"h{i}" for flow in flows) for i in (1, 2, 3, 4)] == [20] * 4
     assert max(flow.start_ns for flow in flows) < 80 * 10**6
     assert flows == spec.flows(spec.graph()) != load(EXAMPLES / "mice.toml", ["seed=2"]).flows(spec.graph())
 
 
 @pytest.mark.usefixtures("registries")
-def test_the_page_s_diff_gives_the_ring_chords(tmp_path):
-    """Lines with - are replaced by the lines with + below them."""
-    diff = next(block for block in re.findall(r"```diff\n(.*?)```", EXTENDING, re.DOTALL) if "args" in block)
-    code, spec = ((EXAMPLES / f"ring.{ending}").read_text() for ending in ("py", "toml"))
-    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
-        removed = re.sub("^-", "", old, flags=re.MULTILINE)
-        assert code.count(removed) == 1, removed
-        code = code.replace(removed, re.sub(r"^\+", "", new, flags=re.MULTILINE))
-    (tmp_path / "ring.py").write_text(code)
-    args = re.search(r"`(args = .*?)` in `\[topology\]`", EXTENDING)[1]
-    (tmp_path / "ring.toml").write_text(spec.replace("hosts = 6\n", f"hosts = 6\n{args}\n"))
-    joined = {(cable.a.node, cable.b.node) for cable in load(tmp_path / "ring.toml").graph().cables}
-    assert {("s1", "s4"), ("s2", "s5"), ("s3", "s6")} <= joined and len(joined) == 15
+def test_the_example_of_a_topology_has_the_chords_that_its_key_tells():
+    ring = load(EXAMPLES / "ring.toml", ["topology.chord=3"]).graph()
+    joined = {(cable.a.node, cable.b.node): cable.rate_bps for cable in ring.cables}
+    assert len(joined) == 15 and {joined["s1", "s4"], joined["s2", "s5"], joined["s3", "s6"]} == {500_000_000}
+
+
+@pytest.mark.usefixtures("registries")
+def test_the_example_of_a_marking_has_the_slope_that_its_keys_tell():
+    graph = load(EXAMPLES / "ramp.toml", ["topology.foot=1bdp", "topology.steepness=20%"]).graph()
+    slope, step = (graph.port(f"s1-eth{number}").queue.marking for number in (2, 1))
+    assert (slope.kind, slope.max_bytes, slope.probability_ppm) == ("red-instant", 200_000, 200_000)
+    assert slope.min_bytes == 10**10 * base_rtt_ns(graph) // (8 * 10**9) and step.kind == "step"
 
 
 def test_the_page_s_diff_of_a_spec_gives_the_example():

@@ -177,7 +177,7 @@ def has_exact_tbf_on_the_host(folder: Path) -> bool:
 
 
 def has_ipv6(folder: Path) -> bool:
-    graph = presets.build(presets.resolve(presets.PRESETS["dumbbell-10m"]))
+    graph = presets.build(presets.PRESETS["dumbbell-10m"])
     return any(ip_address(nic.address).version == 6 for host in graph.hosts for nic in host.nics)
 
 

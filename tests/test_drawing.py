@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 
 from dc_gym.figures.kit import new_figure
 from dc_gym.figures.topology import IDLE_TO_FULL, PLAIN, draw_topology, lay_out
-from dc_gym.topologies.presets import PRESETS, TopologyParams, build
+from dc_gym.topologies.presets import PRESETS, TopologySpec, build
 
 
 def drawn(graph, utilization=None):
@@ -21,7 +21,7 @@ def drawn(graph, utilization=None):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_layers_lie_above_each_other_and_no_two_nodes_in_one_place(name):
-    graph = build(TopologyParams(preset=name))
+    graph = build(TopologySpec.of(preset=name))
     layout = lay_out(graph)
     assert set(layout.at) == {each.name for each in (*graph.hosts, *graph.switches)}
     assert len(set(layout.at.values())) == len(layout.at)
@@ -33,13 +33,13 @@ def test_layers_lie_above_each_other_and_no_two_nodes_in_one_place(name):
 
 
 def test_hosts_stand_below_their_switch():
-    layout = lay_out(build(TopologyParams(preset="parkinglot-1g")))
+    layout = lay_out(build(TopologySpec.of(preset="parkinglot-1g")))
     left_to_right = sorted(layout.of_layer("host"), key=lambda node: layout.at[node][0])
     assert left_to_right == ["h1", "h2", "h3", "h6", "h4", "h7", "h5", "h8"]
 
 
 def test_each_half_of_a_link_has_its_ports_colour():
-    graph = build(TopologyParams(preset="acc24"))
+    graph = build(TopologySpec.of(preset="acc24"))
     _, lines, colours = drawn(graph, {"h1-eth1": 1.0, "s5-eth2": 0.5})
     assert colours is not None and len(lines.get_segments()) == 2 * len(graph.cables)
     shades = [tuple(shade) for shade in lines.get_colors()]
@@ -51,13 +51,13 @@ def test_each_half_of_a_link_has_its_ports_colour():
 
 
 def test_without_utilization_all_is_plain():
-    graph = build(TopologyParams(preset="dumbbell-10m"))
+    graph = build(TopologySpec.of(preset="dumbbell-10m"))
     axes, lines, colours = drawn(graph)
     assert colours is None and {tuple(shade) for shade in lines.get_colors()} == {to_rgba(PLAIN)}
     assert [text.get_text() for text in axes.texts] == ["h1", "h2", "h3", "h4", "s1", "s2"]
 
 
 def test_parallel_links_lie_apart():
-    graph = build(TopologyParams(preset="rlcc64"))
+    graph = build(TopologySpec.of(preset="rlcc64"))
     starts = [tuple(segment[0]) for segment in drawn(graph)[1].get_segments()]
     assert len(set(starts)) == len(starts) - (len(graph.hosts) - 4)  # those of hosts begin together at their switch

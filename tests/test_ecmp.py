@@ -17,7 +17,7 @@ import pytest
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router, Rule, draw, path, route
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
-from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologyParams, build
+from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologySpec, build
 
 QUEUE = Queue(100_000)
 SMALL = {"hosts": 3, "pairs": 2, "k": 4, "hops": 2, "leaves": 3, "hosts_per_leaf": 2, "spines": 2}
@@ -25,8 +25,8 @@ SMALL["file"] = Path(__file__).parent.parent / "examples" / "two_racks.py"
 
 
 def registered(kind):
-    shape = {name: SMALL[name] for name in TOPOLOGIES[kind].required}
-    return build(TopologyParams(kind=kind, rate_bps=10**9, delay_ns=1000, buffer_bytes=10**6, **shape))
+    shape = {name: SMALL[name] for name in TOPOLOGIES[kind].needs()}
+    return build(TopologySpec.of(kind=kind, rate_bps=10**9, delay_ns=1000, buffer_bytes=10**6, **shape))
 
 
 def wire(hosts, links):
@@ -48,7 +48,7 @@ def wire(hosts, links):
 
 
 GRAPHS = {
-    **{f"preset {name}": build(TopologyParams(preset=name)) for name in PRESETS},
+    **{f"preset {name}": build(TopologySpec.of(preset=name)) for name in PRESETS},
     **{f"kind {name}": registered(name) for name in TOPOLOGIES},
     "ring of 4": wire(["s1", "s2", "s3", "s4"], [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")]),
     "3 parallel links": wire(["s1", "s1", "s2", "s2"], [("s1", "s2")] * 3),

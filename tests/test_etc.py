@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.topologies.presets import TopologyParams, build, resolve
+from dc_gym.topologies.presets import TopologySpec, build, resolve
 from dc_gym.topologies.realize import etc
 
 
 def test_hosts_and_their_ports_have_names(tmp_path):
     (tmp_path / "nsswitch.conf").write_text("passwd: files sss\nhosts: files mdns4 dns\nnetworks: files\n")
-    graph = build(resolve(TopologyParams(preset="acc24")))
+    graph = build(resolve(TopologySpec.of(preset="acc24")))
     files = etc.names(graph, tmp_path)
     assert files["nsswitch.conf"] == "passwd: files sss\nnetworks: files\nhosts: files\n"
     rows = [line.split() for line in files["hosts"].splitlines()]

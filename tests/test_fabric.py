@@ -9,10 +9,10 @@ import pytest
 from dc_gym.base.errors import FabricError
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
-from dc_gym.topologies.links import LinkParams, LinkRule
+from dc_gym.topologies.links import LinkRule
 from dc_gym.topologies.marking import iroko_thesis
 from dc_gym.topologies.paths import one_way_ns
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import attribute, attributes
 
@@ -39,7 +39,7 @@ SMALL = ("dumbbell-10m", "dctcp-10g", "fattree-k4", "parkinglot-1g", "acc24a", "
 @pytest.mark.parametrize("preset", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in ("rlcc64", "fdcc64"))])
 def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, preset):
     counted = json.loads(in_fabric({"preset": preset}, REACH))
-    graph = build(TopologyParams(preset=preset))
+    graph = build(TopologySpec.of(preset=preset))
     router = route(graph, 1)
     expected = dict.fromkeys(counted, 0)
     for a, b in permutations(graph.hosts, 2):
@@ -98,9 +98,9 @@ def test_a_paths_time_is_that_of_its_links(in_fabric):
     ]
     pairs = [("h1", "h2"), ("h1", "h13"), ("h24", "h3"), ("h3", "h14")]
     asked = [(src, dst, plane, length) for src, dst in pairs for plane in (0, 1) for length in (60, 777, 1514)]
-    rules = tuple(LinkRule(tuple(link.pop("between")), LinkParams(**link)) for link in links)
+    rules = tuple(LinkRule.of(between=tuple(link.pop("between")), **link) for link in links)
     params = {"preset": "acc24", "links": rules}
-    graph = build(TopologyParams(**params))
+    graph = build(TopologySpec.of(**params))
     router = route(graph, 1)
     found = json.loads(in_fabric(params, f"asked = {asked}\n{ONE_WAY}"))
     for (src, dst, plane, length), measured in zip(asked, found, strict=True):
@@ -150,7 +150,7 @@ print(sorted(fabric.losses()))
 @pytest.mark.lab
 def test_both_kinds_of_marking_are_set_and_read_back(in_fabric):
     body = "fabric.verify(); print('verified', {port.queue.marking.kind for port in graph.switch_ports()})"
-    assert "verified {'step'}" in in_fabric({"preset": "dumbbell-10m", "ecn": True}, body, ecn=True)
+    assert "verified {'step'}" in in_fabric({"preset": "dumbbell-10m", "marking": "step"}, body, ecn=True)
     assert "verified {'iroko-thesis'}" in in_fabric({"preset": "dumbbell-1g", "marking": "iroko-thesis"}, body, ecn=True)
 
 
@@ -169,7 +169,7 @@ def test_step_never_averages():
 
 
 def test_a_missing_cable_is_named():
-    graph = build(TopologyParams(preset="dumbbell-10m"))
+    graph = build(TopologySpec.of(preset="dumbbell-10m"))
     with pytest.raises(FabricError, match="h1-eth0: asked for a cable, read back none"):
         cables.check_cable(graph.cables[0], {})
 

@@ -18,11 +18,11 @@ from dc_gym.metrics.summary import FLOW_COLUMNS, IDEAL_COLUMNS
 from dc_gym.run.tgen_log import FLOW_DTYPE
 from dc_gym.spec import from_dict
 from dc_gym.topologies.ecmp import route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
-GRAPH = build(TopologyParams(preset="fattree-k4"))
+GRAPH = build(TopologySpec.of(preset="fattree-k4"))
 ROUTER = route(GRAPH, 1)
 GBIT = 10**9
 DEPENDS = {"environment": "none"}
@@ -163,7 +163,7 @@ def test_a_flow_that_started_before_an_earlier_one_ended_is_sent_again(first_ms:
 
 def test_the_way_back_is_in_the_flow_s_own_plane() -> None:
     """Plane 1 of h1 is slower: flows between the same hosts and ports are of another class there, both ways."""
-    graph = build(TopologyParams(preset="acc24"))
+    graph = build(TopologySpec.of(preset="acc24"))
     slow = graph.cable_of("h1-eth1")
     cables = tuple(dataclasses.replace(each, delay_ns=777_000) if each == slow else each for each in graph.cables)
     graph = dataclasses.replace(graph, cables=cables)
@@ -236,7 +236,7 @@ def test_another_network_controller_or_kernel_is_another_key(cache: Path) -> Non
     ideal.of(of, GRAPH, ROUTER, {"environment": "other"}, network, 1)
     cubic = Schedule(tuple(dataclasses.replace(flow, cc="cubic") for flow in of.flows))
     find(cubic, network)
-    slower = build(TopologyParams(preset="fattree-k4", rate_bps=GBIT // 10))
+    slower = build(TopologySpec.of(preset="fattree-k4", rate_bps=GBIT // 10))
     ideal.of(of, slower, ROUTER, DEPENDS, network, 1)
     assert network.flows == 4 and len(list((cache / "ideal").glob("*.json"))) == 4
 

@@ -30,7 +30,7 @@ from dc_gym.grounds.inputs import (
     REQUEST_BYTE,
 )
 from dc_gym.topologies.ecmp import route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import GAPS, MOST_FLOWS, TRANSPORTS, FlowRequest
 from dc_gym.traffic.schedule import make_schedule
 
@@ -50,7 +50,7 @@ HEADERS = {
 PLAIN = {"uint32_t": 4, "unsigned char": 1}
 """Sizes of records that are no struct."""
 IDS = [kind.magic.decode() for kind in HEADERS]
-DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
+DUMBBELL = build(TopologySpec.of(preset="dumbbell-10m"))
 
 
 @pytest.mark.parametrize("kind", HEADERS, ids=IDS)

@@ -9,19 +9,19 @@ from statistics import mean
 import pytest
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import NO_GATE
 from dc_gym.traffic.iroko import REPOSITORY, THESIS, names
-from dc_gym.traffic.workloads import WorkloadParams, generate, generate_with_notes
+from dc_gym.traffic.workloads import WorkloadSpec, generate, generate_with_notes
 
 S, MS = 10**9, 10**6
-FATTREE = build(TopologyParams(preset="fattree-k4"))
-DUMBBELL = build(TopologyParams(preset="dumbbell-10m", pairs=32))
+FATTREE = build(TopologySpec.of(preset="fattree-k4"))
+DUMBBELL = build(TopologySpec.of(preset="dumbbell-10m", pairs=32))
 FATTREE_FILES = [name for name in names() if not name.startswith("incast")]
 
 
 def iroko(pattern, graph=FATTREE, **values):
-    return generate(graph, WorkloadParams("iroko", pattern=pattern, **values), 60 * S, 1)
+    return generate(graph, WorkloadSpec.of("iroko", pattern=pattern, **values), 60 * S, 1)
 
 
 def classes(flows):
@@ -71,10 +71,10 @@ def test_edge_shares_of_the_staggered_draws():
 
 def test_stride8_is_mended_or_kept():
     params = {"pattern": "stride8"}
-    mended, notes = generate_with_notes(FATTREE, WorkloadParams("iroko", **params), 60 * S, 1)
+    mended, notes = generate_with_notes(FATTREE, WorkloadSpec.of("iroko", **params), 60 * S, 1)
     assert [(flow.src, flow.dst) for flow in first(mended)] == [(f"h{n}", f"h{(n + 7) % 16 + 1}") for n in range(1, 17)]
     assert notes["broken_rows"] == [f"stride8.csv:{line}: 10.3.1.3 does not exist: read as 10.8.0.2" for line in (9, 17)]
-    kept, notes = generate_with_notes(FATTREE, WorkloadParams("iroko", broken="keep", **params), 60 * S, 1)
+    kept, notes = generate_with_notes(FATTREE, WorkloadSpec.of("iroko", broken="keep", **params), 60 * S, 1)
     assert len(first(kept)) == 14 and "h16" not in {flow.src for flow in kept} | {flow.dst for flow in kept}
     assert notes["broken_rows"][0].endswith("left out")
 
@@ -99,7 +99,7 @@ def test_incast_n_is_disjoint_pairs(count):
 
 def matrix(text, tmp_path, graph=FATTREE, seed=1, duration_ns=60 * S, **values):
     (tmp_path / "m.csv").write_text(text)
-    return generate(graph, WorkloadParams("matrix", file=tmp_path / "m.csv", **values), duration_ns, seed)
+    return generate(graph, WorkloadSpec.of("matrix", file=tmp_path / "m.csv", **values), duration_ns, seed)
 
 
 def test_the_table_of_the_thesis(tmp_path):

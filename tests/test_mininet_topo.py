@@ -11,7 +11,7 @@ import pytest
 from dc_gym.base.amount import Amount
 from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.topologies.ecmp import path, route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "two_racks.py"
 LINKS = {"rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 10**6}
@@ -21,14 +21,15 @@ HEAD = "from mininet.topo import Topo\nfrom mininet.link import TCLink\nclass Mi
 def made(folder, *lines, head=HEAD, **keys):
     file = folder / "my.py"
     file.write_text(head + "".join(f"        {line}\n" for line in lines))
-    return build(TopologyParams(kind="mininet", file=file, **LINKS | keys))
+    ecn = keys.pop("ecn", False)
+    return build(TopologySpec.of(kind="mininet", file=file, **LINKS | keys), ecn)
 
 
 PAIR = ("self.addHost('h1'); self.addHost('h2'); self.addSwitch('s1')", "self.addLink('h2', 's1')")
 
 
 def test_the_example():
-    graph = build(TopologyParams(kind="mininet", file=EXAMPLE, args=(("hosts", 3),), **LINKS))
+    graph = build(TopologySpec.of(kind="mininet", file=EXAMPLE, args=(("hosts", 3),), **LINKS))
     assert [host.address for host in graph.hosts] == [f"10.0.0.{number}" for number in range(1, 7)]
     assert graph.neighbours("s1") == ("h1", "h2", "h3", "s2")
     middle = graph.cable_of("s1-eth4")

@@ -10,7 +10,7 @@ import pytest
 from pyroute2.netlink.rtnl.tcmsg.common import red_eval_P
 
 from dc_gym.topologies.graph import PPM
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 
 NUD_PERMANENT = 128
 RED_ECN, RED_NODROP = 1, 8
@@ -61,7 +61,7 @@ print(json.dumps(out, default=str))
 )
 def test_another_client_reads_what_was_asked_for(in_fabric, topology):
     found = json.loads(in_fabric(topology, READ).splitlines()[-1])
-    graph = build(TopologyParams(**topology))
+    graph = build(TopologySpec.of(**topology))
     for cable in graph.cables:
         for port in (cable.a, cable.b):
             device = found[port.ifname]

@@ -14,6 +14,7 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli import main
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithm, algorithms, build
+from dc_gym.figures import styles
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "aimd.h"
@@ -133,7 +134,8 @@ def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, re
     out, brief = tmp_path / "out", ["--set", "time.duration=5ms", "--set", "time.warmup=1ms", "--no-plot", "--quiet"]
     main.main(["run", str(ROOT / "examples" / "aimd.toml"), *brief, "--out", str(out)])
     assert {path.name for path in (out / "code").iterdir()} == {"aimd.h", "aimd.py"}
-    controllers._registry.pop("aimd")  # another process knows nothing of it
+    for registry in (controllers._registry, styles._registry):
+        registry.pop("aimd")  # another process knows nothing of it
     usercode._by_digest.clear()
     assert main.main(["verify", str(out), "--quiet"]) == 0
     assert "digest" in capsys.readouterr().out and controllers.find("aimd").header == (out / "code" / "aimd.h").resolve()

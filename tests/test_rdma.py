@@ -12,7 +12,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base import record_file
-from dc_gym.base.errors import SpecError, TestbedError, WorkloadError
+from dc_gym.base.errors import SpecError, TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
@@ -21,7 +21,6 @@ from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES
 from dc_gym.run import nic_log, runner
-from dc_gym.traffic.flows import FlowRequest
 
 MS = 1_000_000
 SPEC = """
@@ -247,8 +246,13 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, settings: tuple[st
 def test_programs_and_flows_over_udp_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"workload\.exec"):
         load(tmp_path, text='[[workload.exec]]\nhost = "h1"\ncommand = "true"\n')
-    with pytest.raises(WorkloadError, match="over udp"):
-        FlowRequest("h1", "h2", 5001, rate_bps=9, transport="udp").over_rdma()
+    header = "source,destination,port,start,stop,size,transport\n"
+    for transport in ("udp", "tcp"):
+        (tmp_path / "flows.csv").write_text(f"{header}h1,h3,80,0,0,0,\nh2,h3,80,0,0,0,{transport}\n")
+        with pytest.raises(
+            SpecError, match=rf"flow 1, h2 to h3, over {transport}: the NICs run 'fixed' and send rdma alone; leave"
+        ):
+            load(tmp_path, "workload.kind=matrix", f"workload.file={tmp_path}/flows.csv")
 
 
 def written(tmp_path: Path, *settings: str, text: str = "") -> tuple[nics.NicPlan, Experiment, np.void]:

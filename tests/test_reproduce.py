@@ -213,7 +213,7 @@ def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
         udp = not each.alone and SETUPS[name].default.agent
         assert spec.workload.transport == ("udp" if udp else "tcp")
         if udp:
-            assert spec.workload.rate_bps == spec.topology.params(False).rate_bps or full or "dumbbell" in name
+            assert spec.workload.rate_bps == spec.topology.rate_bps or full or "dumbbell" in name
 
 
 def spec_of(path: Path) -> Spec:

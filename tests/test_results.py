@@ -22,7 +22,7 @@ from dc_gym.records import parquet, results
 from dc_gym.records.digest import digest_of
 from dc_gym.records.tables import TABLES
 from dc_gym.run.read_back import queue_records
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
 
 
 def test_port_rows_are_the_graphs() -> None:
-    rows = results.port_rows(build(TopologyParams(preset="dumbbell-10m", ecn=True)))
+    rows = results.port_rows(build(TopologySpec.of(preset="dumbbell-10m"), ecn=True))
     assert len(rows) == 10 and list(rows[0]) == list(results.PORT_KEYS)
     assert rows[0] | {"name": "", "owner": "", "peer": ""} == {
         "name": "",

@@ -9,17 +9,17 @@ import pytest
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, path, route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule
-from dc_gym.traffic.workloads import WorkloadParams, generate
+from dc_gym.traffic.workloads import WorkloadSpec, generate
 
 SECOND = 10**9
-DUMBBELL, FATTREE = (build(TopologyParams(preset=name)) for name in ("dumbbell-10m", "fattree-k4"))
+DUMBBELL, FATTREE = (build(TopologySpec.of(preset=name)) for name in ("dumbbell-10m", "fattree-k4"))
 
 
 def run(graph, kind, seed=1, duration_ns=30 * SECOND, **values):
-    return generate(graph, WorkloadParams(kind, **values), duration_ns, seed)
+    return generate(graph, WorkloadSpec.of(kind, **values), duration_ns, seed)
 
 
 def schedule(graph, flows, seed=1, **values):
@@ -62,7 +62,7 @@ def test_peers_are_both_ends_of_every_flow_once():
 
 
 def test_paths_are_told_apart_by_plane_and_transport():
-    graph = build(TopologyParams(preset="acc24"))
+    graph = build(TopologySpec.of(preset="acc24"))
     flows = schedule(graph, [FlowRequest("h1", "h13", 5001)] * 4000).flows
     bits = {flow.src_port & PORT_MASK for flow in flows}
     assert len({flow.src_addr for flow in flows}) == 2

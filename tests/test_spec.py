@@ -172,7 +172,7 @@ def test_every_registered_controller_loads(path: Path) -> None:
 def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
     (path.parent / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,1000\n")
     read = spec.load(path, ["workload.kind=matrix", "workload.file=flows.csv"])
-    assert read.workload.file == path.parent / "flows.csv"
+    assert dict(read.workload.own)["file"] == path.parent / "flows.csv"
     assert [flow.size_bytes for flow in read.flows(read.graph())] == [1000]
     assert read.to_dict(copied=True)["workload"]["file"] == "matrix.csv"
 
@@ -190,7 +190,7 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("topology.buffer=400KB", "write '400kB' (400,000 bytes) or '400KiB' (409,600 bytes)"),
         ("workload.size=4foo", "write it like '400kB'"),
         ("time.duration=1.5ns", '"1.5ns": is not a whole number of ns; round it'),
-        ("workload.load=nan", "workload.load = NaN: is not finite; write a number"),
+        ("workload.load=nan", "workload.load = NaN: has no effect with kind 'pairs'"),
         ("topology.preset=dumbell", "unknown; did you mean dumbbell-1g or dumbbell-10m?"),
         ("topology.hosts=4", "topology.hosts"),
         ("controller.name=dctp", "unknown; did you mean dctcp?"),
@@ -409,7 +409,7 @@ BAD_NETWORKS = {
     "a threshold too many": (
         'marking = "red-instant"',
         'marking = "step"\nk_bytes = 3000',
-        "topology.kmin: value 10p has no effect with",
+        'topology.kmax = "2bdp": has no effect with marking',
     ),
 }
 

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.base import usercode
 from dc_gym.cli import main
-from dc_gym.topologies import presets
 from dc_gym.topologies.presets import PRESETS
 
 
@@ -113,8 +111,7 @@ def test_a_file_of_a_presets_name_is_the_file(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["dumbbell", "fattree", "two_racks", "ring"])
-def test_the_examples_are_networks(capsys, monkeypatch, name):
-    monkeypatch.setattr(presets, "TOPOLOGIES", dict(presets.TOPOLOGIES))  # what a plug-in registers is gone afterwards
-    monkeypatch.setattr(usercode, "_by_digest", {})
+@pytest.mark.usefixtures("registries")
+def test_the_examples_are_networks(capsys, name):
     code, lines, _ = told(capsys, str(Path(__file__).parent.parent / "examples" / f"{name}.toml"))
     assert code == 0 and row(lines, "base", "RTT")

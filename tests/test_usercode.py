@@ -42,6 +42,8 @@ def load(folder, code, text=SPEC, overrides=()):
 
 def test_every_registry_takes_a_plug_in(tmp_path):
     code = """
+from dataclasses import dataclass
+from dc_gym.base.key import COUNT, key
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.topologies import marking, presets, single
@@ -49,15 +51,24 @@ from dc_gym.topologies.graph import Marking
 from dc_gym.traffic import kinds
 from dc_gym.traffic.flows import FlowRequest
 
-def build(wiring, *, hosts, args=None):
-    return single.build(wiring, hosts=hosts + dict(args)["more"])
+@dataclass(frozen=True, kw_only=True)
+class MineKeys:
+    hosts: int = key(COUNT, needed=True)
+    more: int = key(COUNT, 1)
 
-presets.register("mine", build, ("hosts",), ("args",))
-marking.register("tenth", lambda at: Marking("step", k_bytes=at.limit_bytes // 10))
+@dataclass(frozen=True, kw_only=True)
+class PartKeys:
+    parts: int = key(COUNT, 10)
+
+def build(wiring, keys):
+    return single.build(wiring, single.SingleKeys(hosts=keys.hosts + keys.more))
+
+presets.register("mine", build, MineKeys)
+marking.register("part", lambda port, keys: Marking("step", k_bytes=port.limit_bytes // keys.parts), PartKeys)
 kinds.register("one", lambda setting: [FlowRequest("h1", "h2", 5001)])
-controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False, color="#000000", marker="o"))
+controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False))
 """
-    text = SPEC.replace('"single"', '"mine"\nmarking = "tenth"\nargs = { more = 2 }').replace('"many_to_one"', '"one"')
+    text = SPEC.replace('"single"', '"mine"\nmarking = "part"\nmore = 2').replace('"many_to_one"', '"one"')
     read = load(tmp_path, code, text.replace('"cubic"', '"cubic-too"'))
     graph = read.graph()
     assert len(graph.hosts) == 5 and {port.queue.marking.k_bytes for port in graph.switch_ports()} == {15_140}
@@ -66,8 +77,65 @@ controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False, c
     assert load(tmp_path, code) == load(tmp_path, code)  # once for one content
 
 
+FILES = """
+from dataclasses import dataclass
+from pathlib import Path
+from dc_gym.base.key import CODE_PATH, PATH, TEXT, key
+from dc_gym.topologies import presets, single
+from dc_gym.traffic import kinds
+from dc_gym.traffic.flows import FlowRequest
+
+@dataclass(frozen=True, kw_only=True)
+class NetKeys:
+    pairs: str = key(TEXT, needed=True, help="another form than that of kind dumbbell")
+    script: Path = key(CODE_PATH, needed=True)
+
+@dataclass(frozen=True, kw_only=True)
+class TraceKeys:
+    trace: Path = key(PATH, needed=True)
+
+def build(wiring, keys):
+    return single.build(wiring, single.SingleKeys(hosts=len(keys.pairs)))
+
+def pattern(context, keys):
+    return [FlowRequest("h1", "h2", int(line)) for line in keys.trace.read_text().split()]
+
+presets.register("net", build, NetKeys)
+kinds.register("trace", pattern, TraceKeys)
+"""
+
+
+def test_files_that_keys_of_a_plug_in_name_are_kept(tmp_path):
+    """Relative to the spec; a result has copies, under names that follow from the keys, and code in its own folder."""
+    (tmp_path / "ports.txt").write_text("80 81")
+    (tmp_path / "net.py").write_text("")
+    text = SPEC.replace('"single"', '"net"\nscript = "net.py"').replace("hosts = 3", 'pairs = "abc"')
+    read = load(tmp_path, FILES, text.replace('"many_to_one"', '"trace"\ntrace = "ports.txt"'))
+    assert len(read.graph().hosts) == 3 and [flow.dst_port for flow in read.flows(read.graph())] == [80, 81]
+    assert read.copies() == {"workload-trace.txt": tmp_path / "ports.txt"}
+    assert read.code() == (tmp_path / "mine.py", tmp_path / "net.py")
+    plain = read.to_dict(copied=True)
+    assert (plain["topology"]["script"], plain["workload"]["trace"]) == ("code/net.py", "workload-trace.txt")
+    with pytest.raises(SpecError, match=r'workload\.trace = "none\.txt": no such file; paths are relative to the spec'):
+        spec.load(tmp_path / "spec.toml", ["workload.trace=none.txt"])
+
+
+def test_two_kinds_may_use_a_name_for_different_things(tmp_path):
+    """The kind of the spec says what the name is, that of a preset included."""
+    (tmp_path / "net.py").write_text("")
+    text = SPEC.replace('"single"', '"net"\nscript = "net.py"').replace("hosts = 3", 'pairs = "abc"')
+    assert dict(load(tmp_path, FILES, text).topology.shape)["pairs"] == "abc"
+    with pytest.raises(SpecError, match=r"topology\.pairs = 3: is a bare number; write a text such as"):
+        spec.load(tmp_path / "spec.toml", ["topology.pairs=3"])
+    for network in ('kind = "dumbbell"', 'preset = "dumbbell-10m"'):
+        shown = SPEC.replace('kind = "single"', network).replace("hosts = 3", "pairs = 3")
+        assert len(load(tmp_path, FILES, shown).graph().hosts) == 6
+        with pytest.raises(SpecError, match=r'topology\.pairs = "abc": is a text; write a whole number such as 4'):
+            spec.load(tmp_path / "spec.toml", ["topology.pairs=abc"])
+
+
 def test_a_copy_is_the_same_plug_in(tmp_path):
-    read = load(tmp_path, (EXAMPLES / "ring.py").read_text(), SPEC.replace("single", "ring"))
+    read = load(tmp_path, (EXAMPLES / "ring.py").read_text(), SPEC.replace("single", "ring").replace("hosts", "size"))
     rows = usercode.keep(read.code(), tmp_path)
     assert rows == [{"file": "code/mine.py", "sha256": hashlib.sha256((EXAMPLES / "ring.py").read_bytes()).hexdigest()}]
     again = spec.from_dict(read.to_dict(copied=True), tmp_path)
@@ -89,12 +157,12 @@ BAD = {
     "exit": ("raise SystemExit(7)\n", "mine.py:1: SystemExit: 7"),
     "several lines": ("raise ValueError('one\\ntwo')\n", "mine.py:1: ValueError: one"),
     "taken name": (
-        "from dc_gym.topologies import presets, single\npresets.register('single', single.build, ('hosts',))\n",
+        "from dc_gym.topologies import presets, single\npresets.register('single', single.build, single.SingleKeys)\n",
         "topology.kind: value 'single' is registered already",
     ),
-    "no such key": (
+    "names of keys": (
         "from dc_gym.topologies import presets, single\npresets.register('x', single.build, ('size',))\n",
-        "key 'size' is not a key of [topology]",
+        "keys ('size',) are names, not declarations; write register('x', build, XKeys), as docs/extending.md shows",
     ),
 }
 
@@ -109,16 +177,16 @@ def test_mistakes_are_one_line_with_their_place(tmp_path, code, words):
 @pytest.mark.parametrize("part", ["build", "pattern"])
 def test_mistakes_in_what_is_registered_too(tmp_path, part):
     code = """
-from dc_gym.topologies import presets
+from dc_gym.topologies import presets, single
 from dc_gym.traffic import kinds
 
-def build(wiring, *, hosts):
-    return hosts["x"]
+def build(wiring, keys):
+    return keys.hosts["x"]
 
 def pattern(setting):
     return setting.nothing
 
-presets.register("mine", build, ("hosts",))
+presets.register("mine", build, single.SingleKeys)
 kinds.register("one", pattern)
 """
     text = SPEC.replace("single", "mine") if part == "build" else SPEC.replace("many_to_one", "one")

@@ -8,20 +8,21 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 
-from dc_gym.base.errors import WorkloadError
+from dc_gym.base.errors import UsageError, WorkloadError
 from dc_gym.topologies.ecmp import route
-from dc_gym.topologies.presets import PRESETS, TopologyParams, build
+from dc_gym.topologies.presets import PRESETS, TopologySpec, build
 from dc_gym.traffic.collectives import decide, steps
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.schedule import make_schedule
-from dc_gym.traffic.workloads import KINDS, WorkloadParams, generate, generate_with_notes, register
+from dc_gym.traffic.workloads import KINDS, WorkloadSpec, generate, generate_with_notes, register
 
 SECOND = 10**9
-GRAPHS = {name: build(TopologyParams(preset=name)) for name in PRESETS}
+GRAPHS = {name: build(TopologySpec.of(preset=name)) for name in PRESETS}
 DUMBBELL, FATTREE = GRAPHS["dumbbell-10m"], GRAPHS["fattree-k4"]
 
 
@@ -30,7 +31,7 @@ def ends(flows):
 
 
 def run(graph, kind, seed=1, duration_ns=30 * SECOND, **values):
-    return generate(graph, WorkloadParams(kind, **values), duration_ns, seed)
+    return generate(graph, WorkloadSpec.of(kind, **values), duration_ns, seed)
 
 
 def test_patterns():
@@ -42,10 +43,12 @@ def test_patterns():
 
 
 def test_times_sizes_and_rates():
-    assert run(DUMBBELL, "pairs")[0] == FlowRequest("h1", "h3", 5001, 0, 30 * SECOND, 0, 0)
+    assert run(DUMBBELL, "pairs")[0] == FlowRequest("h1", "h3", 5001, 0, 30 * SECOND, 0, 0, transport="tcp")
     values = {"start_ns": SECOND, "stop_ns": 5 * SECOND, "rate_bps": 10**6}
-    assert run(DUMBBELL, "pairs", **values)[0] == FlowRequest("h1", "h3", 5001, SECOND, 5 * SECOND, 0, 10**6)
-    assert run(DUMBBELL, "pairs", size_bytes=500)[0] == FlowRequest("h1", "h3", 5001, 0, 0, 500, 0)  # a size ends it
+    assert run(DUMBBELL, "pairs", **values)[0] == FlowRequest("h1", "h3", 5001, SECOND, 5 * SECOND, 0, 10**6, transport="tcp")
+    assert run(DUMBBELL, "pairs", size_bytes=500)[0] == FlowRequest(
+        "h1", "h3", 5001, 0, 0, 500, 0, transport="tcp"
+    )  # a size ends it
     assert run(DUMBBELL, "pairs", size_bytes=500, stop_ns=9)[0].stop_ns == 9  # unless its time is up before
     datagrams = run(DUMBBELL, "pairs", rate_bps=10**6, transport="udp", gaps="uniform")[0]
     assert (datagrams.transport, datagrams.gaps) == ("udp", "uniform")
@@ -71,32 +74,38 @@ def test_jitter_is_uniform_and_seeded():
 
 
 BAD = {
-    "unknown kind": (DUMBBELL, "inca", {}, "workload.kind 'inca' is unknown; did you mean incast?"),
+    "unknown kind": (DUMBBELL, "inca", {}, 'workload.kind = "inca": unknown; did you mean incast?'),
     "odd number of hosts": (GRAPHS["dctcp-10g"], "pairs", {}, "5 hosts"),
     "hotspot elsewhere": (DUMBBELL, "hotspot", {}, "4 hosts, not 16"),
-    "no senders": (DUMBBELL, "many_to_one", {"senders": 0}, "workload.senders: value 0 is not in 1..3"),
+    "no senders": (DUMBBELL, "many_to_one", {"senders": 0}, "workload.senders = 0: is below 1"),
     "too many senders": (DUMBBELL, "many_to_one", {"senders": 4}, "workload.senders: value 4"),
-    "senders of pairs": (DUMBBELL, "pairs", {"senders": 2}, "workload.senders: value '2' has no effect with kind 'pairs'"),
-    "file of pairs": (DUMBBELL, "pairs", {"file": "m.csv"}, "workload.file"),
-    "no file": (DUMBBELL, "matrix", {}, "workload.file is missing"),
-    "negative size": (DUMBBELL, "pairs", {"size_bytes": -1}, "workload.size: value -1"),
-    "stop before start": (DUMBBELL, "pairs", {"start_ns": 2, "stop_ns": 1}, "stop_ns 1"),
+    "senders of pairs": (DUMBBELL, "pairs", {"senders": 2}, "workload.senders = 2: has no effect with kind 'pairs'"),
+    "file of pairs": (DUMBBELL, "pairs", {"file": Path("m.csv")}, "workload.file"),
+    "no file": (DUMBBELL, "matrix", {}, "workload.file: is missing"),
+    "negative size": (DUMBBELL, "pairs", {"size_bytes": -1}, "workload.size = -1: is below 1B"),
+    "stop before start": (DUMBBELL, "pairs", {"start_ns": 2, "stop_ns": 1}, "workload.stop = 1: is not after workload.start"),
     "start after the end": (DUMBBELL, "pairs", {"start_ns": 30 * SECOND, "size_bytes": 1}, "no flow starts before the end"),
     "stride to oneself": (DUMBBELL, "stride", {"stride": 4}, "workload.stride: value 4 sends each of 4 hosts to itself"),
-    "no stride": (DUMBBELL, "stride", {}, "workload.stride is missing: kind 'stride' needs it"),
+    "no stride": (DUMBBELL, "stride", {}, "workload.stride: is missing: kind 'stride' needs it"),
     "probabilities": (DUMBBELL, "staggered", {"p_edge": 0.6, "p_pod": 0.5}, "above 1 together"),
     "too many destinations": (DUMBBELL, "random", {"flows": 4}, "workload.flows: value 4 is not below the 4 hosts"),
-    "no size": (DUMBBELL, "incast", {"senders": 2}, "workload.size is missing"),
+    "no size": (DUMBBELL, "incast", {"senders": 2}, "workload.size: is missing"),
     "no sizes": (DUMBBELL, "poisson", {"load": 0.5}, "give one of the three, not nothing"),
     "two sizes": (DUMBBELL, "poisson", {"load": 0.5, "size_bytes": 1, "distribution": "websearch"}, "not workload.size and"),
-    "no load": (DUMBBELL, "poisson", {"size_bytes": 1000}, "workload.load is missing"),
+    "no load": (DUMBBELL, "poisson", {"size_bytes": 1000}, "workload.load: is missing"),
     "no distribution": (
         DUMBBELL,
         "poisson",
         {"load": 0.5, "distribution": "web"},
-        "workload.distribution 'web' is unknown; did you mean web",
+        'workload.distribution = "web": unknown; did you mean web',
     ),
-    "too much": (DUMBBELL, "poisson", {"load": 1.5, "size_bytes": 1000}, "asks 1.5 times what the link of h1 carries"),
+    "too much": (
+        GRAPHS["acc24"],
+        "poisson",
+        {"load": 1.0, "size_bytes": 10**9, "load_of": "bisection"},
+        "asks 2.56 times what the link of h1 carries",
+    ),
+    "above 1": (DUMBBELL, "poisson", {"load": 1.5, "size_bytes": 1000}, "workload.load = 1.5: is above 1"),
     "no bisection": (
         GRAPHS["dctcp-10g"],
         "poisson",
@@ -115,7 +124,7 @@ BAD = {
         {"size_bytes": 9, "interval_ns": 9, "senders": 4},
         "workload.senders: value 4",
     ),
-    "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, "workload.mix 'oltq' is unknown; did you mean oltp?"),
+    "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, 'workload.mix = "oltq": unknown; did you mean oltp?'),
     "all store": (DUMBBELL, "storage", {"mix": "oltp", "storage": 4}, "workload.storage: value 4 is not in 1..3"),
     "copies of itself": (DUMBBELL, "storage", {"mix": "oltp", "replicas": 1}, "workload.replicas: value 1 is not below"),
     "one process": (DUMBBELL, "alltoall", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is not in 2..4"),
@@ -128,14 +137,14 @@ BAD = {
 
 @pytest.mark.parametrize(("graph", "kind", "values", "told"), BAD.values(), ids=BAD.keys())
 def test_refused(graph, kind, values, told):
-    with pytest.raises(WorkloadError) as caught:
+    with pytest.raises(UsageError) as caught:
         run(graph, kind, **values)
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_kind_is_registered_once():
     with pytest.raises(WorkloadError, match="registered already"):
-        register("pairs", KINDS["pairs"].pattern)
+        register("pairs", KINDS["pairs"].call)
 
 
 def test_a_flow_beyond_the_end_is_kept_if_another_starts(tmp_path):
@@ -327,7 +336,7 @@ def test_the_same_flows_for_every_controller_and_more_of_them_in_a_longer_run():
 
 
 def test_notes_say_what_was_offered():
-    params = WorkloadParams("poisson", distribution="websearch", load=0.5, truncate_bytes=10**6, last_start_ns=SECOND)
+    params = WorkloadSpec.of("poisson", distribution="websearch", load=0.5, truncate_bytes=10**6, last_start_ns=SECOND)
     flows, notes = generate_with_notes(FATTREE, params, 30 * SECOND, 1)
     assert notes["mean_size_bytes"] == 386_250 and notes["sampling"] == "linear"
     assert max(flow.start_ns for flow in flows) < SECOND
@@ -405,7 +414,7 @@ def test_alltoall_decides_as_open_mpi():
     assert [decide(64, size) for size in (32, 1023, 1024, 262_143, 262_144)] == ["bruck"] * 2 + ["linear"] * 2 + ["pairwise"]
     assert [decide(16, size) for size in (3, 4, 511, 512, 1 << 20)] == ["linear", "bruck", "bruck", "linear", "linear"]
     assert decide(2, 1) == decide(2, 1 << 20) == "pairwise" and decide(5000, 2047) == "bruck"
-    _, notes = generate_with_notes(FATTREE, WorkloadParams("alltoall", size_bytes=256, largest_bytes=1100), SECOND, 1)
+    _, notes = generate_with_notes(FATTREE, WorkloadSpec.of("alltoall", size_bytes=256, largest_bytes=1100), SECOND, 1)
     assert notes["schedules"] == {"256": "bruck", "512": "linear", "1024": "linear"}
 
 
@@ -466,7 +475,7 @@ KEYS = {
 """The required keys of each workload kind; add here those of a new kind."""
 SEEDED = {"random", "random_bijective", "staggered", "partition_aggregate", "long_short", "on_off", "repeat", "poisson",
           "closed_loop", "storage"}  # fmt: skip
-SMALL = build(TopologyParams(preset="dumbbell-10m", rate_bps=10**8))
+SMALL = build(TopologySpec.of(preset="dumbbell-10m", rate_bps=10**8))
 
 
 def request(graph, kind, tmp_path, **values):
@@ -526,11 +535,11 @@ def test_every_kind_over_udp(kind, tmp_path):
 PROGRAM = """
 from dc_gym.grounds.inputs import flow_tables
 from dc_gym.topologies.ecmp import route
-from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.schedule import make_schedule
-from dc_gym.traffic.workloads import WorkloadParams, generate
-graph = build(TopologyParams(preset="fattree-k4"))
-flows = generate(graph, WorkloadParams("hotspot", jitter_ns=1000), 10**9, 5)
+from dc_gym.traffic.workloads import WorkloadSpec, generate
+graph = build(TopologySpec.of(preset="fattree-k4"))
+flows = generate(graph, WorkloadSpec.of("hotspot", jitter_ns=1000), 10**9, 5)
 for table in flow_tables(make_schedule(flows, graph, route(graph, 5), "nv", 5)):
     print(len(table.records), table.bytes().hex())
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import Cable, Graph, Host, Layer, Nic, Switch
-from dc_gym.topologies.links import HOST, NOTHING, LinkParams, Node, Wiring
+from dc_gym.topologies.links import HOST, NOTHING, LinkSpec, Node, Wiring
 
 FIRST_NETWORK = 10
 MOST_HOSTS = 64_000
@@ -49,14 +49,14 @@ class Builder:
         a: str,
         b: str,
         rate_bps: int | None = None,
-        link: LinkParams = NOTHING,
+        link: LinkSpec = NOTHING,
         ports: tuple[int | None, int | None] = (None, None),
     ) -> None:
         """Adds a cable between two nodes, at their next ports unless `ports` gives numbers.
 
         The wiring fills in what the caller does not give.
         """
-        own = LinkParams(rate_bps=rate_bps).over(link)
+        own = LinkSpec(rate_bps=rate_bps).over(link)
         self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), own))
 
     def graph(self) -> Graph:

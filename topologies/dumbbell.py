@@ -6,20 +6,32 @@ Left: h1..hn on s1-eth1..; right: h(n+1)..h(2n) on s2-eth1..; the middle link is
 
 from __future__ import annotations
 
-from dc_gym.base.errors import TopologyError
+from dataclasses import dataclass
+
+from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.links import Wiring
+from dc_gym.topologies.kinds import register
+from dc_gym.topologies.links import Wiring, middle_rate
 
 
-def build(wiring: Wiring, *, pairs: int, bottleneck_rate_bps: int | None = None) -> Graph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumbbellKeys:
+    """Keys of kind dumbbell."""
+
+    pairs: int = key(COUNT, needed=True, low=1, help="hosts on each side")
+    bottleneck_rate_bps: int | None = middle_rate()
+
+
+def build(wiring: Wiring, keys: DumbbellKeys) -> Graph:
     """Two switches with `pairs` hosts each, and one link between them, which may have a rate of its own (`bottleneck_rate`)."""
-    if pairs < 1:
-        raise TopologyError(f"topology.pairs: value {pairs} is below 1; give at least one host a side")
     builder = Builder(wiring)
     left, right = builder.switch("edge"), builder.switch("edge")
     for switch in (left, right):
-        for _ in range(pairs):
+        for _ in range(keys.pairs):
             builder.connect(builder.host(), switch)
-    builder.connect(left, right, bottleneck_rate_bps)
+    builder.connect(left, right, keys.bottleneck_rate_bps)
     return builder.graph()
+
+
+register("dumbbell", build, DumbbellKeys)

@@ -8,17 +8,29 @@ h((e-1) k/2 + 1) .. h(e k/2). Ports 1..k/2 of edge and aggregation lead down, th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dc_gym.base.errors import TopologyError
+from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.kinds import register
 from dc_gym.topologies.links import Wiring
 
 LARGEST_K = 16  # 1024 hosts, 320 switches
 
 
-def build(wiring: Wiring, *, k: int) -> Graph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FatTreeKeys:
+    """Keys of kind fattree."""
+
+    k: int = key(COUNT, needed=True, low=2, high=LARGEST_K, help="ports per switch, an even number")
+
+
+def build(wiring: Wiring, keys: FatTreeKeys) -> Graph:
     """The k-ary fat-tree of Al-Fares et al. (SIGCOMM 2008), with full bisection bandwidth."""
-    if k % 2 or not 2 <= k <= LARGEST_K:
+    k = keys.k
+    if k % 2:
         raise TopologyError(f"topology.k: value {k} is not an even number in 2..{LARGEST_K}; give the number of ports a switch")
     builder, half = Builder(wiring), k // 2
     edges = [[builder.switch("edge") for _ in range(half)] for _ in range(k)]
@@ -39,3 +51,6 @@ def _connect_all(builder: Builder, lower: list[str], upper: list[str]) -> None:
     for below in lower:
         for above in upper:
             builder.connect(below, above)
+
+
+register("fattree", build, FatTreeKeys)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of links: those that hold for all links, rules for some of them, and the Cable that follows from both.
+"""The keys of links, those that hold for all links and rules for some of them, and the Cable that follows from both.
 
 Queue sizes follow from unscaled rates and round trips. After that the scale s divides rates and multiplies times
 (docs/topologies.md).
@@ -8,61 +8,143 @@ Queue sizes follow from unscaled rates and round trips. After that the scale s d
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 from dc_gym.base import usercode
-from dc_gym.base.amount import Size, in_bytes
-from dc_gym.base.errors import TopologyError
-from dc_gym.base.units import FRAME_BYTES
+from dc_gym.base.amount import Amount, Size, in_bytes
+from dc_gym.base.errors import SpecError, TopologyError
+from dc_gym.base.key import (
+    AMOUNT,
+    RATE,
+    SHARE_PPB,
+    TEXT,
+    TIME,
+    Kind,
+    entries,
+    key,
+    own_keys,
+    section_of,
+    tables_of,
+    values_of,
+)
+from dc_gym.base.units import FRAME_BYTES, PPB
 from dc_gym.topologies import marking
-from dc_gym.topologies.graph import Cable, Impairment, Marking, Port, Queue, QueueKind
+from dc_gym.topologies.graph import (
+    FASTEST_BPS,
+    LONGEST_DELAY_NS,
+    Cable,
+    Impairment,
+    Marking,
+    Port,
+    Queue,
+    QueueKind,
+)
 
+MARKINGS = marking.KINDS
 ANY = "*"
 HOST = "host"
 LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": "agg", "core": "core", "spine": "core"}
 """Names of layers in [[topology.links]]."""
 
 
+def link_rate(help: str, otherwise: str = "") -> Any:
+    """Declares a rate of links."""
+    return key(RATE, low=1, high=FASTEST_BPS, otherwise=otherwise, help=help)
+
+
+def link_time(help: str, otherwise: str = "") -> Any:
+    """Declares a time on links."""
+    return key(TIME, low=0, high=LONGEST_DELAY_NS, otherwise=otherwise, help=help)
+
+
+def middle_rate() -> Any:
+    """Declares the key bottleneck_rate of kinds whose switches stand in a row."""
+    return link_rate("rate of the links between switches", "`rate`")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkParams:
+class LinkSpec:
     """The keys of a link. None means not given."""
 
-    rate_bps: int | None = None
-    delay_ns: int | None = None
-    buffer_bytes: Size | None = None  # buffer of its switch ports
-    host_buffer_bytes: Size | None = None  # buffer of its host's port
-    marking: str | None = None
-    k_bytes: Size | None = None
-    kmin_bytes: Size | None = None
-    kmax_bytes: Size | None = None
-    pmax_ppm: int | None = None
-    loss_ppb: int | None = None
-    jitter_ns: int | None = None
-    reorder_ppb: int | None = None
-    reorder_delay_ns: int | None = None
+    rate_bps: int | None = link_rate("line rate of every link, in both directions")
+    delay_ns: int | None = link_time("propagation delay of every link, in both directions", '`mininet`: `"0ns"`')
+    buffer_bytes: Size | None = key(
+        AMOUNT,
+        low=1,
+        help='queue limit of a switch port: bytes (`"400kB"`), full frames (`"100p"`, 1514 B each) or bandwidth-delay '
+        'products (`"2bdp"`, of the port\'s rate and the [base round trip](topologies.md#buffers))',
+    )
+    host_buffer_bytes: Size | None = key(AMOUNT, low=1, otherwise="`buffer`", help="queue limit of a host's egress")
+    marking: str | None = key(
+        TEXT, names=marking.names, otherwise='`"auto"`', help="[ECN marking](topologies.md#marking) of switch ports"
+    )
+    loss_ppb: int | None = key(
+        SHARE_PPB,
+        low=0,
+        high=PPB,
+        otherwise="0",
+        help="share of frames that every link loses in each direction ([impairments](topologies.md#loss-jitter-reordering))",
+    )
+    jitter_ns: int | None = link_time("maximum extra delay of a frame, drawn uniformly; frames stay in order", '`"0ns"`')
+    reorder_ppb: int | None = key(
+        SHARE_PPB,
+        low=0,
+        high=PPB,
+        otherwise="0",
+        help="share of frames that travel `reorder_delay` longer, so that later frames overtake them",
+    )
+    reorder_delay_ns: int | None = link_time("extra delay of a reordered frame")
+    thresholds: tuple[tuple[str, Any], ...] = own_keys(MARKINGS)
+    """The keys that markings declare, as the file gives them."""
 
-    def over(self, base: LinkParams) -> LinkParams:
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Returns the keys, those that kinds declare included, by the names of their fields."""
+        return section_of(cls, given)
+
+    def over(self, base: LinkSpec) -> LinkSpec:
         """Returns `base` with the values given here in place of its own."""
-        return replace(base, **self.given())
-
-    def given(self) -> dict[str, Any]:
-        """Returns the keys that have a value."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+        names = [each.name for each in fields(LinkSpec) if each.name != "thresholds"]
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return replace(base, **given, thresholds=merged(base.thresholds, self.thresholds))
 
 
-NOTHING = LinkParams()
+NOTHING = LinkSpec()
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRule:
-    """Keys for the links between two nodes, or between the nodes of two layers, in either direction."""
+def merged(*pairs: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    """Returns the keys of kinds that several places give; the last place wins."""
+    together = {name: value for each in pairs for name, value in each}
+    return tuple(sorted(together.items()))
 
-    between: tuple[str, str]  # names of nodes, names of layers, or '*'
-    params: LinkParams
+
+def _pair(value: list[Any]) -> tuple[str, str]:
+    if len(value) != 2 or not all(isinstance(word, str) for word in value):
+        raise SpecError("between: not two names")
+    return value[0], value[1]
+
+
+PAIR = Kind((list,), 'two words such as ["leaf", "spine"]', _pair, list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRule(LinkSpec):
+    """An entry of `[[topology.links]]`: keys for the links between two nodes, or the nodes of two layers, in either direction."""
+
+    between: tuple[str, str] = key(PAIR, needed=True, help="names of nodes, names of layers, or `*`")
 
     def matches(self, a: Node, b: Node) -> bool:
         first, second = self.between
         return (a.is_called(first) and b.is_called(second)) or (a.is_called(second) and b.is_called(first))
+
+
+def _rules(tables: list[Any]) -> tuple[LinkRule, ...]:
+    """Returns the entries of [[topology.links]]."""
+    needed = {"between": f"write {PAIR.example}"}
+    return tuple(rule for _, rule in entries(tables, "topology.links", LinkRule, needed))
+
+
+RULES = tables_of("topology.links", LinkRule, _rules, ("between",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +162,7 @@ class Node:
 class Wiring:
     """Determines the rates, delays, queues and impairments of a network's links."""
 
-    links: LinkParams
+    links: LinkSpec
     rules: tuple[LinkRule, ...] = ()
     host_qdisc: QueueKind = "bfifo"
     ecn: bool = False
@@ -91,37 +173,38 @@ class Wiring:
     measuring: bool = False
     """True if only rates and delays matter: no scale, and queues of one frame."""
 
-    def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkParams = NOTHING) -> Cable:
+    def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkSpec = NOTHING) -> Cable:
         """Returns the link between two nodes, each given with the name of its port.
 
         `own` holds what the topology says of this link.
         """
         link = self._link(a[0], b[0], own)
-        rate_bps, delay_ns = _given(link, "rate_bps"), _given(link, "delay_ns")
+        rate_bps, delay_ns = _given(link.rate_bps, "rate"), _given(link.delay_ns, "delay")
         scale = 1 if self.measuring else self.scale
         ports = [Port(node.name, ifname, self._queue(link, node, ifname, rate_bps)) for node, ifname in (a, b)]
         return Cable(ports[0], ports[1], max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
-    def missing(self, a: Node, b: Node, own: LinkParams = NOTHING) -> list[str]:
-        """Returns the fields that a link between two nodes needs, and that neither the link nor the spec gives."""
+    def missing(self, a: Node, b: Node, own: LinkSpec = NOTHING) -> list[str]:
+        """Returns the keys that a link between two nodes needs, and that neither the link nor the spec gives."""
         link = self._link(a, b, own)
-        needed = ["rate_bps", "delay_ns"]
+        needed = ["rate", "delay"]
         for node in (a, b):
             if node.layer != HOST:
-                needed += ["buffer_bytes", *marking.KINDS[resolve_marking(link.marking, self.ecn)].needs]
+                needed += ["buffer", *marking.KINDS[marking.resolve(link.marking, self.ecn)].needs()]
             elif link.host_buffer_bytes is None:
-                needed.append("buffer_bytes")
-        return [name for name in dict.fromkeys(needed) if getattr(link, name) is None]
+                needed.append("buffer")
+        given = values_of(link)
+        return [name for name in dict.fromkeys(needed) if name not in given]
 
-    def _link(self, a: Node, b: Node, own: LinkParams) -> LinkParams:
+    def _link(self, a: Node, b: Node, own: LinkSpec) -> LinkSpec:
         """Returns all keys that hold for a link."""
         link = own.over(self.links)
         for rule in self.rules:
             if rule.matches(a, b):
-                link = rule.params.over(link)
+                link = rule.over(link)
         return link
 
-    def _queue(self, link: LinkParams, node: Node, ifname: str, rate_bps: int) -> Queue:
+    def _queue(self, link: LinkSpec, node: Node, ifname: str, rate_bps: int) -> Queue:
         if self.measuring:
             return Queue(FRAME_BYTES)
         try:
@@ -129,57 +212,41 @@ class Wiring:
         except TopologyError as error:
             raise TopologyError(str(error) if str(error).startswith("topology.") else f"{ifname}: {error}") from None
 
-    def _queue_of(self, link: LinkParams, node: Node, rate_bps: int) -> Queue:
+    def _queue_of(self, link: LinkSpec, node: Node, rate_bps: int) -> Queue:
         if node.layer == HOST:
             given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
-            return Queue(self._bytes(given, "host_buffer_bytes", rate_bps), self.host_qdisc)
-        limit_bytes = self._bytes(link.buffer_bytes, "buffer_bytes", rate_bps)
+            return Queue(self._bytes(given, "host_buffer", rate_bps), self.host_qdisc)
+        limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
         marks = self._marking(link, rate_bps, limit_bytes)
         return Queue(limit_bytes, "bfifo" if marks.kind == "none" else "red", marks)
 
-    def _marking(self, link: LinkParams, rate_bps: int, limit_bytes: int) -> Marking:
-        kind = marking.KINDS[resolve_marking(link.marking, self.ecn)]
-        keys = {name: getattr(link, name) for name in (*kind.needs, *kind.takes)}
-        for name in kind.needs:
-            if keys[name] is None:
-                why = f"marking {resolve_marking(link.marking, self.ecn)!r} needs it"
-                raise TopologyError(f"{key_of(name)} is missing: {why}; give it, or name a topology.preset")
-        sizes = {name: in_bytes(value, rate_bps, self.rtt_ns) for name, value in keys.items() if name != "pmax_ppm" and value}
-        made: object = kind.make(marking.MarkingContext(rate_bps, limit_bytes, pmax_ppm=keys.get("pmax_ppm"), **sizes))
+    def _marking(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Marking:
+        entry = marking.KINDS[marking.resolve(link.marking, self.ecn)]
+        if lacking := entry.lacking(dict(link.thresholds)):
+            why = f"marking {entry.name!r} needs it"
+            raise TopologyError(f"topology.{lacking[0]} is missing: {why}; give it, or name a topology.preset")
+        own = {name: self._at_port(value, rate_bps) for name, value in link.thresholds}
+        made: object = entry.call(marking.MarkingContext(rate_bps, limit_bytes), *entry.arguments(own, "topology."))
         if not isinstance(made, Marking):
-            what = f"topology.marking {resolve_marking(link.marking, self.ecn)!r}: its function gives {usercode.shown(made)}"
+            what = f"topology.marking {entry.name!r}: its function gives {usercode.shown(made)}"
             raise TopologyError(f"{what} instead of a Marking; return one")
         return replace(made, bandwidth_bps=max(1, made.bandwidth_bps // self.scale)) if made.bandwidth_bps else made
 
+    def _at_port(self, value: Any, rate_bps: int) -> Any:
+        """Returns a key's value at a port of that rate: an amount becomes bytes."""
+        return in_bytes(value, rate_bps, self.rtt_ns) if isinstance(value, Amount) else value
+
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
-        if value is None:
-            raise TopologyError(f"{key_of(name)} is missing; give it, or name a topology.preset")
-        return in_bytes(value, rate_bps, self.rtt_ns)
+        return in_bytes(_given(value, name), rate_bps, self.rtt_ns)
 
 
-def resolve_marking(name: str | None, ecn: bool) -> str:
-    """Returns the marking; 'auto' and None are resolved to 'step' with ECN and to 'none' without."""
-    if name is None or name == marking.AUTO:
-        return "step" if ecn else "none"
-    return name
-
-
-def key_of(name: str) -> str:
-    """Returns the spec's key of a field: rate_bps -> topology.rate; k_bytes keeps its name."""
-    if name in ("k_bytes", "class_name"):
-        return "topology." + name.removesuffix("_name")
-    unit = name.rpartition("_")[2]
-    return "topology." + (name.removesuffix(f"_{unit}") if unit in ("bps", "ns", "bytes", "ppm", "ppb") else name)
-
-
-def _given(link: LinkParams, name: str) -> int:
-    value: int | None = getattr(link, name)
+def _given(value: Any, name: str) -> Any:
     if value is None:
-        raise TopologyError(f"{key_of(name)} is missing; give it, or name a topology.preset")
+        raise TopologyError(f"topology.{name} is missing; give it, or name a topology.preset")
     return value
 
 
-def _impairment(link: LinkParams, scale: int) -> Impairment:
+def _impairment(link: LinkSpec, scale: int) -> Impairment:
     return Impairment(
         loss_ppb=link.loss_ppb or 0,
         jitter_ns=(link.jitter_ns or 0) * scale,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which switch ports mark ECN, by name. To add one, write a function and a `register` call at the end.
+"""The ways in which switch ports mark ECN, by name. To add one, write a function, a dataclass of its
+keys and a `register` call.
 
 'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is what switches with DCQCN do (SIGCOMM 2015, section 3.1, CP): the
 queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
@@ -11,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from dc_gym.base import usercode
 from dc_gym.base.errors import TopologyError
+from dc_gym.base.key import SHARE_PPM, THRESHOLD, key
+from dc_gym.base.registry import Registry
+from dc_gym.base.units import PPM
 from dc_gym.topologies.graph import NO_MARKING, Marking
 
 KB = 1000
@@ -26,43 +30,28 @@ IROKO_PROBABILITY_PPM = 100_000
 
 @dataclass(frozen=True, slots=True)
 class MarkingContext:
-    """The port that marks, and the keys of the spec in bytes and ppm. None means not given."""
+    """The port that marks."""
 
     rate_bps: int
     limit_bytes: int
-    k_bytes: int | None = None
-    kmin_bytes: int | None = None
-    kmax_bytes: int | None = None
-    pmax_ppm: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MarkingKind:
-    """A registered way to mark, with the keys that it needs and those that it may take."""
-
-    make: Callable[[MarkingContext], Marking]
-    needs: tuple[str, ...]
-    takes: tuple[str, ...]
-    help: str = ""
+KINDS = Registry("topology.marking", TopologyError, ("port",), together=True)
 
 
-KINDS: dict[str, MarkingKind] = {}
+def register(name: str, make: Callable[..., Marking], keys: Any = None, *former: object, help: str = "") -> None:
+    """Registers a way to mark as a value of topology.marking.
 
-
-def register(
-    name: str,
-    make: Callable[[MarkingContext], Marking],
-    needs: tuple[str, ...] = (),
-    takes: tuple[str, ...] = (),
-    *,
-    help: str = "",
-) -> None:
-    """Registers a way to mark as a value of topology.marking. The keys are those of MarkingContext; `help` says which
-    packets it marks."""
-    if name in KINDS or name == AUTO:
+    Args:
+        name: The value.
+        make: `make(port, keys)`, or `make(port)` without keys. Sizes in `keys` are bytes of that port.
+        keys: The dataclass of its keys.
+        former: Nothing.
+        help: Says in Markdown which packets it marks.
+    """
+    if name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
-    usercode.check_call(TopologyError, f"topology.marking {name!r}", make, "at")
-    KINDS[name] = MarkingKind(make, needs, takes, help)
+    KINDS.add(name, make, keys, former, help)
 
 
 def names() -> tuple[str, ...]:
@@ -94,49 +83,109 @@ def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
     )
 
 
-def _step(at: MarkingContext) -> Marking:
-    return Marking("step", k_bytes=at.k_bytes or 0)
+def resolve(name: str | None, ecn: bool) -> str:
+    """Returns the marking; 'auto' and None are resolved to 'step' with ECN and to 'none' without."""
+    if name is None or name == AUTO:
+        return "step" if ecn else "none"
+    return name
 
 
-def _slope(low: int | None, high: int | None, at: MarkingContext, pmax_ppm: int | None = None) -> Marking:
-    ppm = at.pmax_ppm or pmax_ppm or 0
-    return Marking("red-instant", min_bytes=low or 0, max_bytes=high or 0, probability_ppm=ppm)
+def _pmax(default_ppm: int | None = None) -> Any:
+    """Declares the marking probability at the end of a slope."""
+    told = "marking probability just below the end of the slope"
+    return key(SHARE_PPM, default_ppm, name="pmax", low=1, high=PPM, needed=default_ppm is None, help=told)
 
 
-def _secn2(at: MarkingContext) -> Marking:
-    return _slope(100 * KB * at.rate_bps // (25 * GBIT), 400 * KB * at.rate_bps // (25 * GBIT), at, 200_000)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepKeys:
+    """Keys of marking step."""
+
+    k_bytes: int = key(
+        THRESHOLD,
+        name="k_bytes",
+        needed=True,
+        low=1,
+        otherwise="preset",
+        help="threshold, in frame bytes, or an amount as for `buffer`; under `auto` it applies only where `auto` chooses `step`",
+    )
 
 
-register("none", lambda at: NO_MARKING, help="no packet")
-register("step", _step, ("k_bytes",), help="each packet that finds `k_bytes` or more queued: DCTCP (SIGCOMM 2010)")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedInstantKeys:
+    """Keys of marking red-instant."""
+
+    kmin_bytes: int = key(THRESHOLD, needed=True, low=1, help="queue length at which marking starts")
+    kmax_bytes: int = key(THRESHOLD, needed=True, low=1, help="queue length from which every packet is marked")
+    pmax_ppm: int = _pmax()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secn1Keys:
+    """Keys of marking secn1."""
+
+    pmax_ppm: int = _pmax(10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secn2Keys:
+    """Keys of marking secn2."""
+
+    pmax_ppm: int = _pmax(200_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccVendorKeys:
+    """Keys of marking acc-vendor."""
+
+    pmax_ppm: int = _pmax(100_000)
+
+
+def _step(port: MarkingContext, keys: StepKeys) -> Marking:
+    return Marking("step", k_bytes=keys.k_bytes)
+
+
+def _slope(low_bytes: int, high_bytes: int, pmax_ppm: int) -> Marking:
+    return Marking("red-instant", min_bytes=low_bytes, max_bytes=high_bytes, probability_ppm=pmax_ppm)
+
+
+def _red_instant(port: MarkingContext, keys: RedInstantKeys) -> Marking:
+    return _slope(keys.kmin_bytes, keys.kmax_bytes, keys.pmax_ppm)
+
+
+def _secn2(port: MarkingContext, keys: Secn2Keys) -> Marking:
+    return _slope(100 * KB * port.rate_bps // (25 * GBIT), 400 * KB * port.rate_bps // (25 * GBIT), keys.pmax_ppm)
+
+
+register("none", lambda port: NO_MARKING, help="no packet")
+register("step", _step, StepKeys, help="each packet that finds `k_bytes` or more queued: DCTCP (SIGCOMM 2010)")
 register(
     "red-instant",
-    lambda at: _slope(at.kmin_bytes, at.kmax_bytes, at),
-    ("kmin_bytes", "kmax_bytes", "pmax_ppm"),
+    _red_instant,
+    RedInstantKeys,
     help="a packet that finds q bytes queued, with probability `pmax` (q - `kmin`) / (`kmax` - `kmin`) between the two, and"
     " always from `kmax` on: DCQCN (SIGCOMM 2015)",
 )
 register(
     "iroko-thesis",
-    lambda at: iroko_thesis(at.rate_bps, at.limit_bytes),
+    lambda port: iroko_thesis(port.rate_bps, port.limit_bytes),
     help="RED's slope on an average of the queue, which also drops packets without ECN: Iroko's thesis, table 1",
 )
-register("secn0", lambda at: Marking("step", k_bytes=18 * KB), help="`step` with 18 kB: ACC (SIGCOMM 2021)")
+register("secn0", lambda port: Marking("step", k_bytes=18 * KB), help="`step` with 18 kB: ACC (SIGCOMM 2021)")
 register(
     "secn1",
-    lambda at: _slope(5 * KB, 200 * KB, at, 10_000),
-    takes=("pmax_ppm",),
+    lambda port, keys: _slope(5 * KB, 200 * KB, keys.pmax_ppm),
+    Secn1Keys,
     help="`red-instant`, 5 .. 200 kB, 1 %: ACC (which gives no `pmax`; this is DCQCN's)",
 )
 register(
     "secn2",
     _secn2,
-    takes=("pmax_ppm",),
+    Secn2Keys,
     help="`red-instant`, 100 .. 400 kB x rate / 25 Gbit/s, 20 %: ACC (which gives no `pmax`; this is that of HPCC's simulator)",
 )
 register(
     "acc-vendor",
-    lambda at: _slope(30 * KB, 270 * KB, at, 100_000),
-    takes=("pmax_ppm",),
+    lambda port, keys: _slope(30 * KB, 270 * KB, keys.pmax_ppm),
+    AccVendorKeys,
     help="`red-instant`, 30 .. 270 kB, 10 %: ACC's storage",
 )

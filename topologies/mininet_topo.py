@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import IPv4Address, ip_interface
 from pathlib import Path
@@ -20,28 +20,41 @@ from typing import Any
 from dc_gym.base import usercode
 from dc_gym.base.amount import Amount
 from dc_gym.base.errors import TopologyError
+from dc_gym.base.key import ARGS, CODE_PATH, TEXT, all_fields, key
 from dc_gym.base.units import PPB
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
 from dc_gym.topologies.graph import Graph, Layer
-from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
+from dc_gym.topologies.kinds import register
+from dc_gym.topologies.links import HOST, LinkSpec, Node, Wiring
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink")
-OWN = {"rate_bps": "bw", "buffer_bytes": "max_queue_size"}
+OWN = {"rate": "bw", "buffer": "max_queue_size"}
 """Mininet's names of the keys that a link may lack."""
 MOST_TOLD = 4
 TIMES_NS = {"s": 10**9, "sec": 10**9, "secs": 10**9, "ms": 10**6, "msec": 10**6, "msecs": 10**6}
 TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
 
 
-def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tuple[tuple[str, Any], ...] | None = None) -> Graph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MininetKeys:
+    """Keys of kind mininet."""
+
+    file: Path = key(
+        CODE_PATH, needed=True, help="the Python file, relative to the spec ([your Topo](topologies.md#a-mininet-topo))"
+    )
+    class_name: str | None = key(TEXT, name="class", otherwise="the only one", help="name of the `Topo` subclass in the file")
+    args: tuple[tuple[str, Any], ...] = key(ARGS, (), otherwise="none", help="keyword arguments of its constructor")
+
+
+def build(wiring: Wiring, keys: MininetKeys) -> Graph:
     """The network of a Mininet `Topo`: of `class` in `file`, or of the only one there, made with the keyword arguments `args`."""
     from dc_gym.topologies import mininet_classes  # takes a quarter of a second; afterwards the user's file can import Mininet
 
-    module = usercode.load(file).module
-    topo_class = _find_class(file, vars(module), mininet_classes.Topo, class_name)
+    module = usercode.load(keys.file).module
+    topo_class = _find_class(keys.file, vars(module), mininet_classes.Topo, keys.class_name)
     with usercode.blamed():
-        topo = topo_class(**dict(args or ()))
+        topo = topo_class(**dict(keys.args))
     return _graph(wiring, topo)
 
 
@@ -77,15 +90,17 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     return builder.graph()
 
 
-def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkParams]]) -> None:
+def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkSpec]]) -> None:
     """Raises one error for all keys that links lack: for each key of the spec, Mininet's name of it, and the links."""
-    lacking: dict[str, list[str]] = {each.name: [] for each in fields(LinkParams)}
+    lacking: dict[str, list[str]] = {name: [] for name in all_fields(LinkSpec)}
     for a, b, own in links:
         for name in wiring.missing(a, b, own):
             lacking[name].append(f"{a.name}-{b.name}")
     lacking = {name: found for name, found in lacking.items() if found}
     if lacking:
-        told = [key_of(name) + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()]
+        told = [
+            f"topology.{name}" + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()
+        ]
         them, or_there = "it" if len(told) == 1 else "them", " or in the Topo" if OWN.keys() & lacking else ""
         raise TopologyError(f"missing: {', '.join(told)}; give {them} in [topology]{or_there}")
 
@@ -94,7 +109,7 @@ def _some(links: list[str]) -> str:
     return ", ".join(links if len(links) <= MOST_TOLD else [*links[: MOST_TOLD - 1], f"... {len(links)} links"])
 
 
-def _link(where: str, info: Mapping[str, Any]) -> LinkParams:
+def _link(where: str, info: Mapping[str, Any]) -> LinkSpec:
     options = {key: value for key, value in info.items() if key not in PLACE and value is not None}
     kind = options.pop("cls", None)
     if kind is not None and getattr(kind, "__name__", "") not in PLAIN_LINKS:
@@ -102,7 +117,7 @@ def _link(where: str, info: Mapping[str, Any]) -> LinkParams:
     queue = options.pop("max_queue_size", None)
     frames = None if queue is None else Amount(_number(where, "max_queue_size", queue), "p")
     bw, loss = options.pop("bw", None), options.pop("loss", None)
-    params = LinkParams(
+    params = LinkSpec(
         rate_bps=None if bw is None else int(_number(where, "bw", bw) * 10**6),
         delay_ns=_time(where, "delay", options.pop("delay", None)),
         buffer_bytes=frames,
@@ -144,6 +159,9 @@ def _address(name: str, given: str | None) -> str | None:
 
 
 def _refuse_rest(where: str, options: Mapping[str, Any], honoured: str) -> None:
-    for key, value in options.items():
+    for name, value in options.items():
         if value is not None:
-            raise TopologyError(f"{where}: option {key} = {value!r} is not supported; supported are: {honoured}")
+            raise TopologyError(f"{where}: option {name} = {value!r} is not supported; supported are: {honoured}")
+
+
+register("mininet", build, MininetKeys)

@@ -7,28 +7,39 @@ With h hops there are switches s1..s(h+1) and n = h + 1 pairs of hosts. Sender i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
-from dc_gym.base.errors import TopologyError
+from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.links import Wiring
+from dc_gym.topologies.kinds import register
+from dc_gym.topologies.links import Wiring, middle_rate
 
 MOST_HOPS = 64
 
 
-def build(wiring: Wiring, *, hops: int, bottleneck_rate_bps: int | None = None) -> Graph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkingLotKeys:
+    """Keys of kind parkinglot."""
+
+    hops: int = key(COUNT, needed=True, low=1, high=MOST_HOPS, help="links between switches")
+    bottleneck_rate_bps: int | None = middle_rate()
+
+
+def build(wiring: Wiring, keys: ParkingLotKeys) -> Graph:
     """h + 1 switches in a row and h + 1 pairs of hosts.
 
     The links between switches may have a rate of their own (`bottleneck_rate`). Under the workload `pairs`, pair 1 crosses all of
     them, and pair i + 1 only link i.
     """
-    if not 1 <= hops <= MOST_HOPS:
-        raise TopologyError(f"topology.hops: value {hops} is not in 1..{MOST_HOPS}; give the number of links in a row")
     builder = Builder(wiring)
-    row = [builder.switch("edge") for _ in range(hops + 1)]
+    row = [builder.switch("edge") for _ in range(keys.hops + 1)]
     for switch in [row[0], *row[:-1], row[-1], *row[1:]]:
         builder.connect(builder.host(), switch)
     for left, right in pairwise(row):
-        builder.connect(left, right, bottleneck_rate_bps)
+        builder.connect(left, right, keys.bottleneck_rate_bps)
     return builder.graph()
+
+
+register("parkinglot", build, ParkingLotKeys)

@@ -10,50 +10,88 @@ controller.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.traffic import sizes
+from dc_gym.base.key import NUMBER, TEXT, KeyFault, key
+from dc_gym.traffic import shared_keys, sizes
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
-from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, WorkloadContext, bounded, chained, key_of, register, require
+from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, WorkloadContext, bounded, chained, register, require
+from dc_gym.traffic.shared_keys import SizesKeys
 from dc_gym.traffic.sizes import Sampler, Sizes
 
 LOAD_COUNTS = ("payload", "wire")
 LOAD_OF = ("host", "bisection")
 PS_PER_NS = 1000
-SIZE_KEYS = ("size_bytes", "distribution", "distribution_file", "truncate_bytes", "size_scale")
 
 
-def size_distribution(context: WorkloadContext) -> Sizes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonKeys(SizesKeys):
+    """Keys of kind poisson."""
+
+    load: float = key(NUMBER, needed=True, low=0, high=1, help="offered load as a share of the rate, above 0")
+    load_counts: str = key(
+        TEXT, "payload", names=lambda: LOAD_COUNTS, help="bytes that the load counts: `payload`, or frames on the `wire`"
+    )
+    load_of: str = key(
+        TEXT,
+        "host",
+        names=lambda: LOAD_OF,
+        help="rate that the load refers to: each `host`'s link, or the links above its edge switch (`bisection`)",
+    )
+    last_start_ns: int | None = shared_keys.last_start()
+
+    def __post_init__(self) -> None:
+        _require_above_0("load", self.load)
+        _require_above_0("size_scale", self.size_scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoopKeys(SizesKeys):
+    """Keys of kind closed_loop."""
+
+    outstanding: int = shared_keys.outstanding("flows that a host keeps under way")
+    interval_ns: int = shared_keys.interval("time from the end of a flow to the next")
+    intervals: str = shared_keys.intervals()
+
+    def __post_init__(self) -> None:
+        _require_above_0("size_scale", self.size_scale)
+
+
+def _require_above_0(name: str, value: float) -> None:
+    if not value:
+        raise KeyFault(f"workload.{name}", value, "is not above 0; give more")
+
+
+def size_distribution(context: WorkloadContext, keys: SizesKeys) -> Sizes:
     """Returns the distribution by its name, its file, or a fixed size. It is scaled, then truncated."""
-    params = context.params
-    given = [name for name in SIZE_KEYS[:3] if getattr(params, name)]
+    sources = {"size": keys.size_bytes, "distribution": keys.distribution, "distribution_file": keys.distribution_file}
+    given = [f"workload.{name}" for name, value in sources.items() if value]
     if len(given) != 1:
-        have = " and ".join(map(key_of, given)) or "nothing"
+        have = " and ".join(given) or "nothing"
         raise WorkloadError(f"workload.distribution, distribution_file or size: give one of the three, not {have}")
-    if params.size_bytes:
-        found = sizes.fixed(params.size_bytes)
+    if keys.size_bytes:
+        found = sizes.fixed(keys.size_bytes)
     else:
-        found = sizes.read(params.distribution_file) if params.distribution_file else sizes.load(str(params.distribution))
-    if params.size_scale is not None:
-        found = found.scaled(Fraction(str(params.size_scale)))
-    if params.truncate_bytes is not None:
-        found = found.truncated(params.truncate_bytes)
+        found = sizes.read(keys.distribution_file) if keys.distribution_file else sizes.load(str(keys.distribution))
+    found = found.scaled(Fraction(str(keys.size_scale)))
+    if keys.truncate_bytes is not None:
+        found = found.truncated(keys.truncate_bytes)
     context.notes["mean_size_bytes"] = float(found.mean_bytes())
     context.notes["mean_wire_bytes"] = float(found.mean_wire_bytes())
     context.notes["sampling"] = found.sampling
     return found
 
 
-def poisson(context: WorkloadContext) -> list[FlowRequest]:
+def poisson(context: WorkloadContext, keys: PoissonKeys) -> list[FlowRequest]:
     """Open loop: each host's flows start as a Poisson process, to uniformly drawn other hosts, at a `load`.
 
     Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
-    found, load = size_distribution(context), context.need("load")
-    on_wire = (context.params.load_counts or "payload") == "wire"
-    mean = found.mean_wire_bytes() if on_wire else found.mean_bytes()
-    rates = _bisection_rates(context) if context.params.load_of == "bisection" else _host_rates(context)
+    found, load = size_distribution(context, keys), keys.load
+    mean = found.mean_wire_bytes() if keys.load_counts == "wire" else found.mean_bytes()
+    rates = _bisection_rates(context) if keys.load_of == "bisection" else _host_rates(context)
     sampler, flows = Sampler(found), list[FlowRequest]()
     expected = sum(rates.values()) * Fraction(str(load)) * context.horizon_ns / (mean * 8 * NS_PER_S)
     require(expected <= MOST_FLOWS, "load", load, f"makes about {int(expected)} flows, a run takes {MOST_FLOWS}; run shorter")
@@ -67,26 +105,26 @@ def poisson(context: WorkloadContext) -> list[FlowRequest]:
     return sorted(bounded(flows), key=lambda flow: flow.start_ns)
 
 
-def closed_loop(context: WorkloadContext) -> list[FlowRequest]:
+def closed_loop(context: WorkloadContext, keys: ClosedLoopKeys) -> list[FlowRequest]:
     """Each host keeps `outstanding` flows under way; where one ends, the next starts, to a random other host.
 
     It starts `interval` later. Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
-    sampler, gates = Sampler(size_distribution(context)), Gates()
-    outstanding, flows = context.params.outstanding or 1, list[FlowRequest]()
+    sampler, gates, flows = Sampler(size_distribution(context, keys)), Gates(), list[FlowRequest]()
     for src in context.hosts:
-        for slot in range(outstanding):
-            flows += chained(context, gates, None, _next_of(context, src, slot, sampler))
+        for slot in range(keys.outstanding):
+            flows += chained(context, gates, None, _next_of(context, keys, src, slot, sampler))
     return bounded(flows)
 
 
-def _next_of(context: WorkloadContext, src: str, slot: int, sampler: Sampler) -> Callable[[int], tuple[FlowRequest, int]]:
+def _next_of(
+    context: WorkloadContext, keys: ClosedLoopKeys, src: str, slot: int, sampler: Sampler
+) -> Callable[[int], tuple[FlowRequest, int]]:
     stream, others = context.stream(src, slot), [host for host in context.hosts if host != src]
-    pattern, gap_ns = context.params.intervals or "exact", context.params.interval_ns or 0
 
     def make(rep: int) -> tuple[FlowRequest, int]:
         dst, size = stream.choose(others), sampler.draw(stream)
-        return FlowRequest(src, dst, DEFAULT_PORT, size_bytes=size), stream.around(gap_ns, pattern)
+        return FlowRequest(src, dst, DEFAULT_PORT, size_bytes=size), stream.around(keys.interval_ns, keys.intervals)
 
     return make
 
@@ -129,5 +167,5 @@ def _bisection_rates(context: WorkloadContext) -> dict[str, Fraction]:
     return rates
 
 
-register("poisson", poisson, (*SIZE_KEYS, "load", "load_counts", "load_of", "last_start_ns"))
-register("closed_loop", closed_loop, (*SIZE_KEYS, "outstanding", "interval_ns", "intervals"))
+register("poisson", poisson, PoissonKeys)
+register("closed_loop", closed_loop, ClosedLoopKeys)

@@ -13,8 +13,10 @@ everywhere: the barrier that the OSU benchmark has between two of them (osu_allt
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from dc_gym.base.key import COUNT, SIZE, TEXT, key
+from dc_gym.traffic import shared_keys
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, register, require
 
@@ -72,26 +74,48 @@ def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
     return found
 
 
-def alltoall(context: WorkloadContext) -> list[FlowRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlltoallKeys:
+    """Keys of kind alltoall."""
+
+    size_bytes: int = shared_keys.size()
+    largest_bytes: int | None = key(
+        SIZE,
+        low=1,
+        otherwise="`size`",
+        help="largest message size; sizes double from `size` up to it, each for `rounds` iterations",
+    )
+    senders: int | None = shared_keys.senders("processes, one per host", "all hosts")
+    rounds: int = key(COUNT, 1, low=1, help="iterations for each size")
+    interval_ns: int = shared_keys.interval("time from the end of an iteration to the next")
+    schedule: str = key(
+        TEXT,
+        "auto",
+        names=lambda: SCHEDULES,
+        help="`linear`, `pairwise`, `bruck`, or what Open MPI chooses (`auto`)",
+    )
+
+
+def alltoall(context: WorkloadContext, keys: AlltoallKeys) -> list[FlowRequest]:
     """The collective MPI_Alltoall, one process per host, by Open MPI's schedules.
 
     `rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier.
     """
-    size, largest = context.need("size_bytes"), context.params.largest_bytes
-    count = len(context.hosts) if context.params.senders is None else context.params.senders
+    size, largest = keys.size_bytes, keys.largest_bytes
+    count = len(context.hosts) if keys.senders is None else keys.senders
     require(2 <= count <= len(context.hosts), "senders", count, f"is not in 2..{len(context.hosts)}; one process a host")
-    require(largest is None or largest >= size, "largest_bytes", largest, f"is below workload.size {size}; give more")
-    asked, chosen = context.params.schedule or "auto", dict[int, str]()
+    require(largest is None or largest >= size, "largest", largest, f"is below workload.size {size}; give more")
+    chosen = dict[int, str]()
     gates, gate, flows = Gates(), NO_GATE, list[FlowRequest]()
-    for iteration, size_bytes in enumerate(size for size in sizes(size, largest) for _ in range(context.params.rounds or 1)):
-        chosen[size_bytes] = decide(count, size_bytes) if asked == "auto" else asked
+    for iteration, size_bytes in enumerate(size for size in sizes(size, largest) for _ in range(keys.rounds)):
+        chosen[size_bytes] = decide(count, size_bytes) if keys.schedule == "auto" else keys.schedule
         over = gates.new()
-        rest_ns = context.params.interval_ns or 0 if iteration else 0
+        rest_ns = keys.interval_ns if iteration else 0
         base = FlowRequest(
             context.hosts[0], context.hosts[1], DEFAULT_PORT, rest_ns, size_bytes=size_bytes, rep=iteration, gate=gate
         )
         flows += _iteration(context.hosts, steps(chosen[size_bytes], count), base, gates, over)
-        require(len(flows) <= MOST_FLOWS, "rounds", context.params.rounds, f"makes more than {MOST_FLOWS} flows; give fewer")
+        require(len(flows) <= MOST_FLOWS, "rounds", keys.rounds, f"makes more than {MOST_FLOWS} flows; give fewer")
         gate = over
     context.notes["schedules"] = {str(size_bytes): schedule for size_bytes, schedule in chosen.items()}
     return flows
@@ -112,4 +136,4 @@ def _iteration(
         waits, rest_ns = following, 0
 
 
-register("alltoall", alltoall, ("size_bytes", "largest_bytes", "senders", "rounds", "interval_ns", "schedule"))
+register("alltoall", alltoall, AlltoallKeys)

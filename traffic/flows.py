@@ -40,7 +40,7 @@ class FlowRequest:
     rate_bps: int = 0  # payload offered by the application; 0: no limit
     length_ns: int = 0  # after its start; 0: no limit
     gaps: str = "exact"  # between the chunks of a flow with a rate
-    transport: str = "tcp"
+    transport: str | None = None  # one of TRANSPORTS; None: workload.transport
     group: str = "flow"
     rep: int = 0  # number of its repetition or round
     gate: int = NO_GATE
@@ -53,8 +53,6 @@ class FlowRequest:
 
     def over_rdma(self) -> FlowRequest:
         """Returns the same flow as a NIC sends it."""
-        if self.transport == "udp":
-            raise WorkloadError(f"flow {self.src} to {self.dst}: over udp, which NICs' algorithms do not send; choose a TCP")
         return replace(self, transport="rdma", dst_port=RDMA_PORT)
 
     def _fault(self) -> str:
@@ -71,7 +69,7 @@ class FlowRequest:
             return f"start, stop, size, rate, length {amounts} are not all in 0..{LARGEST}; give others"
         if 0 < self.stop_ns <= self.start_ns and self.gate == NO_GATE:
             return f"stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later"
-        for value, known in ((self.gaps, GAPS), (self.transport, TRANSPORTS), (self.group, GROUPS)):
+        for value, known in ((self.gaps, GAPS), (self.transport or "tcp", TRANSPORTS), (self.group, GROUPS)):
             if value not in known:
                 return unknown("value", value, known)
         if self.transport == "udp" and not self.rate_bps:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
-The header identifies the dialect (DIALECTS). In the repository's, a row with one cell more, TCP or UDP after the port, is read
-with that transport: a file of Iroko's has such rows.
+The header identifies the dialect (DIALECTS). A column `transport` at its end names the transport of single flows. In the
+repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such
+rows.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from re import fullmatch, sub
 from typing import TypeVar
 
 from dc_gym.base.errors import WorkloadError
+from dc_gym.base.key import PATH, TEXT, key
 from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import PATTERNS
-from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
+from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, TRANSPORTS, FlowRequest
 from dc_gym.traffic.kinds import NS_PER_S, Gates, WorkloadContext, bounded, chained, register
-from dc_gym.traffic.matrix import COLUMNS, parse_matrix, read_text
+from dc_gym.traffic.matrix import COLUMNS, TRANSPORT, parse_matrix, read_text
 
 V = TypeVar("V")
 FOLDER = Path(__file__).parent / "matrices" / "iroko"
@@ -47,6 +49,8 @@ DIALECTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 LAST_HOST_OF_BLOCK = 254  # 10.A.x.y: y from 1 to 254, then x goes on
 BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and the host that is meant
 BROKEN = ("fix", "keep")
+MATRIX_COPY = "matrix.csv"
+"""The name of a result's copy of the file of a `matrix`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,27 @@ class MatrixRow:
     gap_ns: int = 0
     gap_pattern: str = "exact"
     seed: int = 0
-    transport: str = "tcp"
+    transport: str | None = None  # None: workload.transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixKeys:
+    """Keys of kind matrix."""
+
+    file: Path = key(PATH, needed=True, copy=MATRIX_COPY, help="the [CSV](workloads.md#flow-matrices), relative to the spec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrokoKeys:
+    """Keys of kind iroko."""
+
+    pattern: str = key(TEXT, needed=True, help="name of the matrix, such as `stag_prob_0_2_3`")
+    broken: str = key(
+        TEXT,
+        "fix",
+        names=lambda: BROKEN,
+        help="rows of `stride8` that name a host which does not exist: `fix`, or `keep` (they send nothing)",
+    )
 
 
 def names() -> tuple[str, ...]:
@@ -73,33 +97,34 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
 
 
-def iroko(context: WorkloadContext) -> list[FlowRequest]:
+def iroko(context: WorkloadContext, keys: IrokoKeys) -> list[FlowRequest]:
     """One of the flow matrices of Iroko's repository by its name, as it was written."""
-    name = context.need("pattern")
+    name = keys.pattern
     if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
         text = _disjoint_pairs(int(found[1]))
     elif name in names():
         text = (FOLDER / f"{name}.csv").read_text(encoding="ascii")
     else:
         raise WorkloadError(unknown("workload.pattern", name, names()))
-    return flows_of(context, text, f"{name}.csv")
+    return flows_of(context, text, f"{name}.csv", keys.broken)
 
 
-def matrix(context: WorkloadContext) -> list[FlowRequest]:
+def matrix(context: WorkloadContext, keys: MatrixKeys) -> list[FlowRequest]:
     """The flows of a CSV file, in any of three dialects."""
-    if context.params.file is None:
-        raise WorkloadError("workload.file is missing: kind 'matrix' needs it; give the path of a CSV file")
-    return flows_of(context, read_text(context.params.file), str(context.params.file))
+    return flows_of(context, read_text(keys.file), str(keys.file))
 
 
-def flows_of(context: WorkloadContext, text: str, name: str) -> list[FlowRequest]:
-    """Returns the flows of a matrix. Its first line identifies the dialect."""
+def flows_of(context: WorkloadContext, text: str, name: str, broken: str | None = None) -> list[FlowRequest]:
+    """Returns the flows of a matrix. Its first line identifies the dialect.
+
+    `broken` says what to do with Iroko's broken rows, one of BROKEN. None: nothing, the file is a user's.
+    """
     header = _header(text)
-    if header == THESIS:
-        return _expand(context, _rows(context, text, name, THESIS, _thesis_row))
-    if header == REPOSITORY:
-        return _expand(context, _rows(context, text, name, REPOSITORY, _repository_row))
-    return parse_matrix(text, name, set(context.hosts), [header for header, _ in DIALECTS.values()])
+    for columns, parse in ((THESIS, _thesis_row), (REPOSITORY, _repository_row)):
+        if header in (columns, (*columns, TRANSPORT)):
+            return _expand(context, _rows(context, text, name, header, parse, broken))
+    known = [header for header, _ in DIALECTS.values()]
+    return parse_matrix(text, name, set(context.hosts), known, context.offered_bps)
 
 
 def _header(text: str) -> tuple[str, ...]:
@@ -107,7 +132,7 @@ def _header(text: str) -> tuple[str, ...]:
     first = text.partition("\n")[0].strip()
     cells = [sub(r"\s*\(.*?\)\s*", "", cell).strip().lower() for cell in first.split(",")]
     plain = ["destination" if cell == "dest" else cell.removeprefix("flow ") for cell in cells]
-    return tuple(plain) if tuple(plain) == THESIS else tuple(first.split(","))
+    return tuple(plain) if tuple(plain[: len(THESIS)]) == THESIS else tuple(first.split(","))
 
 
 def _expand(context: WorkloadContext, rows: list[MatrixRow]) -> list[FlowRequest]:
@@ -123,8 +148,7 @@ def _expand(context: WorkloadContext, rows: list[MatrixRow]) -> list[FlowRequest
 
 def _repetitions(context: WorkloadContext, row: MatrixRow) -> Callable[[int], tuple[FlowRequest, int]]:
     stream = context.stream("row seed", row.seed)
-    transport = row.transport if context.params.transport == "tcp" else context.params.transport
-    rate_bps = context.params.rate_bps or (context.rate_bps(row.src) if transport == "udp" else 0)
+    rate_bps = context.offered_bps(row.src, row.transport)
 
     def make(rep: int) -> tuple[FlowRequest, int]:
         size = stream.around(row.size_bytes, row.size_pattern)
@@ -134,7 +158,7 @@ def _repetitions(context: WorkloadContext, row: MatrixRow) -> Callable[[int], tu
             size_bytes=max(1, size) if row.size_bytes else 0,
             rate_bps=rate_bps,
             length_ns=row.length_ns,
-            transport=transport,
+            transport=row.transport,
         )
         return flow, gap_ns
 
@@ -142,7 +166,12 @@ def _repetitions(context: WorkloadContext, row: MatrixRow) -> Callable[[int], tu
 
 
 def _rows(
-    context: WorkloadContext, text: str, name: str, columns: tuple[str, ...], parse: Callable[[_Cells], MatrixRow]
+    context: WorkloadContext,
+    text: str,
+    name: str,
+    columns: tuple[str, ...],
+    parse: Callable[[_Cells], MatrixRow],
+    broken: str | None,
 ) -> list[MatrixRow]:
     """Returns the rows after the header. Empty lines do not count."""
     hosts, found = _HostNames(context), []
@@ -150,7 +179,7 @@ def _rows(
     try:
         for row in reader:
             if reader.line_num > 1 and row:
-                cells = _Cells(row, columns, f"{name}:{reader.line_num}", hosts)
+                cells = _Cells(row, columns, f"{name}:{reader.line_num}", hosts, broken)
                 if not cells.is_left_out():
                     found.append(parse(cells))
     except csv.Error as error:
@@ -194,29 +223,29 @@ class _HostNames:
 class _Cells:
     """One row by column. Its errors name the place in the file."""
 
-    def __init__(self, row: list[str], columns: tuple[str, ...], where: str, hosts: _HostNames) -> None:
-        self._where, self._hosts = where, hosts
-        self.transport = "tcp"
+    def __init__(self, row: list[str], columns: tuple[str, ...], where: str, hosts: _HostNames, broken: str | None) -> None:
+        self._where, self._hosts, self._broken = where, hosts, broken
+        named = ""
         if len(row) == len(columns) + 1 and columns == REPOSITORY and row[3] in ("TCP", "UDP"):
-            self.transport = row[3].lower()
+            named = row[3].lower()
             row = [*row[:3], *row[4:]]
         if len(row) != len(columns):
             raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
-        self._cells: Mapping[str, str] = dict(zip(columns, row, strict=True))
+        self._cells: Mapping[str, str] = {TRANSPORT: named} | dict(zip(columns, row, strict=True))
 
     def is_left_out(self) -> bool:
         """Returns True if a row of Iroko's stride8 names a host that does not exist and is kept: no flow runs for it."""
         context = self._hosts.context
-        if context.params.kind != "iroko" or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
+        if self._broken is None or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
             return False
-        kept = context.params.broken == "keep"
+        kept = self._broken == "keep"
         handled = "left out" if kept else f"read as {RIGHT_HOST}"
         context.notes.setdefault("broken_rows", []).append(f"{self._where}: {BROKEN_HOST} does not exist: {handled}")
         return kept
 
     def host(self, column: str) -> str:
         text = self._cells[column]
-        if text == BROKEN_HOST and self._hosts.context.params.kind == "iroko" and not self._hosts.find(text):
+        if text == BROKEN_HOST and self._broken is not None and not self._hosts.find(text):
             text = RIGHT_HOST
         return self._parse(
             column, lambda _: self._hosts.find(text), "a host of the topology; write h1, or 10.SWITCH.0.HOST as in Iroko"
@@ -249,6 +278,11 @@ class _Cells:
         known = {name: name for name in PATTERNS}
         return self._parse(column, known.get, f"one of {', '.join(PATTERNS)}")
 
+    def transport(self) -> str | None:
+        """Returns the transport that the row names, or None."""
+        known = {name: name for name in TRANSPORTS}
+        return self._parse(TRANSPORT, known.get, f"one of {', '.join(TRANSPORTS)}") if self._cells[TRANSPORT] else None
+
     def refuse(self, column: str, wanted: str) -> None:
         raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
 
@@ -269,6 +303,7 @@ def _thesis_row(cells: _Cells) -> MatrixRow:
         size_bytes=cells.size("size"),
         reps=cells.count("reps", "inf"),
         gap_ns=cells.seconds("gap"),
+        transport=cells.transport(),
     )
 
 
@@ -287,7 +322,7 @@ def _repository_row(cells: _Cells) -> MatrixRow:
         gap_ns=cells.seconds("flow_gap"),
         gap_pattern=cells.pattern("random_gap"),
         seed=cells.number("seed", 0),
-        transport=cells.transport,
+        transport=cells.transport(),
     )
 
 
@@ -301,5 +336,5 @@ def _disjoint_pairs(count: int) -> str:
     return "\n".join([",".join(REPOSITORY), *rows]) + "\n"
 
 
-register("matrix", matrix, ("file",))
-register("iroko", iroko, ("pattern", "broken"))
+register("matrix", matrix, MatrixKeys)
+register("iroko", iroko, IrokoKeys)

@@ -1,92 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of every kind of workload: its keys, what it sees of the experiment, the registry, gates and repetitions.
+"""The parts of every kind of workload: what it sees of the experiment, the registry, gates and repetitions.
 
-A kind is one function from a WorkloadContext to its flows and one `register` call at the end of its file. workloads.py imports
-the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
+A kind is one function from a WorkloadContext and its keys to its flows, a dataclass of these keys, and one `register` call at the
+end of its file. workloads.py imports the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from pathlib import Path
 from typing import Any
 
-from dc_gym.base import usercode
 from dc_gym.base.errors import WorkloadError
-from dc_gym.base.spelling import unknown
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 from dc_gym.traffic.sizes import HEADER_BYTES, SEGMENT_BYTES
+from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
 
 DEFAULT_PORT = 5001  # iperf's
 NS_PER_S = 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadParams:
-    """The keys of [workload], parsed (docs/spec.md). None means not given."""
-
-    kind: str
-    size_bytes: int = 0  # 0: no limit
-    rate_bps: int = 0  # 0: no limit
-    start_ns: int = 0
-    stop_ns: int | None = None  # None: the duration
-    jitter_ns: int = 0
-    transport: str = "tcp"
-    gaps: str = "exact"  # between the packets of a flow with a rate
-    # Keys that only some kinds read:
-    file: Path | None = None
-    pattern: str | None = None
-    broken: str | None = None
-    senders: int | None = None
-    flows: int | None = None
-    stride: int | None = None
-    p_edge: float | None = None
-    p_pod: float | None = None
-    ends: str | None = None
-    rounds: int | None = None
-    interval_ns: int | None = None
-    intervals: str | None = None
-    last_start_ns: int | None = None
-    request_bytes: int | None = None
-    long: int | None = None
-    short: int | None = None
-    short_start_ns: int | None = None
-    on_ns: int | None = None
-    off_ns: int | None = None
-    distribution: str | None = None
-    distribution_file: Path | None = None
-    load: float | None = None
-    load_counts: str | None = None
-    load_of: str | None = None
-    truncate_bytes: int | None = None
-    size_scale: float | None = None
-    outstanding: int | None = None
-    mix: str | None = None
-    storage: int | None = None
-    replicas: int | None = None
-    compute_ns: int | None = None
-    largest_bytes: int | None = None
-    schedule: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise WorkloadError(unknown("workload.kind", self.kind, KINDS))
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if type(value) is int and value < 0:
-                raise WorkloadError(f"{key_of(each.name)}: value {value} is negative; give 0 or more")
-            if each.default is None and each.name != "stop_ns" and value is not None and each.name not in KINDS[self.kind].uses:
-                raise WorkloadError(f"{key_of(each.name)}: value {str(value)!r} has no effect with kind {self.kind!r}; remove it")
-
-
-def key_of(name: str) -> str:
-    """Returns the spec's key of a field: size_bytes -> workload.size."""
-    return "workload." + name.removesuffix("_ns").removesuffix("_bps").removesuffix("_bytes")
+LAST_START = "last_start"
+"""The key, of kinds that declare it, after which no flow starts."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +31,8 @@ class WorkloadContext:
     """The part of the experiment that a kind sees."""
 
     graph: Graph
-    params: WorkloadParams
+    workload: WorkloadSpec
+    """The keys that all kinds have."""
     duration_ns: int
     seed: int
     notes: dict[str, Any] = field(default_factory=dict)
@@ -107,23 +45,14 @@ class WorkloadContext:
 
     @property
     def horizon_ns(self) -> int:
-        """The time in which flows may start, in ns from workload.start."""
-        ends = (self.duration_ns, self.params.stop_ns, self.params.last_start_ns)
+        """The time in which flows may start, in ns from workload.start. It ends at `last_start` if the kind has that key."""
+        ends = (self.duration_ns, self.workload.stop_ns, dict(self.workload.own).get(LAST_START))
         stop = min(end for end in ends if end is not None)
-        return max(0, stop - self.params.start_ns - self.params.jitter_ns)
+        return max(0, stop - self.workload.start_ns - self.workload.jitter_ns)
 
     def stream(self, *labels: object) -> Stream:
         """Returns a stream of draws for this kind. All streams follow from the one seed."""
-        return Stream(self.seed, "workload", self.params.kind, *labels)
-
-    def need(self, name: str) -> Any:
-        """Returns the value of a key that this kind requires."""
-        value = getattr(self.params, name)
-        if value is None or (name == "size_bytes" and value == 0):
-            raise WorkloadError(
-                f"{key_of(name)} is missing: kind {self.params.kind!r} needs it; docs/workloads.md says what it is"
-            )
-        return value
+        return Stream(self.seed, "workload", self.workload.kind, *labels)
 
     def ports_of(self, host: str) -> list[Port]:
         """Returns the host's interfaces."""
@@ -132,6 +61,11 @@ class WorkloadContext:
     def rate_bps(self, host: str) -> int:
         """Returns the total rate of the host's interfaces."""
         return sum(self.graph.cable_of(port).rate_bps for port in self._access[host])
+
+    def offered_bps(self, src: str, transport: str | None) -> int:
+        """Returns the rate of a flow in a matrix: workload.rate, otherwise the rate of the host's link for udp, or no limit."""
+        udp = (transport or self.workload.transport) == "udp"
+        return self.workload.rate_bps or (self.rate_bps(src) if udp else 0)
 
     def edge_of(self, host: str) -> str:
         """Returns the switch at the host's first interface."""
@@ -152,34 +86,17 @@ class WorkloadContext:
         return {host: list(self.graph.ports_of(host)) for host in self.hosts}
 
 
-Pattern = Callable[[WorkloadContext], list[FlowRequest]]
+def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any = None, *former: object) -> None:
+    """Registers a pattern as a value of workload.kind.
 
-
-@dataclass(frozen=True, slots=True)
-class WorkloadKind:
-    """A registered kind of workload, the keys that not all kinds read, and those of all kinds that it handles itself."""
-
-    pattern: Pattern
-    uses: tuple[str, ...]
-
-
-KINDS: dict[str, WorkloadKind] = {}
-
-
-def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
-    """Registers a pattern as a value of workload.kind. `uses` lists fields of WorkloadParams.
-
-    If `uses` contains "size_bytes", the pattern itself handles workload.size; otherwise workload.size is the size of each flow
-    that has none.
+    Args:
+        name: The value.
+        pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring says who sends what, and when.
+        keys: The dataclass of its keys. If it declares `size` (shared_keys.size), the pattern itself handles workload.size.
+            Otherwise workload.size is the size of each flow that has none.
+        former: Nothing.
     """
-    if name in KINDS:
-        raise WorkloadError(f"workload.kind {name!r} is registered already; choose another name")
-    usercode.check_call(WorkloadError, f"workload.kind {name!r}", pattern, "context")
-    usercode.check_tuple(WorkloadError, f"workload.kind {name!r}: uses", uses)
-    known = [each.name for each in fields(WorkloadParams)]
-    if strange := [key for key in uses if key not in known]:
-        raise WorkloadError(f"workload.kind {name!r}: " + unknown("key", strange[0], known))
-    KINDS[name] = WorkloadKind(pattern, uses)
+    KINDS.add(name, pattern, keys, former)
 
 
 @dataclass(slots=True)
@@ -193,9 +110,9 @@ class Gates:
 
 
 def require(holds: bool, key: str, value: object, why: str) -> None:
-    """Raises a WorkloadError about a key unless the condition holds."""
+    """Raises a WorkloadError about a key, by its name in [workload], unless the condition holds."""
     if not holds:
-        raise WorkloadError(f"{key_of(key)}: value {value} {why}")
+        raise WorkloadError(f"workload.{key}: value {value} {why}")
 
 
 def bounded(flows: Iterable[FlowRequest]) -> list[FlowRequest]:

@@ -13,9 +13,11 @@ from pathlib import Path
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
+from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, TRANSPORTS, FlowRequest
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
+TRANSPORT = "transport"
+"""The column that may follow those of any dialect. An empty cell names no transport."""
 
 
 def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
@@ -32,20 +34,26 @@ def read_text(path: Path) -> str:
 
 
 def parse_matrix(
-    text: str, name: str, hosts: Collection[str], dialects: Sequence[Sequence[str]] = (COLUMNS,)
+    text: str,
+    name: str,
+    hosts: Collection[str],
+    dialects: Sequence[Sequence[str]] = (COLUMNS,),
+    offered_bps: Callable[[str, str | None], int] = lambda src, transport: 0,
 ) -> list[FlowRequest]:
     """Returns the flows of a matrix. `name` stands for the file in errors, `hosts` are the names that exist.
 
-    `dialects` are the headers that the caller knows, for the error about an unknown header.
+    `dialects` are the headers that the caller knows, for the error about an unknown header. `offered_bps` returns the rate of a
+    flow from a host over the transport that its row names, if any.
     """
+    columns: tuple[str, ...] = ()
     reader = csv.reader(text.splitlines(), strict=True)
     flows: list[FlowRequest] = []
     try:
         for row in reader:
             where = f"{name}:{reader.line_num}"
             if reader.line_num > 1:
-                flows.append(_flow(row, where, hosts))
-            elif tuple(row) != COLUMNS:
+                flows.append(_flow(row, columns, where, hosts, offered_bps))
+            elif (columns := tuple(row)) not in (COLUMNS, (*COLUMNS, TRANSPORT)):
                 known = "; or ".join(",".join(columns) for columns in dialects)
                 raise WorkloadError(f"{where}: header {','.join(row)!r} is in no known format; write {known}")
     except csv.Error as error:
@@ -55,11 +63,13 @@ def parse_matrix(
     return flows
 
 
-def _flow(row: list[str], where: str, hosts: Collection[str]) -> FlowRequest:
+def _flow(
+    row: list[str], columns: Sequence[str], where: str, hosts: Collection[str], offered_bps: Callable[[str, str | None], int]
+) -> FlowRequest:
     """Returns the flow of one row."""
-    if len(row) != len(COLUMNS):
-        raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(COLUMNS)}; write {','.join(COLUMNS)}")
-    cells = dict(zip(COLUMNS, row, strict=True))
+    if len(row) != len(columns):
+        raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
+    cells = {TRANSPORT: ""} | dict(zip(columns, row, strict=True))
 
     def cell(column: str, parse: Callable[[str], int | None], wanted: str) -> int:
         value = parse(cells[column])
@@ -75,7 +85,10 @@ def _flow(row: list[str], where: str, hosts: Collection[str]) -> FlowRequest:
     stop = cell("stop", _seconds, "seconds of at most 9 decimals, 0 for no limit")
     cell("stop", lambda _: 0 if stop == 0 or stop > start else None, f"after the start {cells['start']!r}")
     size = cell("size", _size, "a whole number of bytes, 0 or inf for no limit")
-    return FlowRequest(cells["source"], cells["destination"], port, start, stop, size)
+    cell(TRANSPORT, lambda text: 0 if text in ("", *TRANSPORTS) else None, f"one of {', '.join(TRANSPORTS)}")
+    transport = cells[TRANSPORT] or None
+    rate_bps = offered_bps(cells["source"], transport)
+    return FlowRequest(*(cells["source"], cells["destination"], port, start, stop, size), rate_bps=rate_bps, transport=transport)
 
 
 def _port(text: str) -> int | None:

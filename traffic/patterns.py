@@ -8,9 +8,13 @@ to the next narrower one. Hotspot: here Iroko's fixed table.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dc_gym.base.errors import WorkloadError
+from dc_gym.base.key import COUNT, NUMBER, key
+from dc_gym.traffic import shared_keys
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
@@ -18,6 +22,51 @@ from dc_gym.traffic.matrix import read_matrix
 
 HOTSPOT_FILE = Path(__file__).parent / "matrices" / "hotspot.csv"
 HOTSPOT_HOSTS = 16
+
+
+def _flows(help: str, default: int | None = 1, otherwise: str = "") -> Any:
+    return key(COUNT, default, low=1, otherwise=otherwise, help=help)
+
+
+def _probability(help: str) -> Any:
+    return key(NUMBER, needed=True, low=0, high=1, help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyToOneKeys:
+    """Keys of kind many_to_one."""
+
+    senders: int | None = shared_keys.senders("hosts that send", "all others")
+    flows: int | None = _flows("number of flows in all", None, "one per sender")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllToAllKeys:
+    """Keys of kind all_to_all."""
+
+    flows: int = _flows("flows to each other host")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrideKeys:
+    """Keys of kind stride."""
+
+    stride: int = key(COUNT, needed=True, low=1, help="host x sends to host x + stride")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaggeredKeys:
+    """Keys of kind staggered."""
+
+    p_edge: float = _probability("probability that the destination is on the sender's edge switch")
+    p_pod: float = _probability("probability that the destination is elsewhere in the sender's pod")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomKeys:
+    """Keys of kind random."""
+
+    flows: int = _flows("destinations per host")
 
 
 def flow(src: str, dst: str) -> FlowRequest:
@@ -39,47 +88,44 @@ def none(context: WorkloadContext) -> list[FlowRequest]:
     return []
 
 
-def many_to_one(context: WorkloadContext) -> list[FlowRequest]:
+def many_to_one(context: WorkloadContext, keys: ManyToOneKeys) -> list[FlowRequest]:
     """The first `senders` hosts send to the last one; they take turns to start `flows` in all, by default one each."""
     *others, last = context.hosts
-    senders = len(others) if context.params.senders is None else context.params.senders
+    senders = len(others) if keys.senders is None else keys.senders
     require(1 <= senders <= len(others), "senders", senders, f"is not in 1..{len(others)}; the last host receives")
-    flows = context.params.flows or senders
+    flows = keys.flows or senders
     return bounded(flow(others[number % senders], last) for number in range(flows))
 
 
-ENDS = ("many_to_one", "pairs")
-
-
-def endpoints(context: WorkloadContext, count: int) -> list[tuple[str, str]]:
-    """Source and destination of `count` flows, by workload.ends; with more flows than hosts they take turns."""
-    if context.params.ends == "pairs":
+def endpoints(context: WorkloadContext, ends: str, count: int) -> list[tuple[str, str]]:
+    """Source and destination of `count` flows, by `ends`, one of ENDS; with more flows than hosts they take turns."""
+    if ends == "pairs":
         known = [(each.src, each.dst) for each in pairs(context)]
     else:
         known = [(src, context.hosts[-1]) for src in context.hosts[:-1]]
     return [known[number % len(known)] for number in range(count)]
 
 
-def all_to_all(context: WorkloadContext) -> list[FlowRequest]:
+def all_to_all(context: WorkloadContext, keys: AllToAllKeys) -> list[FlowRequest]:
     """Every host sends to every other one, `flows` times.
 
     With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without those that a host would send to itself.
     """
-    hosts, times = context.hosts, context.params.flows or 1
+    hosts, times = context.hosts, keys.flows
     wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
     return bounded(wanted)
 
 
-def stride(context: WorkloadContext) -> list[FlowRequest]:
+def stride(context: WorkloadContext, keys: StrideKeys) -> list[FlowRequest]:
     """Host x sends to host (x + `stride`) mod n (Hedera)."""
-    hosts, step = context.hosts, context.need("stride")
+    hosts, step = context.hosts, keys.stride
     require(step % len(hosts) != 0, "stride", step, f"sends each of {len(hosts)} hosts to itself; give another")
     return [flow(src, hosts[(number + step) % len(hosts)]) for number, src in enumerate(hosts)]
 
 
-def random_destinations(context: WorkloadContext) -> list[FlowRequest]:
+def random_destinations(context: WorkloadContext, keys: RandomKeys) -> list[FlowRequest]:
     """Each host sends to `flows` different others, drawn uniformly; several may share a receiver (Hedera)."""
-    hosts, times = context.hosts, context.params.flows or 1
+    hosts, times = context.hosts, keys.flows
     require(times < len(hosts), "flows", times, f"is not below the {len(hosts)} hosts; give fewer destinations a host")
     stream = context.stream()
     return [flow(src, dst) for src in hosts for dst in stream.shuffled([host for host in hosts if host != src])[:times]]
@@ -94,13 +140,13 @@ def random_bijective(context: WorkloadContext) -> list[FlowRequest]:
     return [flow(src, dst) for src, dst in zip(hosts, order, strict=True)]
 
 
-def staggered(context: WorkloadContext) -> list[FlowRequest]:
+def staggered(context: WorkloadContext, keys: StaggeredKeys) -> list[FlowRequest]:
     """Each host sends to one on its edge switch, in its pod, or elsewhere, by probability (Hedera).
 
     On its own edge switch with probability `p_edge`, in its own pod but not on its edge switch with `p_pod`, elsewhere with
     the rest. Several may share a receiver.
     """
-    p_edge, p_pod = context.need("p_edge"), context.need("p_pod")
+    p_edge, p_pod = keys.p_edge, keys.p_pod
     require(p_edge + p_pod <= 1 + 1e-9, "p_pod", p_pod, f"and workload.p_edge {p_edge} are above 1 together; lower one")
     pods, stream = pods_of(context), context.stream()
     return [flow(src, _staggered_to(context, pods, src, p_edge, p_pod, stream)) for src in context.hosts]
@@ -143,10 +189,10 @@ def _staggered_to(context: WorkloadContext, pods: dict[str, int], src: str, p_ed
 
 register("pairs", pairs)
 register("none", none)
-register("many_to_one", many_to_one, ("senders", "flows"))
-register("all_to_all", all_to_all, ("flows",))
-register("stride", stride, ("stride",))
-register("staggered", staggered, ("p_edge", "p_pod"))
-register("random", random_destinations, ("flows",))
+register("many_to_one", many_to_one, ManyToOneKeys)
+register("all_to_all", all_to_all, AllToAllKeys)
+register("stride", stride, StrideKeys)
+register("staggered", staggered, StaggeredKeys)
+register("random", random_destinations, RandomKeys)
 register("random_bijective", random_bijective)
 register("hotspot", hotspot)

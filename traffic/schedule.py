@@ -7,7 +7,7 @@ Everything follows from the arguments: equal arguments give equal flows. Times a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
@@ -82,8 +82,9 @@ def make_schedule(
 ) -> Schedule:
     """Gives every flow its sockets and its path.
 
-    A row of the state matrix is an index into `ports`, by default graph.ports().
+    A row of the state matrix is an index into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
     """
+    requests = [each if each.transport else replace(each, transport="tcp") for each in requests]
     if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
         raise WorkloadError(f"controller.name: value {controller!r} is not a TCP congestion control; docs/spec.md lists them")
     if len(requests) > MOST_FLOWS:
@@ -112,7 +113,7 @@ class _Paths:
         key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
             ports = src_port, asked.dst_port
-            protocol = "udp" if asked.transport == "rdma" else asked.transport
+            protocol = "udp" if asked.transport == "rdma" else asked.transport or "tcp"
             crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, protocol, plane)
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dc_gym.base.errors import WorkloadError
-from dc_gym.base.spelling import unknown
+from dc_gym.base.key import COUNT, TEXT, key
+from dc_gym.traffic import shared_keys
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, bounded, chained, register, require
 
@@ -41,23 +41,30 @@ MIXES = {
 }
 
 
-def storage(context: WorkloadContext) -> list[FlowRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageKeys:
+    """Keys of kind storage."""
+
+    mix: str = key(TEXT, needed=True, names=lambda: MIXES, help="one of [ACC's mixes](workloads.md#training-and-storage)")
+    storage: int | None = key(COUNT, low=1, otherwise="a quarter", help="number of storage hosts")
+    outstanding: int = shared_keys.outstanding("operations that a host keeps under way")
+    replicas: int = key(COUNT, 0, low=0, help="copies of each write on other storage hosts")
+
+
+def storage(context: WorkloadContext, keys: StorageKeys) -> list[FlowRequest]:
     """Reads and writes of storage (ACC's table 1): each compute host keeps `outstanding` of them under way.
 
     Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` other storage hosts. Groups
     `read`, `write` and `replica`.
     """
-    name = context.need("mix")
-    if name not in MIXES:
-        raise WorkloadError(unknown("workload.mix", name, MIXES))
-    hosts, replicas = context.hosts, context.params.replicas or 0
-    stores = max(1, len(hosts) // 4) if context.params.storage is None else context.params.storage
+    hosts, replicas, mix = context.hosts, keys.replicas, MIXES[keys.mix]
+    stores = max(1, len(hosts) // 4) if keys.storage is None else keys.storage
     require(1 <= stores < len(hosts), "storage", stores, f"is not in 1..{len(hosts) - 1}; the other hosts compute")
     require(replicas < stores, "replicas", replicas, f"is not below the {stores} storage hosts; a copy is on another one")
     gates, flows = Gates(), list[FlowRequest]()
     for client in hosts[:-stores]:
-        for slot in range(context.params.outstanding or 1):
-            slot_flows = chained(context, gates, None, _operations(context, client, slot, hosts[-stores:], MIXES[name]))
+        for slot in range(keys.outstanding):
+            slot_flows = chained(context, gates, None, _operations(context, client, slot, hosts[-stores:], mix))
             flows += slot_flows + _copies(context, gates, slot, slot_flows, hosts[-stores:], replicas)
     return bounded(flows)
 
@@ -95,4 +102,4 @@ def _copies(
     return copies
 
 
-register("storage", storage, ("mix", "storage", "outstanding", "replicas"))
+register("storage", storage, StorageKeys)

@@ -16,31 +16,34 @@ from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import KINDS, WorkloadContext, WorkloadParams, register
+from dc_gym.traffic.kinds import WorkloadContext, register
+from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
 
-__all__ = ["KINDS", "WorkloadParams", "generate", "generate_with_notes", "register"]
+__all__ = ["KINDS", "WorkloadSpec", "generate", "generate_with_notes", "register"]
 
 FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
 """The modules with kinds. Importing a module registers its kinds."""
 
 
-def generate(graph: Graph, params: WorkloadParams, duration_ns: int, seed: int) -> list[FlowRequest]:
+def generate(graph: Graph, workload: WorkloadSpec, duration_ns: int, seed: int) -> list[FlowRequest]:
     """Returns the flows of a run, in the order of the pattern. Equal arguments give equal flows."""
-    return generate_with_notes(graph, params, duration_ns, seed)[0]
+    return generate_with_notes(graph, workload, duration_ns, seed)[0]
 
 
 def generate_with_notes(
-    graph: Graph, params: WorkloadParams, duration_ns: int, seed: int, *, may_be_idle: bool = False
+    graph: Graph, workload: WorkloadSpec, duration_ns: int, seed: int, *, may_be_idle: bool = False
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
-    context = WorkloadContext(graph, params, duration_ns, seed)
-    kind = KINDS[params.kind]
-    fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
-    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(kind.pattern(context), context))]
-    if params.kind == "none" or may_be_idle:
+    context = WorkloadContext(graph, workload, duration_ns, seed)
+    found = workload.pattern(context, *workload.arguments())
+    fill_size = 0 if workload.handles_size else workload.size_bytes or 0
+    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(found, context))]
+    if workload.kind == "none" or may_be_idle:
         return flows, context.notes
     if not flows:
-        raise WorkloadError(f"workload.kind {params.kind!r}: it gives no flow in this network and time; run longer or load more")
+        raise WorkloadError(
+            f"workload.kind {workload.kind!r}: it gives no flow in this network and time; run longer or load more"
+        )
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
     return flows, context.notes
@@ -48,7 +51,7 @@ def generate_with_notes(
 
 def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
     """Yields what a pattern returned. Raises WorkloadError unless it is flows between hosts of the network."""
-    what, hosts = f"workload.kind {context.params.kind!r}", set(context.hosts)
+    what, hosts = f"workload.kind {context.workload.kind!r}", set(context.hosts)
     if not isinstance(found, Iterable):
         raise WorkloadError(f"{what}: its function gives {usercode.shown(found)} instead of a list of FlowRequests; return one")
     for row, flow in enumerate(found):
@@ -69,21 +72,21 @@ def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, ro
     workload.start and jitter move a flow. workload.size, rate, stop and transport apply where the pattern gives nothing. A flow
     without any end stops with the run.
     """
-    params = context.params
+    workload = context.workload
     size_bytes = flow.size_bytes or fill_size_bytes
-    later_ns = _jitter_ns(params.jitter_ns, context.seed, row) + (params.start_ns if flow.gate == NO_GATE else 0)
-    stop_ns = params.stop_ns or 0
+    later_ns = _jitter_ns(workload.jitter_ns, context.seed, row) + (workload.start_ns if flow.gate == NO_GATE else 0)
+    stop_ns = workload.stop_ns or 0
     if flow.stop_ns:
-        stop_ns = flow.stop_ns + (later_ns if flow.gate == NO_GATE else params.start_ns)
+        stop_ns = flow.stop_ns + (later_ns if flow.gate == NO_GATE else workload.start_ns)
     if not stop_ns and not size_bytes and not flow.length_ns:
         stop_ns = context.duration_ns
     values: dict[str, Any] = {
         "start_ns": flow.start_ns + later_ns,
         "stop_ns": stop_ns,
         "size_bytes": size_bytes,
-        "rate_bps": flow.rate_bps or params.rate_bps,
-        "transport": params.transport if flow.transport == "tcp" else flow.transport,
-        "gaps": params.gaps if flow.gaps == "exact" else flow.gaps,
+        "rate_bps": flow.rate_bps or workload.rate_bps or 0,
+        "transport": flow.transport or workload.transport,
+        "gaps": workload.gaps if flow.gaps == "exact" else flow.gaps,
     }
     changed = {name: value for name, value in values.items() if getattr(flow, name) != value}
     return replace(flow, **changed) if changed else flow  # a run may have a million flows; most stay as they are

@@ -28,8 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym.base.checks import Check
-from dc_gym.ctrl import controllers
-from dc_gym.figures import kit
+from dc_gym.figures import kit, styles
 from dc_gym.figures.axes import plain_ticks
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -244,7 +243,7 @@ def draw(rounds: Rounds, path: Path) -> None:
             values = np.array([[each.goodput_bps / 1e6 for each in rounds[case, n]] for n in SENDERS])
             mean = values.mean(axis=1)
             spread = np.abs(np.array([values.min(axis=1), values.max(axis=1)]) - mean)
-            shown = controllers.find(case.controller)
+            shown = styles.find(case.controller)
             assert shown is not None
             line = "-" if case.rto_min == CUBIC.rto_min else "--"
             label = f"{shown.label}, RTO at least {case.rto_min.replace('ms', ' ms')}"

@@ -80,7 +80,7 @@ def write_peer_files(experiment: Experiment, folder: Path) -> None:
 
 def _peer_flow(number: int, asked: FlowRequest) -> files.PeerFlow:
     flow = files.PeerFlow(asked.src, asked.dst, asked.dst_port, asked.start_ns, asked.size_bytes)
-    known = FlowRequest(asked.src, asked.dst, asked.dst_port, asked.start_ns, size_bytes=asked.size_bytes)
+    known = FlowRequest(asked.src, asked.dst, asked.dst_port, asked.start_ns, size_bytes=asked.size_bytes, transport="tcp")
     if replace(asked, stop_ns=0, group=known.group, rep=known.rep) != known:
         raise UsageError(f"flow {number}: peers know TCP flows with a start and a size, nothing else; ask for such")
     return flow

@@ -18,6 +18,10 @@ NS = 10**9
 _WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(p|bdp)", re.IGNORECASE)
 
 
+PATTERN = rf"[0-9]+(\.[0-9]+)? ?([pP]|{units.either_case('bdp')})|{units.pattern(units.SIZE_UNITS)}"
+"""A regular expression of the texts that are amounts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Amount:
     """A number of full frames, or of bandwidth-delay products."""

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A key of the spec: how its value is written in the file, how it is stored, and which values it may have.
 
-A field of a section's dataclass is a key. Its metadata hold everything about it.
+A key is a field of a dataclass, and its metadata hold everything about it. A section of the spec is such a dataclass. So are the
+keys of a kind of topology, workload or marking, which stand beside the kind's function (registry.py); a section holds those that
+the file gives in a field of its own, declared by `own_keys`.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from dc_gym.base import amount, spelling, units
 from dc_gym.base.errors import SpecError, TestbedError
@@ -19,6 +22,7 @@ from dc_gym.base.units import PPB, PPM
 
 US, MS, S = 10**3, 10**6, 10**9
 KB, KIB, MIB = 10**3, 2**10, 2**20
+Section = TypeVar("Section")
 
 
 class KeyFault(SpecError):
@@ -41,20 +45,32 @@ class Kind:
     example: str
     parse: Callable[[Any], Any]
     write: Callable[[Any], Any]
+    unit: str = ""
+    """End of the names of fields that hold such values, such as "_bps". The file's name of a key lacks it."""
+    pattern: str = ""
+    """Regular expression of the texts that can be parsed; empty if any text can."""
+    parts: int = 1
+    """The number that stands for 1 where the value is stored as a number of parts."""
+    entry: type | None = None
+    """The class of the entries, if the value is an array of tables."""
+    needed: tuple[str, ...] = ()
+    """The keys that every entry needs."""
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _share_of(parts: int) -> Kind:
+def _share_of(parts: int, unit: str) -> Kind:
     """A share, stored as a number of `parts`, such as parts in 10^9."""
-    kinds = (str, float, int)
     return Kind(
-        kinds,
+        (str, float, int),
         'a share such as "0.1%" or 0.001',
         lambda value: units.parse_share(value, parts),
         lambda value: units.format_share(value, parts),
+        unit,
+        r"[0-9]+(\.[0-9]+)?%",
+        parts,
     )
 
 
@@ -74,18 +90,33 @@ def _paths(value: list[Any]) -> tuple[Path, ...]:
     return tuple(Path(path) for path in value)
 
 
+def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], str], unit: str, of: Mapping[str, int]) -> Kind:
+    return Kind((str,), example, parse, write, unit, units.pattern(of))
+
+
 TEXT = Kind((str,), 'a text such as "dctcp"', _same, _same)
 COUNT = Kind((int,), "a whole number such as 4", _same, _same)
-RATE = Kind((str,), 'a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate)
-TIME = Kind((str,), 'a time with its unit such as "10ms"', units.parse_time_ns, units.format_time)
-SIZE = Kind((str,), 'a size with its unit such as "400kB"', units.parse_size_bytes, units.format_size)
-AMOUNT = Kind((str,), 'an amount such as "400kB", "100p" (frames) or "2bdp"', amount.parse, amount.write)
-THRESHOLD = Kind((int, str), 'bytes such as 3028, or an amount such as "20p" or "0.2bdp"', amount.parse, amount.write_plain)
-SHARE_PPM = _share_of(PPM)
-SHARE_PPB = _share_of(PPB)
+RATE = _quantity('a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate, "_bps", units.RATE_UNITS)
+TIME = _quantity('a time with its unit such as "10ms"', units.parse_time_ns, units.format_time, "_ns", units.TIME_UNITS)
+SIZE = _quantity('a size with its unit such as "400kB"', units.parse_size_bytes, units.format_size, "_bytes", units.SIZE_UNITS)
+AMOUNT = Kind(
+    (str,), 'an amount such as "400kB", "100p" (frames) or "2bdp"', amount.parse, amount.write, "_bytes", amount.PATTERN
+)
+THRESHOLD = Kind(
+    (int, str),
+    'bytes such as 3028, or an amount such as "20p" or "0.2bdp"',
+    amount.parse,
+    amount.write_plain,
+    "_bytes",
+    amount.PATTERN,
+)
+SHARE_PPM = _share_of(PPM, "_ppm")
+SHARE_PPB = _share_of(PPB, "_ppb")
 PATHS = Kind((list,), 'a list such as ["ring.py"]', _paths, lambda value: list(map(str, value)))
 ARGS = Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
+CODE_PATH = Kind((str,), 'a path such as "my.py"', Path, str)
+"""The path of a Python file. A result keeps it as it keeps plug-ins."""
 POLICY = Kind((str,), 'a policy such as "max", "policy.npz" or "module:Class"', _policy, str)
 NIC_POLICY = Kind((str,), 'a policy such as "policy.npz" or "record-tree"', _nic_policy, str)
 NUMBER = Kind((int, float), "a number such as 0.5", float, _same)
@@ -96,31 +127,71 @@ def key(
     default: Any = None,
     *,
     name: str | None = None,
-    low: int | None = None,
-    high: int | None = None,
+    low: float | None = None,
+    high: float | None = None,
     names: Callable[[], Iterable[str]] | None = None,
+    needed: bool = False,
     otherwise: str = "",
     help: str = "",
+    copy: str = "",
 ) -> Any:
-    """Declares a field that is a key of the file: its name there, its least and largest value, or the names that it accepts.
+    """Declares a field that is a key of the file.
 
-    `otherwise` says what holds if the key is not given and no single default can be declared. `help` says what the key means.
-    Both are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
+    Args:
+        kind: The form of its value: COUNT, RATE, TIME, SIZE, TEXT, ... The field's name ends with the kind's unit.
+        default: The value, as it is stored, of a key that is not given. None means that there is none.
+        name: Its name in the file, if that is not the field's name without the unit.
+        low: The smallest value.
+        high: The largest value.
+        names: Returns the names that it accepts.
+        needed: True if a kind cannot do without it.
+        otherwise: What holds if the key is not given and no single default can be declared.
+        help: What the key means.
+        copy: For a PATH: the name of the copy that a result keeps. Without it the name follows from the key's.
+
+    `otherwise` and `help` are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
     """
-    told = {"otherwise": otherwise, "help": help}
+    told = {"otherwise": otherwise, "help": help, "needed": needed, "copy": copy}
     return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names, **told})
+
+
+class Declarations(Protocol):
+    """The keys that the kinds of a registry declare (registry.py)."""
+
+    def keys_by_kind(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yields the kinds, and for each its fields by their names in the file."""
+
+    def no_effect(self, kinds: tuple[str, ...]) -> str:
+        """Returns why a key that none of these kinds declares is refused."""
+
+
+Get = Callable[[str], Any]
+"""Returns the value of a key of a section, or None if it is not given."""
+
+
+def own_keys(registry: Declarations, chosen: Callable[[Get], tuple[str, ...]] | None = None) -> Any:
+    """Declares the field of a section that holds the keys of kinds: pairs of a name in the file and a value, sorted.
+
+    `chosen` returns the names of the kinds that a section chooses. Only their keys may be in it. Without it, those of all may.
+    """
+    return field(default=(), metadata={"registry": registry, "chosen": chosen})
 
 
 def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
     """Returns the arguments of a section's dataclass."""
     known = fields_by_key(cls)
-    parsed = {}
+    parsed: dict[str, Any] = {}
+    own: dict[str, list[tuple[str, Any]]] = {}
     for name, value in table.items():
         key = f"{section}.{name}" if section else name
-        if name not in known:
+        if name in known:
+            parsed[known[name].name] = parse_value(key, value, known[name].metadata["kind"])
+            continue
+        holder, declared = _declaration(cls, name, table.get)
+        if declared is None:
             raise UnknownKey(key, None, "unknown key")
-        parsed[known[name].name] = parse_value(key, value, known[name].metadata["kind"])
-    return parsed
+        own.setdefault(holder, []).append((name, parse_value(key, value, declared.metadata["kind"])))
+    return parsed | {holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in own.items()}
 
 
 def parse_value(key: str, value: Any, kind: Kind) -> Any:
@@ -153,36 +224,59 @@ def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str])
         yield section, entry
 
 
-def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]]) -> Kind:
+def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]], needed: Iterable[str]) -> Kind:
     """Returns the kind of a key that is an array of tables."""
-    return Kind((list,), f"tables: write [[{array}]]", read, lambda value: [to_plain(each, cls) for each in value])
+    return Kind(
+        (list,),
+        f"tables: write [[{array}]]",
+        read,
+        lambda value: [to_plain(each, cls) for each in value],
+        entry=cls,
+        needed=tuple(needed),
+    )
 
 
 def check(section: Any, prefix: str) -> None:
-    """Raises KeyFault unless every value is within the bounds and names of its field."""
+    """Raises KeyFault unless every value is within the bounds and names of its field, and belongs to the section's kind."""
     for name, each in fields_by_key(type(section)).items():
-        value, kind = getattr(section, each.name), each.metadata["kind"]
-        low, high, names = (each.metadata[what] for what in ("low", "high", "names"))
-        if value is None:
-            continue
-        if isinstance(value, amount.Amount):
-            continue
-        if isinstance(value, float) and not math.isfinite(value):
-            raise KeyFault(prefix + name, value, f"is not finite; write {kind.example}")
-        if low is not None and value < low:
-            raise KeyFault(prefix + name, value, f"is below {kind.write(low)}; give that or more")
-        if high is not None and value > high:
-            raise KeyFault(prefix + name, value, f"is above {kind.write(high)}; give that or less")
-        if names is not None and value not in names():
-            raise KeyFault(prefix + name, value, f"unknown; {spelling.hint(str(value), names())}")
+        check_value(prefix + name, getattr(section, each.name), each)
+    for holder in own_fields(type(section)):
+        choose, registry = holder.metadata["chosen"], holder.metadata["registry"]
+        kinds = choose(_get_of(section)) if choose else ()
+        for name, value in getattr(section, holder.name):
+            _, declared = _declaration(type(section), name, _get_of(section))
+            if declared is None:
+                raise UnknownKey(prefix + name, None, "unknown key")
+            if kinds and not any(name in keys for kind, keys in registry.keys_by_kind() if kind in kinds):
+                raise KeyFault(prefix + name, declared.metadata["kind"].write(value), registry.no_effect(kinds))
+            check_value(prefix + name, value, declared)
+
+
+def check_value(key: str, value: Any, each: Any) -> None:
+    """Raises KeyFault unless a value is within the bounds and names of a field. None and amounts always are."""
+    kind, low, high, names = (each.metadata[what] for what in ("kind", "low", "high", "names"))
+    if value is None or isinstance(value, amount.Amount):
+        return
+    if isinstance(value, float) and not math.isfinite(value):
+        raise KeyFault(key, value, f"is not finite; write {kind.example}")
+    if low is not None and value < low:
+        raise KeyFault(key, value, f"is below {kind.write(low)}; give that or more")
+    if high is not None and value > high:
+        raise KeyFault(key, value, f"is above {kind.write(high)}; give that or less")
+    if names is not None and value not in names():
+        raise KeyFault(key, value, f"unknown; {spelling.hint(str(value), names())}")
 
 
 def require_given(section: Any, prefix: str, name: str) -> None:
     each = fields_by_key(type(section))[name]
     if missing(section, each.name):
-        names = each.metadata["names"]
-        what = f"one of: {', '.join(names())}" if names else each.metadata["kind"].example
-        raise KeyFault(prefix + name, None, f"is missing; give {what}")
+        raise KeyFault(prefix + name, None, f"is missing; give {what_to_give(each)}")
+
+
+def what_to_give(each: Any) -> str:
+    """Returns the names that a key accepts, otherwise an example of its value."""
+    names = each.metadata["names"]
+    return f"one of: {', '.join(names())}" if names else str(each.metadata["kind"].example)
 
 
 def missing(section: Any, name: str) -> bool:
@@ -191,8 +285,56 @@ def missing(section: Any, name: str) -> bool:
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """Returns the fields of a section by their names in the file."""
-    return {each.metadata["name"] or each.name: each for each in fields(cls) if each.metadata}
+    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits."""
+    known = [each for each in fields(cls) if "kind" in each.metadata]
+    own = inspect.get_annotations(cls)
+    return {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
+
+
+def own_fields(cls: type) -> list[Any]:
+    """Returns the fields of a section that hold the keys of kinds."""
+    return [each for each in fields(cls) if "registry" in each.metadata]
+
+
+def all_fields(cls: type) -> dict[str, Any]:
+    """Returns the fields of a section, and after them those that kinds declare for it. Of a name's fields, the first counts."""
+    found = fields_by_key(cls)
+    for holder in own_fields(cls):
+        for _, declared in holder.metadata["registry"].keys_by_kind():
+            found |= {name: each for name, each in declared.items() if name not in found}
+    return found
+
+
+def name_of(each: Any) -> str:
+    """Returns the name in the file of a field."""
+    return str(each.metadata["name"] or each.name.removesuffix(each.metadata["kind"].unit))
+
+
+def field_of(section: Any, name: str) -> Any:
+    """Returns the field of a key of a section, which may be one that the section's kind declares."""
+    found = fields_by_key(type(section)).get(name)
+    return found or _declaration(type(section), name, _get_of(section))[1]
+
+
+def values_of(section: Any) -> dict[str, Any]:
+    """Returns the keys of a section that have a value, by their names in the file, those of its kinds included."""
+    given = {name: getattr(section, each.name) for name, each in fields_by_key(type(section)).items()}
+    own = {name: value for holder in own_fields(type(section)) for name, value in getattr(section, holder.name)}
+    return {name: value for name, value in (given | own).items() if value is not None}
+
+
+def section_of(cls: type[Section], given: Mapping[str, Any]) -> Section:
+    """Returns a section with values by the names of its fields, and of fields that its kinds declare. None is no value."""
+    names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
+    common = {name: value for name, value in given.items() if name in names}
+    rest = {name: value for name, value in given.items() if name not in names and value is not None}
+    own: dict[str, list[tuple[str, Any]]] = {}
+    for field_name, value in rest.items():
+        holder, declared = _declaration(cls, field_name, common.get, by_field=True)
+        if declared is None:
+            raise UnknownKey(field_name, None, f"is not a field of {cls.__name__}, and no kind declares it")
+        own.setdefault(holder, []).append((name_of(declared), value))
+    return cls(**common, **{holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in own.items()})
 
 
 def default_of(each: Any) -> str:
@@ -203,8 +345,8 @@ def default_of(each: Any) -> str:
 
 
 def to_plain(section: Any, cls: type) -> dict[str, Any]:
-    given = {name: (each.metadata["kind"], getattr(section, each.name)) for name, each in fields_by_key(cls).items()}
-    return {name: kind.write(value) for name, (kind, value) in given.items() if value is not None}
+    """Returns the keys that have a value as the file would give them."""
+    return {name: field_of(section, name).metadata["kind"].write(value) for name, value in values_of(section).items()}
 
 
 def quoted(value: object) -> str:
@@ -216,3 +358,24 @@ def type_name(value: object) -> str:
     names: dict[type, str] = {bool: "a boolean", int: "a bare number", float: "a fraction"}
     names |= {str: "a text", dict: "a table", list: "a list"}
     return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _get_of(section: Any) -> Get:
+    return lambda name: getattr(section, name, None)
+
+
+def _declaration(cls: type, name: str, get: Get, by_field: bool = False) -> tuple[str, Any]:
+    """Returns the field that a kind declares for a name, and the name of the section's field that holds its value.
+
+    The kinds that the section chooses come first, because another kind may use the name for something else. Without a
+    declaration the field is None.
+    """
+    for holder in own_fields(cls):
+        choose = holder.metadata["chosen"]
+        chosen = choose(get) if choose else ()
+        kinds = sorted(holder.metadata["registry"].keys_by_kind(), key=lambda item: item[0] not in chosen)
+        for _, declared in kinds:
+            found = {each.name: each for each in declared.values()} if by_field else declared
+            if name in found:
+                return holder.name, found[name]
+    return "", None

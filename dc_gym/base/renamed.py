@@ -8,11 +8,13 @@ has a row for each.
 
 from __future__ import annotations
 
-__all__ = ["CLASSES", "MODULES", "RENAMED", "hint"]
+__all__ = ["ARGUMENTS", "CLASSES", "MODULES", "RENAMED", "hint"]
 
 MODULES = "Python modules"
 CLASSES = "plug-ins"
 """The place of what plug-ins import from modules, such as dc_gym.traffic.kinds.Setting."""
+ARGUMENTS = "arguments of plug-ins"
+"""The place of the names of arguments, such as `color` of Controller, by function."""
 RENAMED: dict[str, dict[str, str]] = {
     "spec": {},
     "dcgym nic": {"fit": "rebuild"},
@@ -32,6 +34,15 @@ RENAMED: dict[str, dict[str, str]] = {
         "dc_gym.envs.policies.Setting": "PolicyContext",
         "dc_gym.topologies.marking.At": "MarkingContext",
         "dc_gym.traffic.kinds.Setting": "WorkloadContext",
+    },
+    ARGUMENTS: {
+        "Controller color": "an argument of dc_gym.figures.styles.register",
+        "Controller marker": "an argument of dc_gym.figures.styles.register",
+        "register needs": "a field of the class of keys, the third argument",
+        "register takes": "a field of the class of keys, the third argument",
+        "register uses": "a field of the class of keys, the third argument",
+        "register required": "a field of the class of keys, the third argument",
+        "register optional": "a field of the class of keys, the third argument",
     },
     MODULES: {
         "dc_gym.controllers": "dc_gym.ctrl.controllers",

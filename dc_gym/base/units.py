@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from dc_gym.base.errors import SpecError
@@ -51,6 +52,22 @@ class TooFine(QuantityError):
 
 class Misspelt(QuantityError):
     """The unit is misspelled or ambiguous. `why` contains the right spelling."""
+
+
+def pattern(units: Mapping[str, int]) -> str:
+    """Returns a regular expression, without anchors, of the texts that are quantities of these units (RATE_UNITS, ...)."""
+    words = _SIZE_WORDS if units is SIZE_UNITS else _RATE_WORDS if units is RATE_UNITS else _TIME_WORDS
+    if units is not SIZE_UNITS:
+        words = {either_case(word): unit for word, unit in words.items()}
+    spelled = "|".join(sorted({*units, *words} if units is SIZE_UNITS else words, key=lambda word: (-len(word), word)))
+    return rf"[0-9]+(\.[0-9]+)? ?({spelled})"
+
+
+def either_case(word: str) -> str:
+    """Returns a regular expression of a word in upper or lower case; u stands for the Greek letter, too."""
+    letters = {letter: f"[{letter}{letter.upper()}]" for letter in word if letter.isalpha()}
+    letters["u"] = "[uU\u00b5\u03bc]"
+    return "".join(letters.get(letter, letter) for letter in word)
 
 
 def parse_rate_bps(text: str, field: str = "rate") -> int:

@@ -198,6 +198,8 @@ def _what(error: BaseException) -> str:
         return error.msg
     if isinstance(error, ImportError) and (hint := _new_name(error)):
         text += f"; {hint}"
+    if isinstance(error, TypeError) and (hint := _new_argument(text)):
+        text += f"; {hint}"
     return text if isinstance(error, TestbedError) else type(error).__name__ + (f": {text}" if text else "")
 
 
@@ -207,6 +209,12 @@ def _new_name(error: ImportError) -> str:
         return renamed.hint(renamed.MODULES, error.name or "")
     name = re.match(r"cannot import name '(\w+)'", str(error))
     return renamed.hint(renamed.CLASSES, f"{error.name}.{name[1]}") if name else ""
+
+
+def _new_argument(text: str) -> str:
+    """Returns a hint if a call failed because of a former name of an argument; else an empty text."""
+    found = re.match(r"(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text)
+    return renamed.hint(renamed.ARGUMENTS, f"{found[1]} {found[2]}") if found else ""
 
 
 def _add_place(error: TestbedError) -> None:

@@ -9,51 +9,61 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.amount import write
 from dc_gym.base.errors import UsageError
+from dc_gym.base.key import default_of, fields_by_key, quoted, to_plain
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import format_rate, format_time
 from dc_gym.ctrl import controllers
-from dc_gym.topologies import presets
-from dc_gym.topologies.links import LinkParams, key_of
-from dc_gym.traffic import kinds, sizes
+from dc_gym.topologies import marking, presets
+from dc_gym.topologies.topology_spec import TopologySpec
+from dc_gym.traffic import sizes
+from dc_gym.traffic.workload_spec import WorkloadSpec
 from dc_gym.traffic.workloads import KINDS
 
-ALL_WORKLOADS = ("size_bytes", "rate_bps", "start_ns", "stop_ns", "jitter_ns", "transport", "gaps")
-ALL_TOPOLOGIES = (*LinkParams.__dataclass_fields__, "host_qdisc", "scale", "links", "routing")
+WORKLOAD, TOPOLOGY = fields_by_key(WorkloadSpec), fields_by_key(TopologySpec)
+"""The keys that all kinds have."""
 MOST_NAMES = 4
 
 
 def main(args: Namespace) -> int:
     """Runs the command. `args.what` is None, a group, a name in one, or a table of the spec."""
+    for path in args.plugins:
+        usercode.load(path)
     if args.what is None or args.what in GROUPS:
         for name in (args.what,) if args.what else GROUPS:
             print("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
         return 0
-    if args.what in KINDS:
-        return _show_workload(args.what)
-    if args.what in presets.PRESETS or args.what in presets.TOPOLOGIES:
-        return _show_topology(args.what)
-    if args.what in controllers.names():
-        return _show_controller(args.what)
-    if args.what in FILES:
-        return _show_file(args.what)
-    return _show_section(args.what)
+    found = [show for known, show in SHOWN if args.what in known()]
+    for number, show in enumerate(found):
+        print(end="\n" if number else "")  # a name may be that of a workload and of a marking
+        show(args.what)
+    if not found:
+        _show_section(args.what)
+    return 0
 
 
 def _topologies() -> list[str]:
     lines = [_preset_line(name, params) for name, params in presets.PRESETS.items()]
-    return lines + [f"{name:14} (kind) needs {', '.join(kind.required)}" for name, kind in presets.TOPOLOGIES.items()]
+    return lines + [f"{name:14} (kind) needs {', '.join(kind.needs()) or 'nothing'}" for name, kind in presets.TOPOLOGIES.items()]
 
 
-def _preset_line(name: str, params: presets.TopologyParams) -> str:
+def _preset_line(name: str, params: TopologySpec) -> str:
     graph = presets.build(presets.resolve(params))
     texts = (format_rate(params.rate_bps or 0), format_time(params.delay_ns or 0), write(params.buffer_bytes or 0))
     return f"{name:14} {params.kind:10} {len(graph.hosts):3} hosts, {texts[0]}, {texts[1]} a link, {texts[2]} a port"
 
 
 def _workloads() -> list[str]:
-    return [f"{name:14} {_first_line(kind.pattern)}" for name, kind in KINDS.items()]
+    return [f"{name:14} {_first_line(kind.call)}" for name, kind in KINDS.items()]
+
+
+def _markings() -> list[str]:
+    return [
+        f"{marking.AUTO:14} {plain(marking.AUTO_HELP)}",
+        *(f"{name:14} {plain(kind.help)}" for name, kind in marking.KINDS.items()),
+    ]
 
 
 def _controllers() -> list[str]:
@@ -67,6 +77,7 @@ def _distributions() -> list[str]:
 
 GROUPS: dict[str, Callable[[], list[str]]] = {
     "topologies": _topologies,
+    "markings": _markings,
     "workloads": _workloads,
     "controllers": _controllers,
     "distributions": _distributions,
@@ -78,39 +89,41 @@ FILES = (
 """The files of a result that have columns or keys."""
 
 
-def _show_workload(name: str) -> int:
-    uses = KINDS[name].uses
-    print(f"workload.kind = {name!r}: {plain(told_of(KINDS[name].pattern))}\n")
-    _print_keys(map(kinds.key_of, dict.fromkeys((*uses, *ALL_WORKLOADS))))
-    return 0
+def _show_workload(name: str) -> None:
+    entry = KINDS[name]
+    print(f"workload.kind = {name!r}: {plain(told_of(entry.call))}\n")
+    _print_keys(
+        "workload", entry.declared | {name: each for name, each in WORKLOAD.items() if name not in ("kind", *entry.declared)}
+    )
 
 
-def _show_topology(name: str) -> int:
-    """Prints the keys of a kind, for a preset those of its kind, and the keys that every link has."""
+def _show_topology(name: str) -> None:
+    """Prints the keys of a kind, for a preset those of its kind, and the keys that all kinds have."""
     params = presets.PRESETS.get(name)
-    kind = presets.TOPOLOGIES[name if params is None else str(params.kind)]
+    entry = presets.TOPOLOGIES[name if params is None else str(params.kind)]
     if params is None:
-        print(f"topology.kind = {name!r}: {plain(told_of(kind.build))} It needs {', '.join(map(key_of, kind.required))}.\n")
+        needs = f" It needs {', '.join(f'topology.{key}' for key in entry.needs())}." if entry.needs() else ""
+        print(f"topology.kind = {name!r}: {plain(told_of(entry.call))}{needs}\n")
     else:
         print(f"topology.preset = {_preset_line(name, params)}\nfrom: {plain(presets.ORIGINS.get(name, ''))}\n")
-    known = dict.fromkeys(map(key_of, (*kind.required, *kind.optional, *ALL_TOPOLOGIES)))
-    _print_keys(known, {} if params is None else _set_by(params))
-    return 0
+    marks = marking.KINDS[marking.resolve(None if params is None else params.marking, ecn=True)]
+    rest = {name: each for name, each in TOPOLOGY.items() if name not in ("preset", "kind")}
+    _print_keys("topology", entry.declared | rest | marks.declared, {} if params is None else _set_by(params))
 
 
-def _set_by(params: presets.TopologyParams) -> dict[str, str]:
+def _show_marking(name: str) -> None:
+    entry = marking.KINDS[name]
+    print(f"topology.marking = {name!r}: {plain(entry.help)}\n")
+    _print_keys("topology", {"marking": TOPOLOGY["marking"]} | entry.declared)
+
+
+def _set_by(params: TopologySpec) -> dict[str, str]:
     """Returns the values that a preset gives, by key, as in the file."""
-    from dc_gym.base.key import fields_by_key, quoted
-    from dc_gym.spec.experiment import SECTIONS
-
-    found = {}
-    for name, field in fields_by_key(SECTIONS["topology"]).items():
-        if value := getattr(params, field.name, None):
-            found[f"topology.{name}"] = "some links" if name == "links" else quoted(field.metadata["kind"].write(value))
-    return found
+    plain = to_plain(params, TopologySpec)
+    return {f"topology.{name}": "some links" if name == "links" else quoted(value) for name, value in plain.items()}
 
 
-def _show_controller(name: str) -> int:
+def _show_controller(name: str) -> None:
     """Prints what a controller is and its keys.
 
     A TCP has one key. A NIC's algorithm describes its parameters itself, and has [nic].
@@ -122,26 +135,24 @@ def _show_controller(name: str) -> int:
 
         nic.main(Namespace(action="show", name=name, preset="", line=None, json=False))
         print("\nset by nic.parameters.NAME; and")
-        _print_keys(_keys_of("nic"))
-        return 0
+        _print_keys("nic", _keys_of("nic"))
+        return
     print(f"controller.name = {name!r}: {found.label}{', reads ECN' if found.ecn else ''}\n")
-    _print_keys(_keys_of("controller"))
-    return 0
+    _print_keys("controller", _keys_of("controller"))
 
 
-def _show_section(name: str) -> int:
+def _show_section(name: str) -> None:
     from dc_gym.spec.experiment import SECTIONS
 
     if name not in SECTIONS or not name:
-        known = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *controllers.names())
+        known = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *marking.KINDS, *controllers.names())
         names = (*known, *filter(None, SECTIONS), *FILES)
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
     print(f"{_first_line(SECTIONS[name])}\n")
-    _print_keys(_keys_of(name))
-    return 0
+    _print_keys(name, _keys_of(name))
 
 
-def _show_file(name: str) -> int:
+def _show_file(name: str) -> None:
     """Prints what a file of a result holds, and what each of its columns or keys is."""
     from dc_gym.base.readable import columns
     from dc_gym.records.folder import CONTENTS
@@ -149,7 +160,16 @@ def _show_file(name: str) -> int:
     print(f"{name}: {plain(CONTENTS[name])}\n")
     rows = ((key, plain(told)) for key, told in columns_of(name))
     print(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
-    return 0
+
+
+SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
+    (lambda: KINDS, _show_workload),
+    (lambda: (*presets.PRESETS, *presets.TOPOLOGIES), _show_topology),
+    (lambda: marking.KINDS, _show_marking),
+    (controllers.names, _show_controller),
+    (lambda: FILES, _show_file),
+)
+"""The names that can be explained, and the function that explains one."""
 
 
 def columns_of(file: str) -> list[tuple[str, str]]:
@@ -169,45 +189,42 @@ def columns_of(file: str) -> list[tuple[str, str]]:
     return [(column.name, column.meaning) for column in tables.TABLES[file.removesuffix(".parquet")].declared]
 
 
-def _keys_of(section: str) -> list[str]:
-    from dc_gym.spec import keys
+def _keys_of(section: str) -> dict[str, Any]:
+    """Returns the keys of a section, those of all kinds included."""
+    from dc_gym.base.key import all_fields
+    from dc_gym.spec.experiment import SECTIONS
 
-    return [key for key in keys() if key.startswith(f"{section}.")]
+    return all_fields(SECTIONS[section])
 
 
-def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) -> None:
+def _print_keys(section: str, keys: Mapping[str, Any], values: Mapping[str, str] | None = None) -> None:
     """Prints a line for each key: how it is written, its value if `values` has one, otherwise its default, and its meaning."""
     from dc_gym.base.readable import columns
 
-    told, given = meanings(), values or {}
-    rows = [(key, _written(key), given.get(key, told[key][0]), told[key][1]) for key in keys if key in told]
+    given, rows = values or {}, []
+    for name, each in keys.items():
+        key = f"{section}.{name}"
+        rows.append((key, _written(each), given.get(key, plain(default_of(each))), plain(each.metadata["help"])))
     print(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
 
 
-def _written(key: str) -> str:
+def _written(each: Any) -> str:
     """Returns how a key is written in the file: its few names, otherwise an example with its unit."""
-    metadata = _field_of(key).metadata
-    names = list(metadata["names"]()) if metadata["names"] else []
+    names = list(each.metadata["names"]()) if each.metadata["names"] else []
     if names:
         return " | ".join(names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "..."])
-    return str(metadata["kind"].example)
+    return str(each.metadata["kind"].example)
 
 
 def meanings() -> dict[str, tuple[str, str]]:
     """Returns default and meaning of every key, as plain text."""
-    from dc_gym.base.key import default_of
-    from dc_gym.spec import keys
-
-    fields = {key: _field_of(key) for key in keys()}
-    return {key: (plain(default_of(each)), plain(each.metadata["help"])) for key, each in fields.items()}
-
-
-def _field_of(key: str) -> Any:
-    from dc_gym.base.key import fields_by_key
     from dc_gym.spec.experiment import SECTIONS
 
-    section, _, name = key.rpartition(".")
-    return fields_by_key(SECTIONS[section])[name]
+    found = {}
+    for section in SECTIONS:
+        for name, each in _keys_of(section).items():
+            found[f"{section}.{name}" if section else name] = (plain(default_of(each)), plain(each.metadata["help"]))
+    return found
 
 
 def plain(text: str) -> str:

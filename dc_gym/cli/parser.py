@@ -59,6 +59,7 @@ def build() -> ArgumentParser:
         _add_plot,
         _add_report,
         _add_list,
+        _add_schema,
         _add_topology,
         _add_nic,
         _add_rlcc,
@@ -399,10 +400,23 @@ def _add_list(commands: Any) -> None:
     example = "dcgym list controllers\n  dcgym list incast\n  dcgym list flows.parquet"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
     what = (
-        "`topologies`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a table of the spec,"
-        " such as agent; or a file of a result, such as summary.json"
+        "`topologies`, `markings`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a table of"
+        " the spec, such as agent; or a file of a result, such as summary.json"
     )
     parser.add_argument("what", nargs="?", metavar="NAME", help=what)
+    _add_plugin(parser)
+
+
+def _add_schema(commands: Any) -> None:
+    summary = "write the JSON Schema of specs to standard output, for completion and checks in an editor"
+    example = "dcgym schema > spec.schema.json\n  dcgym schema --plugin examples/ring.py > ring.schema.json"
+    parser = _add(commands, "schema", summary, example, _delegate("dc_gym.cli.schema", progress=False))
+    _add_plugin(parser)
+
+
+def _add_plugin(parser: ArgumentParser) -> None:
+    told = "a Python file that registers more, as under `plugins` of a spec; may be repeated"
+    parser.add_argument("--plugin", dest="plugins", type=Path, action="append", default=[], metavar="FILE", help=told)
 
 
 def _add_topology(commands: Any) -> None:

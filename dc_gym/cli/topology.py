@@ -44,7 +44,7 @@ def main(args: Namespace) -> int:
 
 def describe(spec: Spec, graph: Graph) -> list[str]:
     """Returns the description of a network, line by line."""
-    params = presets.resolve(spec.topology.params(spec.controller.ecn))
+    params = presets.resolve(spec.topology, spec.controller.ecn)
     rtt_ns, scale = base_rtt_ns(graph), params.scale or 1
     named = f"{spec.topology.preset}, a {params.kind}" if spec.topology.preset else params.kind
     lines = [f"topology   {named}", f"nodes      {_nodes(graph)}", f"base RTT   {_time(rtt_ns)}: a full frame there, an ACK back"]

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.stats import band
-from dc_gym.ctrl import controllers
-from dc_gym.figures import kit
+from dc_gym.figures import kit, styles
 from dc_gym.figures.axes import WIDE, log_from_zero
 from dc_gym.metrics import Series
 
@@ -127,5 +126,12 @@ def _controller_legend(figure: Figure, cases: Sequence[CaseRuns]) -> None:
     """Draws one legend above all panels."""
     names = list(dict.fromkeys(name for case in cases for name in case.runs))
     lines = [kit.sample(kit.color_of(name)) for name in names]
-    labels = [found.label if (found := controllers.find(name)) else name for name in names]
-    figure.legend(lines, labels, loc="outside upper center", ncols=max(1, len(names)), fontsize=10, handlelength=1.6)
+    labels = list(map(styles.label_of, names))
+    figure.legend(
+        lines,
+        labels,
+        loc="outside upper center",
+        ncols=max(1, len(names)),
+        fontsize=10,
+        handlelength=1.6,
+    )

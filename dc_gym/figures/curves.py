@@ -18,8 +18,7 @@ from dc_gym import spec
 from dc_gym.base import readable, spelling, stats, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
-from dc_gym.ctrl import controllers
-from dc_gym.figures import kit, sweep_figure, titles
+from dc_gym.figures import kit, styles, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
 from dc_gym.records.results import Result, load_result, result_folders
 
@@ -222,7 +221,7 @@ def _names(results: Sequence[Result], key: str) -> list[str]:
 def _name_of(result: Result, key: str) -> str:
     section = result.controller
     if key in POLICIES and section.get("policy"):
-        return controllers.label_of(section) if key == BY_DEFAULT else str(section["policy"])
+        return styles.label_of_section(section) if key == BY_DEFAULT else str(section["policy"])
     return str(_written(result, key))
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dc_gym.base import readable
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.figures.axes import plain_ticks
 
 if TYPE_CHECKING:
@@ -185,5 +185,5 @@ def time_unit(values_us: Floats) -> tuple[float, str]:
 
 def color_of(name: str) -> str:
     """Returns the colour of a controller."""
-    found = controllers.find(name)
+    found = styles.find(name)
     return found.color if found else FAINT

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
 from dc_gym.ctrl import controllers
-from dc_gym.figures import kit, titles
+from dc_gym.figures import kit, styles, titles
 from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class Axis:
 
     def label_of(self, text: str) -> str:
         """Returns the label of a value on the axis; a controller has its own label."""
-        known = controllers.find(text) if self.names_controllers else None
-        return known.label if known else text
+        return styles.label_of(text) if self.names_controllers else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +259,7 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
 def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
     free."""
-    known = {name: found for name in names if (found := controllers.find(name))}
+    known = {name: found for name in names if (found := styles.find(name))}
     names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
     colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
     markers = _free(MARKERS, [found.marker for found in known.values()])

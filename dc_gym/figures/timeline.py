@@ -17,8 +17,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.ctrl import controllers
-from dc_gym.figures import kit
+from dc_gym.figures import kit, styles
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.records.results import Result
 
@@ -75,7 +74,7 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
-    acting = controllers.label_of(result.controller)
+    acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
     return kit.save(figure, path, mark=mark)

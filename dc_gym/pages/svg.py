@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib
 
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.figures.kit import FAINT, FLOW_COLORS, GRID, INK, MARK, SHADE
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def _series_colors() -> Iterable[str]:
-    known = [controllers.find(name) for name in controllers.names()]
-    return dict.fromkeys((*(each.color for each in known if each), *FLOW_COLORS))
+    return dict.fromkeys((*styles.colors(), *FLOW_COLORS))
 
 
 def _lighter(color: str) -> str:

@@ -31,6 +31,7 @@ GUEST = (
     "base/key.py",
     "base/processes.py",
     "base/record_file.py",
+    "base/registry.py",
     "base/units.py",
     "base/usercode.py",
     "monitors/*.[ch]",

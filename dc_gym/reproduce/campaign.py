@@ -188,8 +188,7 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
     length, some = made.length, made.contestants()[0]
     spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
     traffic = spec.to_dict()["workload"]
-    if spec.workload.file:
-        traffic["file"] = spec.workload.file.name
+    traffic |= {name: path.name for section, name, path in spec.paths() if section == "workload"}
     rows = [
         ("Network", _network(spec)),
         ("Traffic", _pairs({key: value for key, value in traffic.items() if key in TRAFFIC})),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dc_gym.base.errors import UsageError
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 
 POLICY = "controller.policy"
 
@@ -66,7 +66,7 @@ class Setup:
 
 
 def _tcp(controller: str, label: str = "", color: str = "", **values: Any) -> Contestant:
-    known = controllers.find(controller)
+    known = styles.find(controller)
     assert known is not None
     keys = {"controller.name": controller, POLICY: "max"} | values
     return Contestant("", label or known.label, color or known.color, keys, alone=True)

@@ -4,29 +4,46 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base import usercode
-from dc_gym.base.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.key import (
+    CODE_PATH,
+    COUNT,
+    MS,
+    PATHS,
+    TEXT,
+    KeyFault,
+    all_fields,
+    check,
+    field_of,
+    key,
+    missing,
+    to_plain,
+    values_of,
+)
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
-from dc_gym.spec.network import TopologySpec
 from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.spec.traffic import WorkloadSpec
 from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.workload_spec import WorkloadSpec
 
 SPEC_VERSION = 1
-MATRIX_COPY, SIZES_COPY, POLICY_COPY = "matrix.csv", "sizes.txt", "policy.npz"
-NIC_POLICY_COPY = "nic-policy.npz"
+POLICY_COPY, NIC_POLICY_COPY = "policy.npz", "nic-policy.npz"
+COPIES = {"controller.policy": POLICY_COPY, "nic.policy": NIC_POLICY_COPY}
+"""The names of the copies that a result keeps of files whose keys are not declared as paths alone."""
 DEFAULT_INTERVAL_NS = 10 * MS  # interval of the monitor
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
@@ -53,7 +70,7 @@ class Spec:
         (),
         otherwise="none",
         help="Python files, relative to the spec, that [register topologies, markings, workloads or "
-        "controllers](topologies.md#a-topology-of-your-own); they run before the spec is read, and each result keeps "
+        "controllers](extending.md); they run before the spec is read, and each result keeps "
         "them in `code/`",
     )
     topology: TopologySpec
@@ -158,10 +175,10 @@ class Spec:
 
     def graph(self) -> Graph:
         """Returns the network. Under an agent it has the qdiscs that the actuators need."""
-        params = self.topology.params(self.controller.ecn)
+        topology = self.topology
         if self.nic.tcp is not None:
-            params = replace(params, host_qdisc="fq")  # fq keeps departure times
-        graph = presets.build(params)
+            topology = replace(topology, host_qdisc="fq")  # fq keeps departure times
+        graph = presets.build(topology, self.controller.ecn)
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:
@@ -184,16 +201,34 @@ class Spec:
         """The user's files of code that belong to this spec."""
         known = controllers.find(self.controller.name)
         header = known.header if known else None
-        return (*self.plugins, *(path for path in (self.topology.file, header) if path is not None))
+        own = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
+        return (*self.plugins, *own, *(() if header is None else (header,)))
 
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
     ) -> tuple[list[FlowRequest], dict[str, Any]]:
-        """Returns the flows, and the workload's notes about itself. `seed`: None for the spec's. With `may_be_idle`, it is no
-        error if there are no flows."""
-        seed, params = self.seed if seed is None else seed, self.workload.params()
-        flows, notes = workloads.generate_with_notes(graph, params, self.time.duration_ns, seed, may_be_idle=may_be_idle)
+        """Returns the flows, by default of the spec's own seed, and the workload's notes about itself.
+
+        With `may_be_idle`, it is no error if a seed gives no flow at all.
+        """
+        workload = replace(self.workload, transport="rdma") if self.rdma else self.workload
+        seed = self.seed if seed is None else seed
+        flows, notes = workloads.generate_with_notes(graph, workload, self.time.duration_ns, seed, may_be_idle=may_be_idle)
+        for number, flow in enumerate(flows):
+            if (flow.transport == "rdma") != self.rdma:
+                raise WorkloadError(f"flow {number}, {flow.src} to {flow.dst}, over {flow.transport}: {self._why_not(flow)}")
         return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
+
+    def _why_not(self, flow: FlowRequest) -> str:
+        """Returns why a flow cannot go over the transport that it names, and what to do."""
+        name = self.controller.name
+        if self.rdma:
+            return f"the NICs run {name!r} and send rdma alone; leave its transport out, or give controller.name a TCP"
+        if self.nic.tcp is not None:
+            return f"the NICs cap TCP (nic.tcp = {self.nic.tcp!r}); leave its transport out, or leave out nic.tcp"
+        return (
+            f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave its transport out"
+        )
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """Returns the programs to run in hosts."""
@@ -201,13 +236,25 @@ class Spec:
 
     def copies(self) -> dict[str, Path]:
         """The files that this spec reads, by the names of their copies in a result."""
-        files = {
-            MATRIX_COPY: self.workload.file,
-            SIZES_COPY: self.workload.distribution_file,
-            POLICY_COPY: self.controller.policy,
-            NIC_POLICY_COPY: self.nic.policy,
-        }
-        return {name: path for name, path in files.items() if isinstance(path, Path)}
+        paths = ((self._copy(section, name, path), path) for section, name, path in self.paths())
+        return {copy: path for copy, path in paths if not copy.startswith(f"{usercode.CODE}/")}
+
+    def paths(self) -> Iterator[tuple[str, str, Path]]:
+        """Yields the keys whose value is a file: section, name, and path. The plug-ins are not among them."""
+        for section in filter(None, SECTIONS):
+            for name, value in values_of(getattr(self, section)).items():
+                if isinstance(value, Path):
+                    yield section, name, value
+
+    def _field(self, section: str, name: str) -> Any:
+        return field_of(getattr(self, section), name)
+
+    def _copy(self, section: str, name: str, path: Path) -> str:
+        """Returns the name of the copy that a result keeps of the file of a key."""
+        metadata = self._field(section, name).metadata
+        if metadata["kind"] is CODE_PATH:
+            return f"{usercode.CODE}/{path.name}"
+        return str(metadata["copy"] or COPIES.get(f"{section}.{name}") or f"{section}-{name}{path.suffix}")
 
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """Returns the keys as a file would give them. `from_dict` reads them back.
@@ -223,16 +270,11 @@ class Spec:
                 continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
-        names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
         if copied:
-            plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
-            if isinstance(self.controller.policy, Path):
-                plain["controller"]["policy"] = POLICY_COPY
-            if isinstance(self.nic.policy, Path):
-                plain["nic"]["policy"] = NIC_POLICY_COPY
+            for section, name, path in self.paths():
+                if section in plain:
+                    plain[section][name] = self._copy(section, name, path)
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
-            if self.topology.file is not None:
-                plain["topology"]["file"] = f"{usercode.CODE}/{self.topology.file.name}"
         if not self.plugins:
             del plain["plugins"]
         return plain
@@ -258,15 +300,20 @@ SECTIONS: dict[str, type] = {
 
 
 def keys() -> tuple[str, ...]:
-    """Returns every key, dotted, in the order of declaration."""
-    return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in fields_by_key(cls))
+    """Returns every key, dotted, those of registered kinds included, in the order of declaration."""
+    return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in all_fields(cls))
 
 
 def unit_of(key: str) -> str:
-    """Returns the suffix of the internal name of a key's quantity: '_bps', '_ns', '_bytes', or '' for a key without unit."""
+    """Returns the end of the internal name of a key's quantity, such as '_bps', or '' for a key without unit."""
+    each = field_of_key(key)
+    return "" if each is None else str(each.metadata["kind"].unit)
+
+
+def field_of_key(key: str) -> Any:
+    """Returns the field that declares a dotted key. For a key that several kinds declare it is the first. None: no such key."""
     section, _, name = key.rpartition(".")
-    each = fields_by_key(SECTIONS[section]).get(name) if section in SECTIONS else None
-    return next((suffix for suffix in ("_bps", "_ns", "_bytes") if each is not None and each.name.endswith(suffix)), "")
+    return all_fields(SECTIONS[section]).get(name) if section in SECTIONS else None
 
 
 def check_version(version: Any) -> None:

@@ -14,23 +14,16 @@ from typing import Any
 
 from dc_gym.base import renamed, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError
-from dc_gym.base.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
+from dc_gym.base.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers
-from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
+from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
 
 OVERRIDE = "--set"  # source of a value that no file gave
-TABLES = frozenset(
-    f"{section}.{name}"
-    for section, cls in SECTIONS.items()
-    for name, each in fields_by_key(cls).items()
-    if each.metadata["kind"] is ARGS
-)
-"""Keys that are tables with arbitrary names."""
 SHORT = {
     "controller": ("controller.policy", "controller.name"),
     "topology": ("topology.preset", "topology.kind"),
@@ -110,10 +103,8 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     with _told(data, source, origins):
         here = frozenset(key for key, origin in origins.items() if origin == OVERRIDE)
         spec = Spec(**_parse_all(data, base, here))
-        _check_file("workload.file", spec.workload.file)
-        _check_file("workload.distribution_file", spec.workload.distribution_file)
-        _check_file("controller.policy", spec.controller.policy)
-        _check_file("nic.policy", spec.nic.policy)
+        for section, name, path in spec.paths():
+            _check_file(f"{section}.{name}", path)
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec, to_run)
@@ -147,16 +138,26 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
         table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in SECTIONS}
         if not isinstance(table, Mapping):
             raise KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
-        parsed = parse(table, section, cls)
-        for name, value in parsed.items():
-            if isinstance(value, Path):
-                parsed[name] = _place(value, base, f"{section}.{name}" in here)
+        parsed = _placed(parse(table, section, cls), section, cls, base, here)
         if parsed.get("exec"):
             parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
     return values
+
+
+def _placed(parsed: dict[str, Any], section: str, cls: type, base: Path, here: Collection[str]) -> dict[str, Any]:
+    """Returns the arguments of a section with absolute paths."""
+
+    def place(key: str, value: Any) -> Any:
+        return _place(value, base, f"{section}.{key}" in here) if isinstance(value, Path) else value
+
+    keys = {each.name: key for key, each in fields_by_key(cls).items()}
+    own = {
+        holder.name: tuple((key, place(key, value)) for key, value in parsed.get(holder.name, ())) for holder in own_fields(cls)
+    }
+    return {name: place(keys.get(name, name), value) for name, value in parsed.items()} | own
 
 
 def _place(path: Path, base: Path, here: bool) -> Path:
@@ -198,8 +199,7 @@ def _run_plugins(data: Mapping[str, Any], source: str, origins: Mapping[str, str
 
 
 def _check_code(spec: Spec) -> None:
-    """Checks that the files have different names, since a result keeps them side by side."""
-    _check_file("topology.file", spec.topology.file)
+    """Checks that the files of code have different names, since a result keeps them side by side."""
     names = [path.name for path in spec.code()]
     for name in names:
         if names.count(name) > 1:
@@ -251,11 +251,10 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
     """Sets the keys, and returns the origin of each. A network given only by its name replaces preset and kind."""
     origins: dict[str, str] = {}
     named = [(text.partition("=")[0].strip(), text) for text in overrides]
-    if any(name in SHORT for name, _ in named):  # the text may be a name that a plug-in registers
-        for text in (text for name, text in named if name == "plugins"):
-            _put(data, *_override(text))
-            origins["plugins"] = OVERRIDE
-        _run_plugins(data, source, origins, base)
+    for text in (text for name, text in named if name == "plugins"):
+        _put(data, *_override(text))
+        origins["plugins"] = OVERRIDE
+    _run_plugins(data, source, origins, base)  # the other texts may be names and keys that a plug-in registers
     for name, text in named:
         key, value = _override(text)
         _put(data, key, value)
@@ -286,7 +285,7 @@ def _override(text: str) -> tuple[str, Any]:
         value = raw
     if isinstance(value, str):
         key = _key_of_section(key, value)
-    if isinstance(value, dict) and key not in TABLES:
+    if isinstance(value, dict) and not _is_table(key):
         raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")
     return key, value
 
@@ -298,9 +297,15 @@ def _key_of_section(key: str, value: str) -> str:
     return next(iter((*named, *SHORT.get(key, ()))), key)
 
 
+def _is_table(key: str) -> bool:
+    """Returns True for a key that is a table with arbitrary names."""
+    each = field_of_key(key)
+    return each is not None and each.metadata["kind"] is ARGS
+
+
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
     """Sets a dotted key, or an entry of a key that is a table: nic.parameters.g."""
-    if key not in keys() and key.rpartition(".")[0] not in TABLES:
+    if key not in keys() and not _is_table(key.rpartition(".")[0]):
         raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
     *outer, name = key.split(".")
     table: Any = data

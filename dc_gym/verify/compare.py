@@ -20,7 +20,7 @@ from rich.table import Table
 
 from dc_gym.base import readable
 from dc_gym.base.errors import ResultError
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.records.divergence import Difference, first_difference
 from dc_gym.records.results import Result, load_result
 
@@ -89,7 +89,7 @@ def compare(a: Result, b: Result) -> Comparison:
 
 
 def _controller(result: Result) -> str:
-    return controllers.label_of(result.controller)
+    return styles.label_of_section(result.controller)
 
 
 def main(args: Namespace) -> int:

@@ -34,7 +34,7 @@ from dc_gym import spec as specs
 from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
@@ -233,7 +233,7 @@ def _slug(name: str) -> str:
 def _contender(row: Row, results: Mapping[int, Result], more: Measure, track: Callable[[Result], Track] | None) -> Contender:
     by_seed = {seed: numbers(result, row.lines) | more(result) for seed, result in results.items()}
     names = list(dict.fromkeys(name for each in by_seed.values() for name in each))
-    known = controllers.find(row.controller)
+    known = styles.find(row.controller)
     return Contender(
         row.name,
         row.name,

@@ -19,7 +19,6 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.perf import nic_cost
 from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
-from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
@@ -105,7 +104,7 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
 
 
 def _contender(name: str, costs: list[AlgorithmCost]) -> Contender:
-    file, known = nic_policy.load(name), controllers.find(name)
+    file = nic_policy.load(name)
     policy = file.policy
     if isinstance(policy, Trees):
         flops, comparisons, additions = 0, int(policy.inputs.size), len(policy.inputs)
@@ -123,8 +122,7 @@ def _contender(name: str, costs: list[AlgorithmCost]) -> Contender:
     }
     times = {row: cost.times_ns.get(DECISION, cost.worst_ns) / 1e9 for row, cost in enumerate(costs, 1)}
     numbers = {quantity: {1: float(value)} for quantity, value in fixed.items()}
-    color = known.color if known else "#555555"
-    return Contender(LABELS[name], LABELS[name], color, numbers | {TIME.name: times}, paper=PAPER[name])
+    return Contender(LABELS[name], LABELS[name], kit.color_of(name), numbers | {TIME.name: times}, paper=PAPER[name])
 
 
 def _figure(evidence: Evidence) -> Figure:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
-from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.figures import kit
+from dc_gym.figures import kit, styles
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy
@@ -119,7 +118,7 @@ def _figure(evidence: Evidence) -> Figure:
             artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
             ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
             for each in policies():
-                known = controllers.find(each)
+                known = styles.find(each)
                 assert known is not None
                 values = [action(evidence, each, before, now) for now in STATES]
                 ax.plot(range(3), values, color=known.color, marker=known.marker, markersize=5, label=each)

@@ -20,7 +20,7 @@ from dc_gym.base.progress import Progress, choose
 from dc_gym.benchmarks.studies.compare import page
 from dc_gym.benchmarks.studies.compare.measured import Compared, Competitor, counted_flows, numbers
 from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, CompareScenario, check, grid, scenarios
-from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records import results
 from dc_gym.records.results import Result
@@ -98,7 +98,7 @@ def _compared(scenario: CompareScenario, folder: Path, statuses: Sequence[Status
 
 
 def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: CompareScenario) -> Competitor:
-    known = controllers.find(name)
+    known = styles.find(name)
     by_seed = {seed: numbers(result, scenario) for seed, result in runs.items()}
     metrics = dict.fromkeys(metric for each in by_seed.values() for metric in each)
     return Competitor(
@@ -113,7 +113,7 @@ def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: CompareS
 
 def _colors(names: Sequence[str]) -> dict[str, str]:
     """Returns a color for each name. A controller has its own; policies get colors that are free here."""
-    known = {name: each.color for name in names if (each := controllers.find(name))}
+    known = {name: each.color for name in names if (each := styles.find(name))}
     free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
     others = [name for name in names if name not in known]
     return known | {name: free[number % len(free)] for number, name in enumerate(others)}

@@ -10,8 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dc_gym.ctrl import controllers
-from dc_gym.figures import kit
+from dc_gym.figures import kit, styles
 from dc_gym.pages import html
 from dc_gym.pages.report import figures, tables
 from dc_gym.pages.report.figures import ReportFigure
@@ -112,7 +111,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name:
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],
         runs=[(run, group.label) for group in each.groups for run in group.runs]
-        + [(run, controllers.label_of(run.result.controller)) for run in each.unfit],
+        + [(run, styles.label_of_section(run.result.controller)) for run in each.unfit],
     )
 
 

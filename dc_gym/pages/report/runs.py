@@ -16,6 +16,7 @@ from typing import Any
 
 from dc_gym.base.errors import UsageError
 from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
 from dc_gym.figures.curves import find_results
 from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records.results import Result
@@ -190,7 +191,7 @@ def _flat(result: Result) -> dict[str, str]:
 
 def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the labels of the controllers, with their parameters where the name alone is ambiguous."""
-    names = [controllers.label_of(section) for section in sections]
+    names = [styles.label_of_section(section) for section in sections]
     return [
         name if names.count(name) == 1 else name + "".join(f", {key} {section[key]}" for key in section if key not in NAMED)
         for name, section in zip(names, sections, strict=True)
@@ -199,7 +200,7 @@ def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the colours: a TCP has its own, and each policy gets one that no other has here, as long as there are any."""
-    known = [None if section.get("policy") else controllers.find(str(section.get("name"))) for section in sections]
+    known = [None if section.get("policy") else styles.find(str(section.get("name"))) for section in sections]
     free = iter([color for color in FLOW_COLORS if all(each is None or each.color != color for each in known)])
     return [
         each.color if each else next(free, GREY) if section.get("policy") else GREY

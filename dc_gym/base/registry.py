@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A registry of kinds: the values of a key such as topology.kind, each with its function and the keys that it reads.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class RingKeys:
+        size: int = key(COUNT, needed=True, low=3, help="switches in the ring")
+
+    register("ring", build, RingKeys)          # build(wiring, keys), where keys is a RingKeys
+
+The keys are declared here and nowhere else: the loader, `dcgym list`, docs/spec.md and the JSON Schema read the declaration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from dc_gym.base import usercode
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.key import KeyFault, check_value, fields_by_key, name_of, own_fields, what_to_give
+
+__all__ = ["Entry", "Registry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered kind."""
+
+    name: str
+    call: Callable[..., Any]
+    keys: type | None = None
+    """The dataclass of its keys. The function gets one as its last argument."""
+    help: str = ""
+    """Text in Markdown that says what it is, where the function's docstring does not."""
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The fields of its keys, by their names in the file."""
+        return fields_by_key(self.keys) if self.keys else {}
+
+    def needs(self) -> tuple[str, ...]:
+        """Returns the names of the keys without which it cannot do."""
+        return tuple(name for name, each in self.declared.items() if each.metadata["needed"])
+
+    def takes(self) -> tuple[str, ...]:
+        """Returns the names of its other keys."""
+        return tuple(name for name, each in self.declared.items() if not each.metadata["needed"])
+
+    def lacking(self, given: Mapping[str, Any]) -> list[str]:
+        """Returns the needed keys that are not given, by their names in the file."""
+        return [name for name in self.needs() if given.get(name) is None]
+
+    def arguments(self, given: Mapping[str, Any], prefix: str) -> tuple[Any, ...]:
+        """Returns the keys as the function's last argument, or nothing for a kind without keys.
+
+        `given` has values by names in the file, also those that other kinds read. Raises KeyFault if a needed one is missing or a
+        value is out of bounds.
+        """
+        if self.keys is None:
+            return ()
+        if lacking := self.lacking(given):
+            why = f"is missing: kind {self.name!r} needs it; give {what_to_give(self.declared[lacking[0]])}"
+            raise KeyFault(prefix + lacking[0], None, why)
+        values = {name: given[name] for name in self.declared if given.get(name) is not None}
+        for name, value in values.items():
+            check_value(prefix + name, value, self.declared[name])
+        return (self.keys(**{self.declared[name].name: value for name, value in values.items()}),)
+
+
+class Registry(dict[str, Entry]):
+    """The kinds by name, in the order of registration."""
+
+    def __init__(
+        self,
+        key: str,
+        error: type[TestbedError],
+        arguments: tuple[str, ...],
+        shared: tuple[str, ...] = (),
+        together: bool = False,
+    ) -> None:
+        """Makes an empty registry.
+
+        Args:
+            key: The key whose values are its kinds, such as topology.kind.
+            error: The class of its errors.
+            arguments: What its functions are called with, before the keys.
+            shared: Names of keys of the section that a kind may declare all the same, because it reads them itself.
+            together: True if several kinds act in one experiment. A key then has one form in all of them.
+        """
+        super().__init__()
+        self.key, self.error, self._arguments, self._shared, self._together = key, error, arguments, shared, together
+        self._sections: tuple[type, ...] = ()
+
+    def belongs_to(self, *sections: type) -> None:
+        """Sets the sections that hold the keys of its kinds. A kind cannot declare a key that a section has already."""
+        self._sections = sections
+
+    def keys_by_kind(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yields the kinds, and for each its fields by their names in the file, without those that all kinds have."""
+        for name, entry in self.items():
+            yield name, {key: each for key, each in entry.declared.items() if key not in self._shared}
+
+    def no_effect(self, kinds: tuple[str, ...]) -> str:
+        """Returns why a key that none of these kinds declares is refused."""
+        return f"has no effect with {self.key.rpartition('.')[2]} {kinds[0]!r}; remove it"
+
+    def add(self, name: str, call: Callable[..., Any], keys: Any, former: tuple[object, ...] = (), help: str = "") -> None:
+        """Registers a kind. Raises an error if its name is taken, or its function or its keys cannot be used.
+
+        `former` are arguments of the form in which keys were tuples of names. The error shows the form of today.
+        """
+        what = f"{self.key} {name!r}"
+        if name in self:
+            raise self.error(f"{self.key}: value {name!r} is registered already; choose another name")
+        if former or isinstance(keys, str | tuple | list):
+            title = "".join(word.capitalize() for word in re.findall(r"[A-Za-z0-9]+", name))
+            named = getattr(call, "__name__", "")
+            form = f"register({name!r}, {named if named.isidentifier() else 'function'}, {title}Keys)"
+            raise self.error(f"{what}: keys {keys!r} are names, not declarations; write {form}, as docs/extending.md shows")
+        if keys is not None:
+            self._check_keys(what, keys)
+        usercode.check_call(self.error, what, call, *self._arguments, *([] if keys is None else ["keys"]))
+        self[name] = Entry(name, call, keys, help)
+
+    def _check_keys(self, what: str, keys: Any) -> None:
+        if not (isinstance(keys, type) and is_dataclass(keys)):
+            raise self.error(f"{what}: keys {usercode.shown(keys)} is no dataclass; write @dataclass above the class of the keys")
+        for each in fields(keys):
+            if "kind" not in each.metadata:
+                raise self.error(f"{what}: field {each.name!r} of {keys.__name__} is no key; declare it by key(...)")
+        for name, each in fields_by_key(keys).items():
+            self._check_key(f"{what}: key {name!r}", name, each)
+
+    def _check_key(self, what: str, name: str, each: Any) -> None:
+        unit = each.metadata["kind"].unit
+        if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
+            raise self.error(f"{what} is no name of a key; use small letters, digits and underscores")
+        for section in self._sections:
+            if name in fields_by_key(section) and name not in self._shared:
+                raise self.error(f"{what} is one that all kinds have; choose another name")
+            for other in [holder.metadata["registry"] for holder in own_fields(section)]:
+                if other is not self and (taken := [kind for kind, keys in other.keys_by_kind() if name in keys]):
+                    raise self.error(f"{what} belongs to {other.key} {taken[0]!r}; choose another name")
+        for kind, keys in self.keys_by_kind() if self._together else ():
+            if name in keys and keys[name].metadata["kind"] is not each.metadata["kind"]:
+                form = keys[name].metadata["kind"].example
+                raise self.error(f"{what} is {form} with {self.key} {kind!r}; make it the same, or choose another name")
+        if not each.name.endswith(unit):
+            raise self.error(f"{what}: its field {each.name!r} lacks the unit; call it {name_of(each).removesuffix(unit)}{unit}")
+        try:
+            check_value(name, each.default, each)
+        except KeyFault as fault:
+            raise self.error(f"{what}: its default {fault.value!r} {fault.why}") from None

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym schema`: the JSON Schema of specs (draft 2020-12), made from the declarations of the keys, for editors.
+
+It knows names, types, bounds of numbers, and the spelling of quantities. What depends on several keys or on the network, only the
+loader knows. A spec that names plug-ins may have kinds and keys that the schema lacks, unless it was made with these plug-ins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dc_gym.base import usercode
+from dc_gym.base.key import AMOUNT, PATHS, RATE, SHARE_PPM, SIZE, TIME, Kind, all_fields, default_of, fields_by_key, own_fields
+from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
+from dc_gym.topologies.links import PAIR, LinkRule
+
+__all__ = ["DIALECT", "main", "schema", "to_json"]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NEEDED = {"": ("topology", "controller", "workload", "time"), "workload": ("kind",), "time": ("duration",)}
+"""The keys that every spec has, by section."""
+EITHER = {"topology": ("preset", "kind"), "controller": ("name", "policy")}
+"""The keys of which every spec has at least one, by section."""
+PLUGGED = {"topology": ("kind", "marking", "preset"), "workload": ("kind",), "controller": ("name",), "nic": ("tcp",)}
+"""The keys to whose names plug-ins may add, by section."""
+PLUGGED_OF_LINKS = ("marking",)
+"""The same of an entry of [[topology.links]]."""
+QUANTITIES = {
+    kind.pattern: name for name, kind in {"rate": RATE, "time": TIME, "size": SIZE, "amount": AMOUNT, "share": SHARE_PPM}.items()
+}
+"""The names under which the schema defines the texts of quantities, by their patterns."""
+TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+def main(args: Namespace) -> int:
+    """Runs the command. `args.plugins` are files that register more."""
+    for path in args.plugins:
+        usercode.load(path)
+    print(to_json(schema([path.name for path in args.plugins])), end="")
+    return 0
+
+
+def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
+    """Returns the schema of everything that is registered. `plugins` are the names of the plug-ins among that, for the title."""
+    named = list(plugins)
+    properties = _properties(fields_by_key(SECTIONS[""]))
+    properties["spec_version"]["const"] = SPEC_VERSION
+    for section in filter(None, SECTIONS):
+        properties[section] = _table(section)
+    title = "dc-gym experiment" + (f" with {', '.join(named)}" if named else "")
+    made: dict[str, Any] = {
+        "$schema": DIALECT,
+        "title": title,
+        "description": "A spec of an experiment (docs/spec.md).",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "required": list(NEEDED[""]),
+    }
+    closed = {section: _closed(SECTIONS[section], names) for section, names in PLUGGED.items()}
+    closed["topology"]["properties"]["links"] = {"items": _closed(LinkRule, PLUGGED_OF_LINKS)}
+    made["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
+    if named:
+        return made | {"allOf": [{"properties": closed}]}
+    return made | {"if": {"not": {"required": ["plugins"]}}, "then": {"properties": closed}}
+
+
+def to_json(made: Mapping[str, Any]) -> str:
+    """Returns the text of a schema."""
+    return json.dumps(made, indent=1) + "\n"
+
+
+def _table(section: str) -> dict[str, Any]:
+    """Returns the schema of a section, which is open for keys of plug-ins if the section has kinds."""
+    cls = SECTIONS[section]
+    made: dict[str, Any] = {
+        "type": "object",
+        "description": _plain((cls.__doc__ or "").partition("\n")[0].partition(": ")[2]),
+        "properties": _properties(fields_by_key(cls), PLUGGED.get(section, ())) | _own(cls),
+    }
+    if not own_fields(cls):
+        made["additionalProperties"] = False
+    if section in NEEDED:
+        made["required"] = list(NEEDED[section])
+    if section in EITHER:
+        made["anyOf"] = [{"required": [name]} for name in EITHER[section]]
+    if rules := [rule for holder in own_fields(cls) if holder.metadata["chosen"] for rule in _rules(cls, holder)]:
+        made["allOf"] = rules
+    return made
+
+
+def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
+    """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
+    registry = holder.metadata["registry"]
+    of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
+    for kind, declared in registry.keys_by_kind():
+        then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
+        then["propertyNames"] = {"not": {"enum": sorted(of_kinds - set(declared))}}
+        if needs := list(registry[kind].needs()):
+            then |= (
+                {"anyOf": [{"required": ["preset"]}, {"required": needs}]}
+                if "preset" in fields_by_key(cls)
+                else {"required": needs}
+            )
+        yield {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": then}
+
+
+def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
+    """Returns what holds for a table without plug-ins: its keys and its names are those that are registered."""
+    known = fields_by_key(cls)
+    made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
+    made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}
+    if own_fields(cls):
+        made["propertyNames"] = {"enum": list(all_fields(cls))}
+    return made
+
+
+def _properties(known: Mapping[str, Any], plugged: Iterable[str] = ()) -> dict[str, Any]:
+    return {name: _key(each, open=name in plugged) for name, each in known.items()}
+
+
+def _own(cls: type) -> dict[str, Any]:
+    """Returns the keys that kinds declare: their meanings, and for completion their forms. A plug-in's kind may have others."""
+    return {name: _open(found) for name, found in _own_forms(cls).items()}
+
+
+def _own_forms(cls: type) -> dict[str, list[tuple[str, Any]]]:
+    """Returns by key the kinds that declare it, each with its field."""
+    forms: dict[str, list[tuple[str, Any]]] = {}
+    for holder in own_fields(cls):
+        registry = holder.metadata["registry"]
+        for kind, declared in registry.keys_by_kind():
+            for name, each in declared.items():
+                forms.setdefault(name, []).append((f"{registry.key.rpartition('.')[2]} {kind}", each))
+    return forms
+
+
+def _open(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    told: dict[str, list[str]] = {}
+    for kind, each in found:
+        told.setdefault(_description(each), []).append(kind)
+    text = " / ".join(f"{', '.join(kinds)}: {meaning}" for meaning, kinds in told.items())
+    defaults = [each.metadata["kind"].write(each.default) for _, each in found if each.default is not None]
+    made = {"description": text, "anyOf": [_one_of_forms(found), {}]}
+    return made | ({"default": defaults[0]} if len(defaults) == len(found) and len(set(map(str, defaults))) == 1 else {})
+
+
+def _one_of_forms(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the form of a key, or any of its forms if kinds declare it differently."""
+    forms = [_form(each) for _, each in found]
+    different = [form for number, form in enumerate(forms) if form not in forms[:number]]
+    return different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _key(each: Any, open: bool = False) -> dict[str, Any]:
+    """Returns the schema of a key. With `open`, names that are not registered are accepted, too."""
+    form = _form(each)
+    made: dict[str, Any] = {"description": _description(each)}
+    made |= {"anyOf": [form, {"type": "string"}]} if open else form
+    if each.default is not None:
+        made["default"] = each.metadata["kind"].write(each.default)
+    return made
+
+
+def _description(each: Any) -> str:
+    """Returns what a key means, with its bounds and default where the schema cannot express them otherwise."""
+    metadata, kind = each.metadata, each.metadata["kind"]
+    told = [_plain(metadata["help"])]
+    if kind.pattern and kind.parts == 1:
+        told += [f"at least {kind.write(metadata['low'])}"] if metadata["low"] not in (None, 0, 1) else []
+        told += [f"at most {kind.write(metadata['high'])}"] if metadata["high"] is not None else []
+    told += [f"default: {_plain(default_of(each))}"] if metadata["otherwise"] else []
+    return "; ".join(told)
+
+
+def _form(each: Any) -> dict[str, Any]:
+    """Returns the values that a key may have."""
+    metadata, kind = each.metadata, each.metadata["kind"]
+    if metadata["names"]:
+        return {"enum": _names(each)}
+    forms = [
+        _type(kind, of, metadata["low"], metadata["high"])
+        for of in kind.toml_types
+        if not (of is int and float in kind.toml_types)
+    ]
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[str, Any]:
+    form: dict[str, Any] = {"type": TYPES[of]}
+    if of is str and kind.pattern in QUANTITIES:
+        return {"$ref": f"#/$defs/{QUANTITIES[kind.pattern]}"}
+    if of is str and kind.pattern:
+        form["pattern"] = f"^({kind.pattern})$"
+    if of in (int, float):
+        form |= {} if low is None else {"minimum": low / kind.parts if kind.parts > 1 else low}
+        form |= {} if high is None else {"maximum": high / kind.parts if kind.parts > 1 else high}
+    if kind is PATHS:
+        form["items"] = {"type": "string", "minLength": 1}
+    if kind is PAIR:
+        form |= {"items": {"type": "string"}, "minItems": 2, "maxItems": 2}
+    if kind.entry is not None:
+        form["items"] = _entry(kind.entry, kind.needed)
+    return form
+
+
+def _entry(cls: type, needed: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the schema of an entry of an array of tables."""
+    properties = _properties(fields_by_key(cls), PLUGGED_OF_LINKS if cls is LinkRule else ()) | _own(cls)
+    made: dict[str, Any] = {"type": "object", "properties": properties, "required": list(needed)}
+    return made if own_fields(cls) else made | {"additionalProperties": False}
+
+
+def _names(each: Any) -> list[str]:
+    return list(each.metadata["names"]())
+
+
+def _plain(text: str) -> str:
+    """Returns Markdown without its links."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)

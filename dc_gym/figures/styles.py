@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How figures draw a controller: its colour, its marker and its label.
+
+Everybody has a style: those that come with dc-gym have one in the table below, and any other has one that follows from its name,
+so that it is the same in every figure. A plug-in that wants another one says so in a line:
+
+    styles.register("aimd", color="#661100", marker="d", label="AIMD on round trips")
+
+The first six colours are those of Okabe and Ito, which colour-blind readers can distinguish. This module does not import
+matplotlib.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dc_gym.base.errors import SpecError
+from dc_gym.ctrl import controllers
+
+__all__ = ["COLORS", "MARKERS", "Style", "colors", "find", "label_of", "label_of_section", "register"]
+
+COLORS = (
+    *("#661100", "#4A6FE3", "#8E063B", "#7B4B94", "#B5651D", "#2F4F4F"),
+    *("#C71585", "#6B8E23", "#A0522D", "#5F9EA0", "#483D8B", "#DC143C"),
+)
+MARKERS = ("d", "P", "X", "h", "8", "<", ">", "p")
+"""The default palette. None of its colours is in the table below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How figures draw a controller."""
+
+    color: str
+    marker: str
+    label: str
+
+
+_KNOWN: dict[str, tuple[str, str]] = {
+    "dctcp": ("#0072B2", "o"),
+    "nv": ("#D55E00", "s"),
+    "cubic": ("#009E73", "^"),
+    "bbr": ("#CC79A7", "D"),
+    "vegas": ("#E69F00", "v"),
+    "reno": ("#56B4E9", "P"),
+    "dcqcn": ("#B7A100", "p"),
+    "swift": ("#000000", "*"),
+    "timely": ("#882255", "h"),
+    "timely-patched": ("#AA4499", "H"),
+    "fixed": ("#999999", "x"),
+    "rlcc-tree": ("#332288", "<"),
+    "rlcc-mlp": ("#117733", ">"),
+    "rlcc-mlp8": ("#999933", "8"),
+    "rlcc-lstm": ("#44AA99", "X"),
+}
+"""Colour and marker of the controllers that come with dc-gym."""
+_registry: dict[str, dict[str, str]] = {}
+
+
+def register(name: str, *, color: str | None = None, marker: str | None = None, label: str | None = None) -> None:
+    """Sets how figures draw a controller. What is not given stays the default."""
+    if name in _registry:
+        raise SpecError(f"style of {name!r}: is registered already; leave one of them out")
+    given = {"color": color, "marker": marker, "label": label}
+    _registry[name] = {what: value for what, value in given.items() if value is not None}
+
+
+def find(name: str) -> Style | None:
+    """Returns the style of a registered controller, or None if there is no controller of that name."""
+    controller = controllers.find(name)
+    if controller is None:
+        return None
+    color, marker = _KNOWN.get(name) or _default(name)
+    return Style(**{"color": color, "marker": marker, "label": controller.label} | _registry.get(name, {}))
+
+
+def label_of(name: str) -> str:
+    """Returns the name of a controller in figures and tables; a name that is no controller's is shown as it is."""
+    known = find(name)
+    return known.label if known else name
+
+
+def label_of_section(section: Mapping[str, Any]) -> str:
+    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", or "fair-share over CUBIC"."""
+    label = label_of(str(section.get("name", "?")))
+    return f"{section['policy']} over {label}" if section.get("policy") else label
+
+
+def colors() -> tuple[str, ...]:
+    """Returns the colours of all registered controllers."""
+    return tuple(known.color for name in controllers.names() if (known := find(name)))
+
+
+def _default(name: str) -> tuple[str, str]:
+    """Returns a colour and a marker that follow from the name alone."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return COLORS[digest[0] % len(COLORS)], MARKERS[digest[1] % len(MARKERS)]

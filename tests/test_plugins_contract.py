@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of everything that registers itself, whether it comes with dc-gym or is a plug-in of examples/: it builds from its
+declared keys, says what it is, refuses wrong values in one line, and is in the JSON Schema and in `dcgym list`.
+
+A registry with declared keys (base/registry.py) is a line in SORTS.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dc_gym import spec
+from dc_gym.base import usercode
+from dc_gym.base.errors import UsageError
+from dc_gym.base.key import (
+    AMOUNT,
+    ARGS,
+    CODE_PATH,
+    COUNT,
+    NUMBER,
+    PATH,
+    RATE,
+    SHARE_PPB,
+    SHARE_PPM,
+    SIZE,
+    TEXT,
+    THRESHOLD,
+    TIME,
+    name_of,
+)
+from dc_gym.base.registry import Entry, Registry
+from dc_gym.cli.list import plain, told_of
+from dc_gym.cli.main import main
+from dc_gym.cli.schema import schema
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.topologies import marking, presets
+from dc_gym.traffic.workloads import KINDS
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+LINKS = {"rate": "100Mbit/s", "delay": "10us", "buffer": "400kB"}
+PLAIN: dict[str, Any] = {
+    "topology": {"preset": "fattree-k4", "rate": "100Mbit/s"},
+    "controller": {"name": "cubic"},
+    "workload": {"kind": "many_to_one"},
+    "time": {"duration": "20ms"},
+}
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A registry, where its kinds stand in a spec, and the example that adds one from outside the tree."""
+
+    registry: Registry
+    table: Callable[[str, Mapping[str, Any]], dict[str, Any]]
+    """Returns the section of a spec that has a kind and its keys."""
+    example: str
+    """The name of the kind and of its files in examples/."""
+
+    @property
+    def section(self) -> str:
+        return self.registry.key.partition(".")[0]
+
+
+SORTS = {
+    "topology": Sort(presets.TOPOLOGIES, lambda name, keys: {**LINKS, "kind": name, **keys}, "ring"),
+    "marking": Sort(marking.KINDS, lambda name, keys: {"kind": "single", "hosts": 4, **LINKS, "marking": name, **keys}, "ramp"),
+    "workload": Sort(KINDS, lambda name, keys: {"kind": name, **keys}, "mice"),
+}
+CASES = [(sort, name) for sort, each in SORTS.items() for name in (*each.registry, each.example)]
+NIC_ALGORITHMS = (*algorithms.names(), "aimd")
+MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n"
+SAMPLES: dict[Any, Any] = {
+    **{COUNT: 4, NUMBER: 0.25, RATE: "10Mbit/s", TIME: "1ms", SIZE: "20kB", AMOUNT: "20p", THRESHOLD: "20p"},
+    **{SHARE_PPM: "10%", SHARE_PPB: "10%", TEXT: "some", PATH: "flows.csv", CODE_PATH: "net.py", ARGS: {"hosts": 2}},
+}
+"""A value for each form of keys."""
+OF_KEYS = {
+    "kmax": "60p",
+    "pattern": "random0",
+    "class": "TwoRacks",
+    "distribution_file": "sizes.txt",
+    "chord": 2,
+    "spines": 2,
+    "nics": 1,
+    "stride": 1,
+    "largest": "40kB",
+    "storage": 3,
+    "replicas": 1,
+    "size_scale": 0.5,
+    "last_start": "15ms",
+}
+"""Values of keys for which the sample of their form will not do."""
+BESIDE = {"poisson": {"size": "20kB"}, "closed_loop": {"size": "20kB"}, "distribution": {"size": None}}
+"""Keys that a kind or another key needs, or (None) cannot have, beside it."""
+BESIDE["distribution_file"] = BESIDE["distribution"]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, registries: None) -> None:
+    """The files that keys may name, and the kinds of examples/."""
+    (tmp_path / "flows.csv").write_text(MATRIX)
+    (tmp_path / "sizes.txt").write_text("1000 0.5\n20000 1\n")
+    shutil.copy(EXAMPLES / "two_racks.py", tmp_path / "net.py")
+    for sort in SORTS.values():
+        usercode.load(EXAMPLES / f"{sort.example}.py")
+
+
+def entry_of(sort: str, name: str) -> Entry:
+    return SORTS[sort].registry[name]
+
+
+def sample(name: str, each: Any) -> Any:
+    """Returns a value of a key as a spec has it."""
+    metadata = each.metadata
+    if metadata["names"]:
+        return next(iter(metadata["names"]()))
+    return OF_KEYS.get(name, SAMPLES[metadata["kind"]])
+
+
+def needed(sort: str, name: str) -> dict[str, Any]:
+    entry = entry_of(sort, name)
+    return {key: sample(key, entry.declared[key]) for key in entry.needs()} | BESIDE.get(name, {})
+
+
+def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a spec that uses a kind with these keys. None: the key is not given."""
+    given = {key: value for key, value in keys.items() if value is not None}
+    plugins = {"plugins": [str(EXAMPLES / f"{name}.py")]} if name == SORTS[sort].example else {}
+    return plugins | PLAIN | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
+
+
+def load(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> spec.Spec:
+    return spec.from_dict(document(sort, name, keys), folder)
+
+
+def refusal(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> str:
+    with pytest.raises(UsageError) as caught:
+        load(folder, sort, name, keys)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_it_says_what_it_is(sort: str, name: str) -> None:
+    """A kind says so in its docstring or its help, a key in its help: not empty, and without a full stop."""
+    entry = entry_of(sort, name)
+    assert (told := plain(entry.help or told_of(entry.call))) != "-" and len(told) > 5
+    for key, each in entry.declared.items():
+        for text in (each.metadata["help"], each.metadata["otherwise"]):
+            assert not text.endswith("."), f"{key}: {text}"
+        assert len(each.metadata["help"]) > 3, f"{key} has no help"
+        assert each.name.endswith(each.metadata["kind"].unit) and name_of(each) == key
+        assert not (each.metadata["needed"] and each.default is not None), f"{key} is needed, and has a default"
+    if entry.keys is not None:
+        assert told_of(entry.keys) and len(entry.declared) == len(fields(entry.keys))
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_it_builds_from_its_declared_keys(sort: str, name: str, tmp_path: Path) -> None:
+    """With what it needs alone, and with each of its other keys. What the file says is what the manifest has."""
+    if name == "none" and sort == "workload":
+        assert not load(tmp_path, sort, name, {}).flows(load(tmp_path, sort, name, {}).graph())
+        return
+    base = needed(sort, name)
+    others = {
+        key: {key: sample(key, entry_of(sort, name).declared[key])} | BESIDE.get(key, {}) for key in entry_of(sort, name).takes()
+    }
+    for more in ({}, *others.values()):
+        made = load(tmp_path, sort, name, base | more)
+        graph = made.graph()
+        assert len(graph.hosts) >= 2 and made.flows(graph)
+        plain = made.to_dict()[SORTS[sort].section]
+        for key, value in (base | more).items():
+            each = entry_of(sort, name).declared[key]
+            if value is not None and each.metadata["kind"] not in (PATH, CODE_PATH):
+                assert plain[key] == each.metadata["kind"].write(each.metadata["kind"].parse(value)), key
+        assert spec.from_dict(json.loads(json.dumps(made.to_dict())), tmp_path) == made
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_a_default_is_what_holds_without_the_key(sort: str, name: str, tmp_path: Path) -> None:
+    entry, base = entry_of(sort, name), needed(sort, name)
+    without = load(tmp_path, sort, name, base)
+    for key in entry.takes():
+        each = entry.declared[key]
+        if each.default is not None and each.metadata["kind"] is not ARGS:
+            given = load(tmp_path, sort, name, base | {key: each.metadata["kind"].write(each.default)})
+            assert given.graph() == without.graph() and given.flows(given.graph()) == without.flows(without.graph()), key
+
+
+def wrong(each: Any) -> Iterator[Any]:
+    """Yields values that a key cannot have: of another form, out of bounds, an unknown name."""
+    metadata, kind = each.metadata, each.metadata["kind"]
+    yield [1]
+    if metadata["names"]:
+        yield "no-such-name"
+    for bound, beyond in ((metadata["low"], -1), (metadata["high"], 1)):
+        if bound is not None and kind.write(bound) is not None and not (beyond < 0 and bound <= 0 and str in kind.toml_types):
+            yield kind.write(bound + beyond)
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_wrong_values_are_one_line_that_names_the_key(sort: str, name: str, tmp_path: Path) -> None:
+    base, section = needed(sort, name), SORTS[sort].section
+    for key, each in entry_of(sort, name).declared.items():
+        for value in wrong(each):
+            assert f"{section}.{key} = " in refusal(tmp_path, sort, name, base | {key: value}), (key, value)
+        if each.metadata["needed"]:
+            lacking = {other: value for other, value in base.items() if other != key}
+            assert re.search(rf"{section}\.{key}\b.* missing", refusal(tmp_path, sort, name, lacking)), key
+    assert f"{section}.nothing_such: unknown key" in refusal(tmp_path, sort, name, base | {"nothing_such": 1})
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_another_kind_refuses_its_keys(sort: str, name: str, tmp_path: Path) -> None:
+    registry = SORTS[sort].registry
+    for key, each in entry_of(sort, name).declared.items():
+        others = [other for other, entry in registry.items() if key not in entry.declared]
+        if key == "size":  # all workloads have it
+            continue
+        words = refusal(tmp_path, sort, others[0], needed(sort, others[0]) | {key: sample(key, each)})
+        assert re.search(rf"{SORTS[sort].section}\.{key} = .*: has no effect with \w+ '{others[0]}'; remove it", words), words
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_the_schema_has_it(sort: str, name: str, tmp_path: Path) -> None:
+    """The schema of `dcgym schema --plugin FILE` takes its specs, and refuses wrong values and unknown keys."""
+    validator = Draft202012Validator(schema([SORTS[each].example for each in SORTS]))
+    entry, base, section = entry_of(sort, name), needed(sort, name), SORTS[sort].section
+    keys = base | {key: sample(key, entry.declared[key]) for key in entry.takes()}
+    good = document(sort, name, keys)
+    assert not list(validator.iter_errors(good))
+    for key, each in entry.declared.items():
+        assert plain(each.metadata["help"]).replace("`", "") in str(validator.schema["properties"][section]).replace("`", ""), key
+        assert list(validator.iter_errors(document(sort, name, keys | {key: [1]}))), key
+    assert list(validator.iter_errors(document(sort, name, keys | {"nothing_such": 1})))
+    assert list(validator.iter_errors(document(sort, f"{name}-no", keys)))
+
+
+@pytest.mark.parametrize(("sort", "name"), CASES)
+def test_the_list_shows_it(sort: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", name]) == 0
+    out = capsys.readouterr().out
+    for key, each in entry_of(sort, name).declared.items():
+        assert f"{SORTS[sort].section}.{key} " in out and plain(each.metadata["help"]) in out
+    assert main(["list"]) == 0
+    assert re.search(rf"^  {re.escape(name)} ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("sort", "name"), [case for case in CASES if case[1] != SORTS[case[0]].example])
+def test_the_page_has_it(sort: str, name: str) -> None:
+    text = (ROOT / "docs" / "spec.md").read_text()
+    for key in entry_of(sort, name).declared:
+        assert f"| `{SORTS[sort].section}.{key}` |" in text
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_example_has_keys_of_its_own(sort: str) -> None:
+    """Its spec gives at least one, and loads as it is."""
+    entry, path = entry_of(sort, SORTS[sort].example), EXAMPLES / f"{SORTS[sort].example}.toml"
+    assert set(tomllib.loads(path.read_text())[SORTS[sort].section]) & set(entry.declared)
+    made = spec.load(path)
+    assert made.flows(made.graph()) and made.plugins == (EXAMPLES / f"{SORTS[sort].example}.py",)
+
+
+def test_a_sweep_and_an_override_take_a_key_of_a_plug_in(tmp_path: Path) -> None:
+    from dc_gym.sweep import grid
+
+    shutil.copy(EXAMPLES / "ring.py", tmp_path)
+    shutil.copy(EXAMPLES / "ring.toml", tmp_path)
+    (tmp_path / "grid.toml").write_text('base = "ring.toml"\n[grid]\n"topology.size" = [4, 6]\n')
+    assert [len(point.spec.graph().hosts) for point in grid.load(tmp_path / "grid.toml").points] == [4, 6]
+    assert len(spec.load(tmp_path / "ring.toml", ["topology.size=8"]).graph().hosts) == 8
+    with pytest.raises(UsageError, match=r"--set: topology\.sise: unknown key; did you mean topology\.size\?"):
+        spec.load(tmp_path / "ring.toml", ["topology.sise=8"])
+
+
+# --- algorithms of the NICs, which declare their keys in C
+
+
+@pytest.fixture
+def aimd(registries: None) -> None:
+    usercode.load(EXAMPLES / "aimd.py")
+
+
+@pytest.mark.usefixtures("aimd")
+@pytest.mark.parametrize("name", NIC_ALGORITHMS)
+def test_an_algorithm_declares_its_parameters(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = algorithms.load(name, tmp_path)
+    assert found.name == name and len(found.help) > 5 and not found.help.endswith(".")
+    for each in found.parameters:
+        assert each.help and not each.help.endswith(".") and each.source and each.least <= each.default <= each.greatest
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", each.name)
+    assert main(["list", name]) == 0
+    out = capsys.readouterr().out
+    assert (
+        all(each.name in out for each in found.parameters)
+        and name in schema()["then"]["properties"]["controller"]["properties"]["name"]["enum"]
+    )
+
+
+@pytest.mark.usefixtures("aimd")
+@pytest.mark.parametrize("name", NIC_ALGORITHMS)
+def test_an_algorithm_takes_its_parameters_within_their_bounds(name: str, tmp_path: Path) -> None:
+    (tmp_path / "nic.toml").write_text(
+        (f'plugins = ["{EXAMPLES}/aimd.py"]\n' if name == "aimd" else "")
+        + f'topology.preset = "dumbbell-1g"\nworkload.kind = "pairs"\ntime.duration = "1ms"\ncontroller.name = "{name}"\n'
+    )
+    found = algorithms.load(name, tmp_path)
+    for each in found.parameters:
+        for value in (each.least, each.default, each.greatest):
+            made = spec.load(tmp_path / "nic.toml", [f"nic.parameters.{each.name}={value}"])
+            assert dict(made.nic.parameters) == {each.name: value}
+        with pytest.raises(UsageError, match=rf"--set: nic\.parameters\.{each.name} = .*{each.least}\.\.{each.greatest}"):
+            spec.load(tmp_path / "nic.toml", [f"nic.parameters.{each.name}={each.greatest + 1}"])
+    with pytest.raises(UsageError, match=r"--set: nic\.parameters\.nothing_such = 1: .* has no parameter"):
+        spec.load(tmp_path / "nic.toml", ["nic.parameters.nothing_such=1"])
+
+
+@pytest.mark.usefixtures("aimd")
+def test_the_example_of_an_algorithm_sets_a_parameter() -> None:
+    made = spec.load(EXAMPLES / "aimd.toml")
+    assert dict(made.nic.parameters) == {"threshold": 384} and controllers.find("aimd").label == "aimd"
