@@ -13,6 +13,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def of_a_port(found: dict[str, Any]) -> Iterator[Check]:
 def _order(arrived: list[int], sent: int) -> str:
     """Returns what is wrong with the order of frames, in words."""
     lost, twice = sent - len(set(arrived)), len(arrived) - len(set(arrived))
-    late = sum(later < earlier for earlier, later in zip(arrived, arrived[1:], strict=False))
+    late = sum(later < earlier for earlier, later in pairwise(arrived))
     return f"{len(arrived):,}: {lost} lost, {twice} twice, {late} out of order"
 
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from dc_gym.ctrl.actuators import marking, rate
-from dc_gym.ctrl.actuators.actuator import Actuator, Attribute, Bounds, Place, Quantity, find, names, register
+from dc_gym.ctrl.actuators.actuator import KINDS, Actuator, Attribute, Bounds, Place, Quantity, find, keys_of, names, register
 
-__all__ = ["ACTUATORS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "names", "register"]
+__all__ = ["ACTUATORS", "KINDS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "keys_of", "names", "register"]
 
 ACTUATORS = (rate, marking)

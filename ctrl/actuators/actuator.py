@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
+from dc_gym.base.registry import Registry
 from dc_gym.topologies.graph import Graph, Port
 
-__all__ = ["Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "names", "register"]
+__all__ = ["KINDS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "keys_of", "names", "register"]
 
 MOST_QUANTITIES, MOST_NAME = 4, 15
 """Limits of the state matrix: values of an actuator, and bytes of its name (SM_MAX_VALUES, SM_ACTUATOR_LEN)."""
@@ -82,7 +83,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """An actuator. `keys` in its functions are the keys of the spec's [agent]."""
+    """An actuator. `keys` in its functions are its own keys if it declares some, otherwise the spec's [agent]."""
 
     name: str
     """Name in agent.actuators."""
@@ -105,6 +106,8 @@ class Actuator:
     """The grounds that can enforce it."""
     cost: str = "one netlink request for each port whose values change"
     """What a change costs."""
+    keys: type | None = None
+    """The dataclass of its keys (base/registry.py), which are keys of the spec's [agent]."""
     ordered: tuple[tuple[int, int], ...] = field(init=False)
     """Pairs of quantities, by number: the first of a pair is never below the second."""
 
@@ -115,6 +118,8 @@ class Actuator:
 
 
 _registry: dict[str, Actuator] = {}
+KINDS = Registry("agent.actuators", AgentError, ("graph", "port"), together=True)
+"""The actuators that declare keys of their own."""
 
 
 def register(actuator: Actuator) -> None:
@@ -130,6 +135,8 @@ def register(actuator: Actuator) -> None:
     for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),
                             ("misses", ("port",)), ("equip", ("graph", "keys"))):  # fmt: skip
         usercode.check_call(AgentError, f"{what}: {name}", getattr(actuator, name), *arguments)
+    if actuator.keys is not None:
+        KINDS.add(actuator.name, actuator.bounds, actuator.keys, help=actuator.help)
     _registry[actuator.name] = actuator
 
 
@@ -141,6 +148,13 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Actuator | None:
     """Returns the actuator of that name, or None."""
     return _registry.get(name)
+
+
+def keys_of(actuator: Actuator, agent: Any) -> Any:
+    """Returns what the actuator's functions get as keys. `agent`: the spec's [agent]."""
+    if actuator.keys is None:
+        return agent
+    return KINDS[actuator.name].arguments(dict(agent.own), "agent.")[0]
 
 
 def _check_quantities(what: str, quantities: tuple[Quantity, ...]) -> None:

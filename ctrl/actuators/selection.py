@@ -38,10 +38,10 @@ class ActuatedPort:
     """Of each quantity."""
 
 
-def select(text: str, graph: Graph, keys: Any, ground: str) -> tuple[ActuatedPort, ...]:
+def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPort, ...]:
     """Returns the rows of agent.actuators: one item after the other, each in the order of the network's ports.
 
-    `keys` are those of the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
+    `agent` is the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
     items that set one row, and for a ground that cannot enforce an actuator.
     """
     items = [item.strip() for item in text.split(",")]
@@ -50,7 +50,7 @@ def select(text: str, graph: Graph, keys: Any, ground: str) -> tuple[ActuatedPor
     found: list[ActuatedPort] = []
     taken: dict[tuple[str, str], str] = {}
     for item in items:
-        for each in _item(item, graph, keys, ground):
+        for each in _item(item, graph, agent, ground):
             place = (each.port.ifname, each.actuator.name)
             if place in taken:
                 raise AgentError(f"{KEY}: {taken[place]!r} and {item!r} both set the {place[1]} of {place[0]}; take one out")
@@ -59,15 +59,20 @@ def select(text: str, graph: Graph, keys: Any, ground: str) -> tuple[ActuatedPor
     return tuple(found)
 
 
-def equipped(text: str, graph: Graph, keys: Any) -> Graph:
+def chosen(text: str) -> tuple[str, ...]:
+    """Returns the names of the actuators in agent.actuators."""
+    return tuple(dict.fromkeys(item.rpartition(":")[2].strip() for item in text.split(",")))
+
+
+def equipped(text: str, graph: Graph, agent: Any) -> Graph:
     """Returns the network with the qdiscs that the actuators of a text need. Unknown names are reported by `select`."""
-    for name in dict.fromkeys(item.rpartition(":")[2].strip() for item in text.split(",")):
+    for name in chosen(text):
         if actuator := actuators.find(name):
-            graph = actuator.equip(graph, keys)
+            graph = actuator.equip(graph, actuators.keys_of(actuator, agent))
     return graph
 
 
-def _item(item: str, graph: Graph, keys: Any, ground: str) -> list[ActuatedPort]:
+def _item(item: str, graph: Graph, agent: Any, ground: str) -> list[ActuatedPort]:
     ports_of, colon, name = item.rpartition(":")
     actuator = actuators.find(name)
     if actuator is None:
@@ -87,7 +92,7 @@ def _item(item: str, graph: Graph, keys: Any, ground: str) -> list[ActuatedPort]
         right = of_host == (actuator.ports == "host")
         why = actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out"
         if not why:
-            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
+            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, actuators.keys_of(actuator, agent))))
             continue
         missing.setdefault(right, f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}")
         if named:

@@ -34,7 +34,8 @@ class PolicyDriver:
         scene = Scene.of(experiment)
         self._episode = EpisodeTracker(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
-        context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed)
+        given = dict(spec.controller.own)
+        context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed, given=given)
         self._actors = Actors(policy, context, spec.agent)
         self.unlike = ""
         """The keys of [agent] that differ from those of the policy's training; empty if none differ."""

@@ -21,7 +21,8 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
     with Session(spec) as session:
         for seed in seeds:
             episode = EpisodeTracker(session.experiment.spec, session.scene)
-            context = PolicyContext(session.scene, episode.observer, episode.action, seed)
+            given = dict(spec.controller.own)
+            context = PolicyContext(session.scene, episode.observer, episode.action, seed, given=given)
             acting = Actors(policy, context, spec.agent)
             frame = session.begin(seed)
             observation, _ = episode.begin(frame, seed)

@@ -8,7 +8,7 @@ oracle) reads it from the frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
+from dc_gym.ctrl.policies import KINDS
 from dc_gym.envs.action import Action
 from dc_gym.envs.agents import CENTRAL, NETWORK
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
@@ -60,19 +61,29 @@ class PolicyContext:
     """Who is an agent (dc_gym/nets/agent_kinds.py)."""
     name: str = NETWORK
     """The agent's name, such as s1-eth3."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The keys of [controller] that the policy declares, by name."""
     observation: tuple[str, ...] = ()
     """One name for each element of this agent's observation."""
 
 
-Make = Callable[[PolicyContext], Policy]
-_registry: dict[str, Make] = {}
+_registry: dict[str, Callable[..., Policy]] = {}
 
 
-def register(name: str, make: Make) -> None:
-    """Registers a policy. Each name can be registered once."""
+def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
+    """Registers a policy as a value of controller.policy. Each name can be registered once.
+
+    Args:
+        name: The value.
+        make: `make(context, keys)`, or `make(context)` without keys. Of many agents it is called for each.
+        keys: The dataclass of its keys, which are keys of the spec's [controller] (dc_gym/base/registry.py).
+    """
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    usercode.check_call(AgentError, f"policy {name!r}", make, "context")
+    if keys is None:
+        usercode.check_call(AgentError, f"policy {name!r}", make, "context")
+    else:
+        KINDS.add(name, make, keys)
     _registry[name] = make
 
 
@@ -83,7 +94,8 @@ def names() -> tuple[str, ...]:
 
 def make_registered(name: str, context: PolicyContext) -> Policy:
     """Returns a registered policy."""
-    policy = _registry[name](context)
+    own = KINDS[name].arguments(context.given, "controller.") if name in KINDS else ()
+    policy = _registry[name](context, *own)
     check_act(name, policy)
     return policy
 

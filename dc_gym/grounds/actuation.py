@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.record_file import Table
-from dc_gym.ctrl.actuators import Attribute, Quantity
+from dc_gym.ctrl.actuators import Attribute, Quantity, keys_of
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
@@ -70,15 +70,16 @@ def tables(experiment: Experiment) -> tuple[Table, Table, Table]:
 
 
 def tables_of(
-    actuated: Sequence[ActuatedPort], graph: Graph, keys: Any, listens: Mapping[str, tuple[IPv4Address, int]]
+    actuated: Sequence[ActuatedPort], graph: Graph, agent: Any, listens: Mapping[str, tuple[IPv4Address, int]]
 ) -> tuple[Table, Table, Table]:
-    """Returns the same of these rows. `listens`: by port, where the agent of its host listens, if it has one."""
+    """Returns the same of these rows. `agent`: the spec's [agent]. `listens`: by port, where the agent of its host listens, if it
+    has one."""
     rows: list[dict[str, Any]] = []
     fields: list[dict[str, Any]] = []
     message = b""
     for each in actuated:
         actuator = each.actuator
-        request = request_of(actuator.qdisc, actuator.attributes(graph, each.port, keys), actuator.quantities)
+        request = request_of(actuator.qdisc, actuator.attributes(graph, each.port, keys_of(actuator, agent)), actuator.quantities)
         address, port = listens.get(each.port.ifname, NOBODY)
         rows.append(
             {

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from dc_gym.base.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.base.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, Get, KeyFault, S, check, key, own_keys
 from dc_gym.base.units import FRAME_BYTES, PPB
+from dc_gym.ctrl.actuators import KINDS, selection
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL
 from dc_gym.topologies.graph import LONGEST_DELAY_NS
 
 HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")
 SEE = ("own", "path")
+RATES = "rate"
+"""The actuator that is set where agent.actuators is not given."""
 REWARD_SCOPES = ("shared", "own")
 CONTROLS = ("direct", "network")
 REAL_BURST_BYTES = 2 * FRAME_BYTES
@@ -22,6 +26,11 @@ A real timer is late: a bucket of one frame would be full before the waiting fra
 """
 EXTERNAL = "external"
 """Value of controller.policy in an environment's lab: the actions come from outside."""
+
+
+def _actuators(get: Get) -> tuple[str, ...]:
+    """Returns the actuators that a section names."""
+    return selection.chosen(str(get("actuators") or RATES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +100,7 @@ class AgentSpec:
     control_timeout_ns: int = key(
         TIME, 10 * MS, name="control_timeout", low=10 * US, help="time after which an unanswered command is sent again"
     )
+    own: tuple[tuple[str, Any], ...] = own_keys(KINDS, _actuators)
     agents: str | None = key(
         TEXT,
         names=lambda: AGENTS,
@@ -144,7 +154,7 @@ class AgentSpec:
     @property
     def sets(self) -> str:
         """What an agent sets."""
-        return self.actuators or "rate"
+        return self.actuators or RATES
 
     def on(self, clock: str) -> AgentSpec:
         """Returns the section with the defaults for that clock filled in."""
@@ -160,3 +170,6 @@ class AgentSpec:
             )
         if self.control == "network":
             raise KeyFault("agent.control", "network", 'is made of the lab\'s cables; on ground "host" leave it out')
+
+
+KINDS.belongs_to(AgentSpec)

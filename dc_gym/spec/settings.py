@@ -5,15 +5,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from dc_gym.base.key import COUNT, KIB, MIB, MS, POLICY, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing, require_given
-from dc_gym.ctrl import controllers
+from dc_gym.base.key import (
+    COUNT,
+    KIB,
+    MIB,
+    MS,
+    POLICY,
+    SIZE,
+    TEXT,
+    TIME,
+    US,
+    Get,
+    KeyFault,
+    S,
+    check,
+    key,
+    missing,
+    own_keys,
+    require_given,
+)
+from dc_gym.ctrl import controllers, policies
 from dc_gym.ctrl.controllers import Controller
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 UNDER_AGENT = "cubic"
 """The TCP below an agent if the spec names none: Linux' default, as in the thesis."""
+
+
+def _policies(get: Get) -> tuple[str, ...]:
+    """Returns the policy that a section names."""
+    return (str(get("policy")),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +52,11 @@ class ControllerSpec:
     policy: str | Path | None = key(
         POLICY,
         otherwise="none",
-        help="a central agent that sets every host's rate on top of that TCP (then `cubic` by default): `max` (never "
-        "limits: TCP alone), `random`, `fair-share` (an oracle), the path of a [policy file](policy-file.md), "
-        "`module:Class` or `file.py:Class`",
+        help="agents that [set something](environment.md#actuators), such as every host's rate, on top of that TCP (then "
+        "`cubic` by default) or NIC: `max` (changes nothing: TCP alone), `random`, `fair-share` (an oracle), the path of a "
+        "[policy file](policy-file.md), `module:Class` or `file.py:Class`, or the name of a [plug-in](extending.md#a-policy)",
     )
+    own: tuple[tuple[str, Any], ...] = own_keys(policies.KINDS, _policies)
     rto_min_ns: int | None = key(
         TIME,
         name="rto_min",
@@ -216,3 +241,6 @@ class HostSpec:
 
     def __post_init__(self) -> None:
         check(self, "host.")
+
+
+policies.KINDS.belongs_to(ControllerSpec)

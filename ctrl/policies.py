@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keys that registered policies declare for the spec's [controller]. dc_gym/envs/policies.py registers the policies
+themselves."""
+
+from __future__ import annotations
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.registry import Registry
+
+KINDS = Registry("controller.policy", AgentError, ("context",))
