@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that registered policies declare for the spec's [controller]. dc_gym/envs/policies.py registers the policies
+"""The registered policies and the keys that they declare for the spec's [controller]. dc_gym/envs/policies.py registers the policies
 themselves."""
 
 from __future__ import annotations

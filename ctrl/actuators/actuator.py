@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
-from dc_gym.base.registry import Registry
+from dc_gym.base.registry import Entry, Registry
 from dc_gym.topologies.graph import Graph, Port
 
 __all__ = ["KINDS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "keys_of", "names", "register"]
@@ -119,7 +119,7 @@ class Actuator:
 
 _registry: dict[str, Actuator] = {}
 KINDS = Registry("agent.actuators", AgentError, ("graph", "port"), together=True)
-"""The actuators that declare keys of their own."""
+"""The keys that actuators declare."""
 
 
 def register(actuator: Actuator) -> None:
@@ -135,7 +135,9 @@ def register(actuator: Actuator) -> None:
     for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),
                             ("misses", ("port",)), ("equip", ("graph", "keys"))):  # fmt: skip
         usercode.check_call(AgentError, f"{what}: {name}", getattr(actuator, name), *arguments)
-    if actuator.keys is not None:
+    if actuator.keys is None:
+        KINDS[actuator.name] = Entry(actuator.name, actuator.bounds, help=actuator.help)
+    else:
         KINDS.add(actuator.name, actuator.bounds, actuator.keys, help=actuator.help)
     _registry[actuator.name] = actuator
 

@@ -80,10 +80,7 @@ def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
     """
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    if keys is None:
-        usercode.check_call(AgentError, f"policy {name!r}", make, "context")
-    else:
-        KINDS.add(name, make, keys)
+    KINDS.add(name, make, keys)
     _registry[name] = make
 
 
@@ -94,8 +91,7 @@ def names() -> tuple[str, ...]:
 
 def make_registered(name: str, context: PolicyContext) -> Policy:
     """Returns a registered policy."""
-    own = KINDS[name].arguments(context.given, "controller.") if name in KINDS else ()
-    policy = _registry[name](context, *own)
+    policy = _registry[name](context, *KINDS[name].arguments(context.given, "controller."))
     check_act(name, policy)
     return policy
 
