@@ -32,8 +32,6 @@ OUT = Path("results/learn-ecn")
 FIGURE, TABLE = OUT.with_suffix(".png"), OUT.with_suffix(".csv")
 SEEDS = (1, 2, 3)
 HELD_OUT = (1_000_001, 1_000_002, 1_000_003)
-NETWORKS = {"dumbbell": ("ecn.toml", 8_000), "fat-tree": ("ecn-fattree.toml", 4_000)}
-"""The spec of each network and the steps of a training."""
 SHORT_OF = 0.05
 """How much less than the best static setting is still good."""
 STATIC: dict[str, tuple[str, ...]] = {
@@ -47,6 +45,23 @@ STATIC: dict[str, tuple[str, ...]] = {
 """The static settings, as keys of [topology]."""
 TRAINED, RANDOM = "PPO", "random"
 COLUMNS = ("network", "setting", "seed", "reward", "goodput_bps", "switch_delay_s")
+
+
+@dataclass(frozen=True, slots=True)
+class EcnNetwork:
+    """A network, and how its agents are trained."""
+
+    file: str
+    """Of examples/."""
+    preset: str
+    levels: int
+    steps: int
+
+
+NETWORKS = {
+    "dumbbell": EcnNetwork("ecn.toml", "ports", 0, 8_000),
+    "fat-tree": EcnNetwork("ecn-fattree.toml", "marking", 11, 6_000),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ def checks() -> Iterator[Check]:
 
 def spec_of(network: str, *topology: str) -> Spec:
     """Returns the spec of a network, with other keys of [topology]."""
-    file = PACKAGE.parent / "examples" / NETWORKS[network][0]
+    file = PACKAGE.parent / "examples" / NETWORKS[network].file
     keys = [f"topology.{each}" for each in topology]
     if topology:  # a step's K means nothing to another marking
         plain = specs.read(file)
@@ -98,8 +113,11 @@ def spec_of(network: str, *topology: str) -> Spec:
 
 def measure(network: str) -> list[EcnResult]:
     """Trains, and measures every setting."""
-    spec, steps = spec_of(network), NETWORKS[network][1]
-    asked = [training(OUT / network, spec, "PPO", f"ppo-{seed}-{steps}", "ports", seed, steps) for seed in SEEDS]
+    spec, how = spec_of(network), NETWORKS[network]
+    asked = [
+        training(OUT / network, spec, "PPO", f"ppo-{seed}-{how.steps}", how.preset, seed, how.steps, levels=how.levels)
+        for seed in SEEDS
+    ]
     run_all(asked, max(1, cpus() // 2), Quiet(), force=True)
     found = [EcnResult.of(network, TRAINED, each.seed, evaluate(spec, each.policy, HELD_OUT)) for each in asked]
     found.append(EcnResult.of(network, RANDOM, 0, evaluate(spec, RANDOM, HELD_OUT)))

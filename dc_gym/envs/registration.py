@@ -15,8 +15,6 @@ ENTRY, VECTOR_ENTRY = "dc_gym.envs.env:DataCenterEnv", "dc_gym.envs.vector:LabVe
 ANY = "dcgym/Spec-v0"
 MARKING = {
     "actuators": "marking",
-    "agents": "ports",
-    "reward_scope": "own",
     "interval": "1ms",
     "observe": "marking",
     "reward": "goodput - 0.2*switch_delay",
@@ -55,7 +53,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "dcgym/EcnDumbbell1g-v0": {
         "topology": {"kind": "dumbbell", "pairs": 8, "rate": "1Gbit/s", "delay": "40us", "buffer": "500kB", "k_bytes": "20p"},
         "controller": {"name": "dctcp"},
-        "agent": MARKING,
+        "agent": MARKING | {"agents": "ports", "reward_scope": "own"},
         "workload": {"kind": "on_off", "ends": "pairs", "on": "30ms", "off": "30ms", "intervals": "exponential"},
         "time": {"duration": "400ms"},
     },

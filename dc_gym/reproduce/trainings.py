@@ -47,6 +47,8 @@ class Training(Cell):
     steps: int = 1
     batch: int | None = None
     """Batch in steps; None: the preset's."""
+    levels: int = 0
+    """Number of discrete actions; 0: continuous ones."""
     resumes: bool = False
 
     @property
@@ -58,6 +60,7 @@ class Training(Cell):
         told = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
         options = [f"--{name}={value}" for name, value in told.items()]
         options += ["--config", str(self.config)] if self.batch else []
+        options += [f"--levels={self.levels}"] if self.levels else []
         return ["train", str(self.spec), "--out", str(self.out), "--quiet", *options, *(["--resume"] if self.resumes else [])]
 
     @property
@@ -83,11 +86,20 @@ class Training(Cell):
             "labs": LABS,
             "batch": self.batch,
             "programs": fingerprint.programs(),
+            **({"levels": self.levels} if self.levels else {}),
         }
 
 
 def training(
-    folder: Path, spec: Spec, algorithm: str, name: str, preset: str, seed: int, steps: int, batch: int | None = None
+    folder: Path,
+    spec: Spec,
+    algorithm: str,
+    name: str,
+    preset: str,
+    seed: int,
+    steps: int,
+    batch: int | None = None,
+    levels: int = 0,
 ) -> Training:
     """Returns a training of a set of runs, after writing the files that it reads."""
     place = folder / FOLDER
@@ -96,6 +108,7 @@ def training(
         file = place / f"{name}.spec.json"
         file.write_text(spec.to_json() + "\n")
         made = Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps, batch=batch)
+        made = replace(made, levels=levels)
         if batch:
             made.config.write_text(f"[training]\ntrain_batch_size_per_learner = {batch}\n")
     return made

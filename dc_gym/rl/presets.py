@@ -3,7 +3,8 @@
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
 DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
-small nets, not tuned. `ports` is ours, for many switch ports that share a policy.
+small nets, not tuned. `ports` is ours, for many switch ports that share a policy, `marking` for one agent that sets the marking
+of all.
 """
 
 from __future__ import annotations
@@ -80,6 +81,19 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
                 "train_batch_size_per_learner": 500,  # steps of the network, with an action of each port in each
                 "minibatch_size": 500,
                 "num_epochs": 4,
+            },
+            "model": _SMALL,
+        },
+    },
+    "marking": {
+        "PPO": {
+            "training": {
+                "lr": 5e-4,
+                "gamma": 0.5,
+                "lambda_": 0.9,
+                "train_batch_size_per_learner": 400,
+                "minibatch_size": 100,
+                "num_epochs": 8,
             },
             "model": _SMALL,
         },
