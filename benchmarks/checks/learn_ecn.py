@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench learn-ecn`: PPO sets the ECN thresholds of every switch port, beside twelve static settings and a random agent.
 
-Two networks under DCTCP whose load changes: a dumbbell and a fat-tree (examples/ecn.toml, ecn-fattree.toml). Each port is an
-agent with its own reward, and one policy serves all ports. Each training is a `dcgym train` of its own. The policy files that
-they leave and the static settings are compared by the reward of the whole network, in episodes with seeds that no training had. A
-bench that was killed resumes.
+Two networks under DCTCP whose load changes. On the dumbbell each port is an agent with its own reward, and one policy serves all.
+On the fat-tree one agent chooses one of 11 settings for all 80 ports. Each training is a `dcgym train` of its own. The policy
+files that they leave and the static settings are compared by the reward of the whole network, in episodes with seeds that no
+training had. A bench that was killed resumes.
 """
 
 from __future__ import annotations
 
+import copy
 import csv
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym import spec as specs
 from dc_gym.base.checks import Check
 from dc_gym.base.outputs import free_place, is_table_of
-from dc_gym.base.package import PACKAGE
 from dc_gym.base.progress import Quiet
+from dc_gym.envs.env import as_spec
 from dc_gym.envs.evaluate import evaluate
+from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import external
 from dc_gym.figures import kit
 from dc_gym.reproduce.trainings import run_all, training
@@ -51,16 +52,15 @@ COLUMNS = ("network", "setting", "seed", "reward", "goodput_bps", "switch_delay_
 class EcnNetwork:
     """A network, and how its agents are trained."""
 
-    file: str
-    """Of examples/."""
+    environment: str
     preset: str
     levels: int
     steps: int
 
 
 NETWORKS = {
-    "dumbbell": EcnNetwork("ecn.toml", "ports", 0, 8_000),
-    "fat-tree": EcnNetwork("ecn-fattree.toml", "marking", 11, 6_000),
+    "dumbbell": EcnNetwork("dcgym/EcnDumbbell1g-v0", "ports", 0, 8_000),
+    "fat-tree": EcnNetwork("dcgym/EcnFatTreeK4-v0", "marking", 11, 6_000),
 }
 
 
@@ -102,13 +102,10 @@ def checks() -> Iterator[Check]:
 
 def spec_of(network: str, *topology: str) -> Spec:
     """Returns the spec of a network, with other keys of [topology]."""
-    file = PACKAGE.parent / "examples" / NETWORKS[network].file
-    keys = [f"topology.{each}" for each in topology]
-    if topology:  # a step's K means nothing to another marking
-        plain = specs.read(file)
-        plain["topology"].pop("k_bytes", None)
-        return external(specs.vary(plain, file.parent, str(file), keys, {}, NAME))
-    return external(specs.load(file))
+    plain = copy.deepcopy(SPECS[NETWORKS[network].environment])
+    if topology:
+        plain["topology"].pop("k_bytes", None)  # means nothing to another marking
+    return external(as_spec(plain, [f"topology.{each}" for each in topology]))
 
 
 def measure(network: str) -> list[EcnResult]:
