@@ -66,14 +66,14 @@ NETWORKS = {
 
 @dataclass(frozen=True, slots=True)
 class EcnResult:
-    """What one setting gave on one network, as means over the held-out episodes."""
+    """The result of one setting on one network: means over the held-out episodes."""
 
     network: str
     setting: str
     seed: int
-    """Of a training; 0: there was none."""
+    """The training's seed; 0: there was none."""
     reward: float
-    """Of the whole network, a step."""
+    """The mean reward of a step, of the whole network."""
     goodput_bps: float
     switch_delay_s: float
 

@@ -44,7 +44,7 @@ QUEUED = 64
 """Frames at the port all the time."""
 LIMIT_BYTES = 200 * FRAME_BYTES
 MIDDLE_BYTES = (QUEUED - 2) * FRAME_BYTES
-"""What a frame finds queued: of the others one is being sent, and one has just left."""
+"""The bytes that a frame finds queued: of the others one is being sent, and one has just left."""
 SETTINGS = (
     (LIMIT_BYTES, LIMIT_BYTES, PPM),
     (FRAME_BYTES, FRAME_BYTES, PPM),

@@ -88,7 +88,7 @@ class Actuator:
     name: str
     """Name in agent.actuators."""
     help: str
-    """What an agent sets with it."""
+    """The thing that an agent sets with it, in Markdown."""
     ports: Literal["host", "switch"]
     """The ports that have it: the hosts' egresses, or the ports of switches."""
     qdisc: str
@@ -105,7 +105,7 @@ class Actuator:
     grounds: tuple[str, ...] = ("lab", "host")
     """The grounds that can enforce it."""
     cost: str = "one netlink request for each port whose values change"
-    """What a change costs."""
+    """The cost of a change, in words."""
     keys: type | None = None
     """The dataclass of its keys (base/registry.py), which are keys of the spec's [agent]."""
     ordered: tuple[tuple[int, int], ...] = field(init=False)

@@ -35,7 +35,7 @@ class ActuatedPort:
     """The port's row in the state matrix."""
     port: Port
     bounds: tuple[Bounds, ...]
-    """Of each quantity."""
+    """The bounds of each quantity."""
 
 
 def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPort, ...]:

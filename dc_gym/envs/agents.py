@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is an agent: one for the whole network, or each host, each switch, or each port.
+"""The agents of a network: one for all of it, or each host, each switch, or each port.
 
 What the agents of a network set is declared once (agent.actuators); here it is divided among them. Each value belongs to one
 agent.

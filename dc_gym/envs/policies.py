@@ -58,7 +58,7 @@ class PolicyContext:
     seed: int = 0
     """The seed of policies that draw random numbers. Each of many agents has its own."""
     agents: str = CENTRAL
-    """Who is an agent (dc_gym/nets/agent_kinds.py)."""
+    """The word for who is an agent (dc_gym/nets/agent_kinds.py)."""
     name: str = NETWORK
     """The agent's name, such as s1-eth3."""
     given: Mapping[str, Any] = field(default_factory=dict)

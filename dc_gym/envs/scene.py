@@ -93,7 +93,7 @@ class Scene:
     step_ns: int
     seed: int
     actuated: tuple[ActuatedRows, ...]
-    """What the agents set, in the order of their values."""
+    """The actuators that agents set, in the order of their values."""
     columns: tuple[str, ...] = COLUMNS
     rates: slice | None = field(init=False)
     """The place of the hosts' rates among the values that agents set. None: agents set no rates."""

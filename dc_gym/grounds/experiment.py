@@ -25,7 +25,7 @@ class Experiment:
     notes: Mapping[str, Any]
     """Notes of the workload about itself."""
     actuated: tuple[ActuatedPort, ...]
-    """What an agent may set, in the order of its commands; empty without an agent."""
+    """The rows that agents may set, in the order of their commands; empty without an agent."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:

@@ -73,8 +73,8 @@ class AgentPolicy(PolicyFile):
     """The name of each element of the observation, such as s1-eth3/backlog (Observer.names), or own/backlog if the policy is for
     each host."""
     hosts: tuple[str, ...]
-    """What the elements of the action are for, in order (Scene.value_names): hosts, or values of ports. If the policy is for each
-    host, switch or port: those of its training."""
+    """The values that the elements of the action set, in order (Scene.value_names): hosts, or values of ports. If the policy is
+    for each host, switch or port: those of its training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None

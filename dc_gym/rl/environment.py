@@ -53,12 +53,12 @@ class Task:
     observation: tuple[str, ...]
     """The name of each element of the observation."""
     hosts: tuple[str, ...]
-    """What each element of the action is for, such as a host; of many agents, their names."""
+    """The value that each element of the action sets, such as a host's rate; of many agents, their names."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of the environment that a policy file records."""
     agents: str = CENTRAL
-    """Who is an agent (dc_gym/nets/agent_kinds.py). Of many agents, spaces and names are those of each, or of the first one if
-    they differ."""
+    """The word for who is an agent (dc_gym/nets/agent_kinds.py). Of many agents, spaces and names are those of each, or of the
+    first one if they differ."""
     alike: bool = True
     """False: the agents' spaces differ, so that one policy cannot serve all."""
     levels: int = 0

@@ -61,8 +61,8 @@ class TrainingSettings:
     levels: int = 0
     """Number of discrete actions, each an allocation that is the same for all hosts; 0: one continuous action for each host."""
     agents: str = CENTRAL
-    """Who is an agent: one for the whole network ("central"), or each of the "hosts", "switches" or "ports" where something is
-    set."""
+    """The word for who is an agent: one for the whole network ("central"), or each of the "hosts", "switches" or "ports" where
+    something is set."""
     policies: str = "shared"
     """With many agents: one policy for all ("shared"), or one for each ("own")."""
     see: str = "path"

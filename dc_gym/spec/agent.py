@@ -153,7 +153,7 @@ class AgentSpec:
 
     @property
     def sets(self) -> str:
-        """What an agent sets."""
+        """The value of agent.actuators, or its default."""
         return self.actuators or RATES
 
     def on(self, clock: str) -> AgentSpec:
