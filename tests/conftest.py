@@ -57,6 +57,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Removes afterwards what plug-ins registered, so that the next test runs a plug-in of the same content again."""
     from dc_gym.base import usercode
     from dc_gym.ctrl import controllers
+    from dc_gym.ctrl import policies as policy_keys
     from dc_gym.ctrl.actuators import actuator
     from dc_gym.envs import action, observation, policies, reward
     from dc_gym.figures import styles
@@ -64,7 +65,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.traffic import workloads
 
     tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
-    tables += [styles._registry, actuator._registry]
+    tables += [styles._registry, actuator._registry, actuator.KINDS, policy_keys.KINDS]
     tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})

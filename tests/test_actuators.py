@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from c_layout import numbers
 
 from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
+from dc_gym.base.key import RATE, SIZE, key
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity, actuator, selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort, select
@@ -148,6 +149,65 @@ def test_a_wrong_declaration_is_one_line(registries: None, changes: dict[str, An
         actuators.register(some(**changes))
     assert line in str(caught.value) and "\n" not in str(caught.value)
     assert actuators.names() == before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastKeys:
+    """Keys of an actuator."""
+
+    least_bytes: int = key(SIZE, 3000, low=1514, help="least that is set")
+
+
+def test_keys_of_its_own_reach_its_functions(registries: None) -> None:
+    got: list[Any] = []
+
+    def bounds(graph: Graph, port: Port, keys: LeastKeys) -> tuple[Bounds, ...]:
+        got.append(keys)
+        return (Bounds(keys.least_bytes, 10**6, 10**6),)
+
+    def attributes(graph: Graph, port: Port, keys: LeastKeys) -> tuple[Attribute, ...]:
+        got.append(keys)
+        return (Attribute(1, bytes(8), (Place("x", 0, 4),)),)
+
+    def equip(graph: Graph, keys: LeastKeys) -> Graph:
+        got.append(keys)
+        return graph
+
+    one = (Quantity("x", "bytes", "one"),)
+    actuators.register(some(quantities=one, bounds=bounds, attributes=attributes, equip=equip, keys=LeastKeys))
+    for own, least in (((), 3000), ((("least", 2000),), 2000)):
+        agent, graph = replace(AGENT, actuators="s1-eth1:mine,s1-eth2:marking", own=own), star(STEP, STEP)
+        got.clear()
+        assert selection.equipped(agent.sets, graph, agent) is graph
+        rows, *_ = actuation.tables_of(select(agent.sets, graph, agent, "lab"), graph, agent, {})
+        assert rows.records["low"].tolist() == [[least, 0, 0, 0], [1514, 1514, 10_000, 0]]
+        assert got == [LeastKeys(least_bytes=least)] * 3
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (("agent.actuators=mine", "agent.least=1kB"), 'agent.least = "1kB": is below 1514B'),
+        (("agent.least=2kB",), "agent.least"),
+        (("agent.actuators=marking", "agent.least=2kB"), "has no effect with actuators 'marking'; remove it"),
+    ],
+)
+def test_a_key_of_its_own_is_checked(registries: None, overrides: tuple[str, ...], words: str) -> None:
+    actuators.register(some(keys=LeastKeys))
+    with pytest.raises(SpecError) as caught:
+        made(POLICY, *overrides)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenKeys:
+    floor_bps: int = key(RATE, 1000, help="a name that all agents have")
+
+
+def test_a_key_that_all_agents_have_is_refused(registries: None) -> None:
+    with pytest.raises(AgentError, match=r"agent.actuators 'mine': key 'floor' is one that all kinds have; choose another name"):
+        actuators.register(some(keys=TakenKeys))
+    assert actuators.find("mine") is None
 
 
 # --- selection

@@ -2,7 +2,7 @@
 """The contract of everything that registers itself, whether it comes with dc-gym or is a plug-in of examples/: it builds from its
 declared keys, says what it is, refuses wrong values in one line, and is in the JSON Schema and in `dcgym list`.
 
-A registry with declared keys (base/registry.py) is a line in SORTS.
+A registry with declared keys (base/registry.py) is a line in SORTS. Features and rewards have no keys, and a part of their own.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -42,10 +43,12 @@ from dc_gym.base.registry import Entry, Registry
 from dc_gym.cli.list import plain, told_of
 from dc_gym.cli.main import main
 from dc_gym.cli.schema import schema
-from dc_gym.ctrl import controllers
+from dc_gym.ctrl import actuators, controllers, policies
 from dc_gym.ctrl.nic import algorithms
+from dc_gym.envs import observation, reward
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
+from tests.envs import made as made_up
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -67,6 +70,10 @@ class Sort:
     """Returns the section of a spec that has a kind and its keys."""
     example: str
     """The name of the kind and of its files in examples/."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """Other sections of a spec that has a kind."""
+    page: str = ""
+    """The page of docs/ with a table of the kinds, if it is not spec.md by their keys alone."""
 
     @property
     def section(self) -> str:
@@ -77,7 +84,17 @@ SORTS = {
     "topology": Sort(presets.TOPOLOGIES, lambda name, keys: {**LINKS, "kind": name, **keys}, "ring"),
     "marking": Sort(marking.KINDS, lambda name, keys: {"kind": "single", "hosts": 4, **LINKS, "marking": name, **keys}, "ramp"),
     "workload": Sort(KINDS, lambda name, keys: {"kind": name, **keys}, "mice"),
+    "actuator": Sort(
+        actuators.KINDS,
+        lambda name, keys: {"actuators": name, **keys},
+        "limit",
+        {"controller": {"policy": "random"}},
+        "environment.md",
+    ),
+    "policy": Sort(policies.KINDS, lambda name, keys: {"policy": name, **keys}, "bandit", page="environment.md"),
 }
+MARKING = {"marking": "step"}
+"""The markings that actuators need; the others can do without."""
 CASES = [(sort, name) for sort, each in SORTS.items() for name in (*each.registry, each.example)]
 NIC_ALGORITHMS = (*algorithms.names(), "aimd")
 MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n"
@@ -138,7 +155,10 @@ def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a spec that uses a kind with these keys. None: the key is not given."""
     given = {key: value for key, value in keys.items() if value is not None}
     plugins = {"plugins": [str(EXAMPLES / f"{name}.py")]} if name == SORTS[sort].example else {}
-    return plugins | PLAIN | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
+    sections = PLAIN | SORTS[sort].beside
+    if sort == "actuator" and name in MARKING:
+        sections |= {"topology": {**PLAIN["topology"], "marking": MARKING[name]}}
+    return plugins | sections | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
 
 
 def load(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> spec.Spec:
@@ -246,7 +266,8 @@ def test_the_schema_has_it(sort: str, name: str, tmp_path: Path) -> None:
         assert plain(each.metadata["help"]).replace("`", "") in str(validator.schema["properties"][section]).replace("`", ""), key
         assert list(validator.iter_errors(document(sort, name, keys | {key: [1]}))), key
     assert list(validator.iter_errors(document(sort, name, keys | {"nothing_such": 1})))
-    assert list(validator.iter_errors(document(sort, f"{name}-no", keys)))
+    if sort != "policy" or entry.declared:  # a policy may also be a file or a class
+        assert list(validator.iter_errors(document(sort, f"{name}-no", keys)))
 
 
 @pytest.mark.parametrize(("sort", "name"), CASES)
@@ -264,6 +285,8 @@ def test_the_page_has_it(sort: str, name: str) -> None:
     text = (ROOT / "docs" / "spec.md").read_text()
     for key in entry_of(sort, name).declared:
         assert f"| `{SORTS[sort].section}.{key}` |" in text
+    if SORTS[sort].page:
+        assert f"\n| `{name}` |" in (ROOT / "docs" / SORTS[sort].page).read_text()
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -285,6 +308,143 @@ def test_a_sweep_and_an_override_take_a_key_of_a_plug_in(tmp_path: Path) -> None
     assert len(spec.load(tmp_path / "ring.toml", ["topology.size=8"]).graph().hosts) == 8
     with pytest.raises(UsageError, match=r"--set: topology\.sise: unknown key; did you mean topology\.size\?"):
         spec.load(tmp_path / "ring.toml", ["topology.sise=8"])
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_name_is_taken_once(sort: str) -> None:
+    registry = SORTS[sort].registry
+    name, entry = next(iter(registry.items()))
+    with pytest.raises(registry.error, match="is registered already; choose another name") as caught:
+        registry.add(name, entry.call, entry.keys)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_schema_knows_lists_of_actuators() -> None:
+    """Each with a pattern of ports. A key of an actuator needs it, wherever in the list it stands."""
+    validator = Draft202012Validator(schema(["limit"]))
+
+    def faults(**agent: Any) -> list[Any]:
+        return list(validator.iter_errors({**document("actuator", "limit", {}), "agent": agent}))
+
+    for good in ("limit", "rate,limit", " s1-*:limit , rate", "switch:limit,s2-eth3:marking,host:rate"):
+        assert not faults(actuators=good, least_limit="20kB"), good
+    for wrong in ("limits", "rate,", "s1-*:", "limit rate", "limit,rat"):
+        assert faults(actuators=wrong), wrong
+    for without in ("rate", "s1-limit:rate", "host:rate,marking"):
+        assert not faults(actuators=without) and faults(actuators=without, least_limit="20kB"), without
+    assert not faults() and faults(least_limit="20kB")
+
+
+def test_the_schema_knows_whose_key_a_policy_s_is() -> None:
+    validator = Draft202012Validator(schema(["bandit"]))
+
+    def faults(**controller: Any) -> list[Any]:
+        return list(validator.iter_errors({**document("policy", "bandit", {}), "controller": controller}))
+
+    for policy in ("max", "mine.py:Mine", "policy.npz"):
+        assert not faults(policy=policy) and faults(policy=policy, explore=0.5), policy
+    assert not faults(policy="bandit", explore=0.5) and faults(policy="bandit", explore=2)
+    assert faults(name="dctcp", explore=0.5)
+
+
+def test_the_schema_without_plug_ins_is_the_same_whoever_was_imported() -> None:
+    """It has no key of the examples, and refuses keys of [agent] that there are not."""
+    good = document("actuator", "marking", {})
+    text = json.loads((ROOT / "docs" / "spec.schema.json").read_text())
+    assert not list(Draft202012Validator(text).iter_errors(good))
+    for agent in ({"actuators": "limit"}, {"least_limit": "20kB"}, {"nothing_such": 1}):
+        assert list(Draft202012Validator(text).iter_errors(good | {"agent": agent})), agent
+
+
+# --- features and rewards, which have no keys
+
+
+@pytest.fixture
+def calm(registries: None) -> None:
+    usercode.load(EXAMPLES / "calm.py")
+
+
+FEATURES = (*(each.name for each in observation.features()), "standing")
+REWARDS = (*(each.name for each in reward.rewards()), "unrest")
+
+
+def feature(name: str) -> observation.Feature:
+    return next(each for each in observation.features() if each.name == name)
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_has_a_formula_and_bounds_that_hold(name: str) -> None:
+    each = feature(name)
+    assert len(each.formula) > 3 and not each.formula.endswith(".") and each.kind in observation.KINDS
+    scene, info = made_up.scene()
+    observer = observation.Observer(scene, name)
+    low, high = observer.space.low, observer.space.high
+    assert (low == np.float32(each.low)).all() and (high == np.float32(each.high)).all()
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        seen = observer.observe(made_up.random_frame(scene, info, rng))
+        assert observer.space.contains(seen) and len(seen) == len(scene.hosts if each.kind == "host" else scene.ports)
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize("name", REWARDS)
+def test_a_reward_has_a_formula_and_a_range_that_holds(name: str) -> None:
+    (each,) = (each for each in reward.rewards() if each.name == name)
+    assert len(each.formula) > 3 and not each.formula.endswith(".")
+    scene, info = made_up.scene()
+    low, high = each.range(scene)
+    assert low < high
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        now = made_up.random_frame(scene, info, rng)
+        assert low - 1e-9 <= each.value(now, scene, scene.share(now.in_force_bps)) <= high + 1e-9
+    if each.cost:
+        with pytest.raises(UsageError, match=rf"agent\.reward: '{name}' adds {name}, which is better when smaller; write -{name}"):
+            reward.WeightedReward.of(name)
+        assert reward.WeightedReward.of(f"-{name}").range(scene) == (-high, -low)
+    else:
+        assert reward.WeightedReward.of(name).range(scene) == (low, high)
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize(
+    ("key", "name"), [*(("agent.observe", name) for name in FEATURES), *(("agent.reward", name) for name in REWARDS)]
+)
+def test_features_and_rewards_are_listed_and_ours_are_on_their_page(
+    key: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = observation.features() if key == "agent.observe" else reward.rewards()
+    (formula,) = (each.formula for each in found if each.name == name)
+    assert main(["list", name]) == 0
+    assert re.search(rf"^{key} = '{name}': .*{re.escape(plain(formula))}$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["list", "features" if key == "agent.observe" else "rewards"]) == 0
+    assert re.search(rf"^  {name} +.*{re.escape(formula)}$", capsys.readouterr().out, re.MULTILINE)
+    if name not in ("standing", "unrest"):
+        _, _, after = (ROOT / "docs" / "environment.md").read_text().partition(
+            "## Observations" if key == "agent.observe" else "## Rewards"
+        )
+        assert f"\n| `{name}` |" in after.partition("\n## ")[0]
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_is_registered_once(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^feature '{name}' is registered already; choose another name$"):
+        observation.register(name, "port", 0, 1, "x", lambda frame, scene: np.zeros(len(scene.ports)))
+
+
+@pytest.mark.usefixtures("calm")
+@pytest.mark.parametrize("name", REWARDS)
+def test_a_reward_is_registered_once(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^reward '{name}' is registered already; choose another name$"):
+        reward.register(name, (0, 1), "x", lambda frame, scene, share: 0.0)
+
+
+@pytest.mark.parametrize("name", ["kmin", "kmax", "pmax", "limit"])
+def test_what_actuators_set_is_listed_as_a_feature(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", name]) == 0
+    assert re.search(rf"^agent.observe = '{name}': port, 0..1: ", capsys.readouterr().out, re.MULTILINE)
 
 
 # --- algorithms of the NICs, which declare their keys in C

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
+from dc_gym.ctrl import actuators
 from dc_gym.envs import action, observation, policies, registration, reward
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.observation import Observer
@@ -44,9 +45,21 @@ def number(value):
 
 def test_features():
     listed = {names(name)[0]: (of, bounds) for name, of, bounds, _ in rows("Observations", "feature")}
+    assert listed.pop("kmin") == ("port", "0..1"), "one row for the quantities of all actuators"
     assert listed == {each.name: (each.kind, f"{number(each.low)}..{number(each.high)}") for each in observation.features()}
-    assert [names(name)[0] for name, _ in rows("Observations", "preset")] == ["default", "thesis", "full"]
-    assert set(observation.PRESETS) == {"default", "thesis", "full"}
+    presets = [names(name)[0] for name, _ in rows("Observations", "preset")]
+    assert presets == ["default", "thesis", "full", "marking"] and set(presets) == set(observation.PRESETS)
+
+
+def test_actuators():
+    """The table says of each actuator what it sets, with its unit, and where."""
+    listed = {names(name)[0]: (ports, values) for name, ports, values, *_ in rows("Actuators", "actuator")}
+    made = {name: actuators.find(name) for name in actuators.names()}
+    assert set(listed) == set(made)
+    for name, (ports, values) in listed.items():
+        quantities = made[name].quantities
+        assert made[name].ports in ports
+        assert quantities[0].name == name or names(values) == [each.name for each in quantities]
 
 
 def test_actions():
