@@ -32,6 +32,9 @@ RENAMED: dict[str, dict[str, str]] = {
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
     CLASSES: {
         "dc_gym.envs.policies.Setting": "PolicyContext",
+        "dc_gym.envs.multi_agent.Hosts": "Agents",
+        "dc_gym.envs.parallel.HostsParallelEnv": "DataCenterParallelEnv",
+        "dc_gym.rl.multi_agent.HostsMultiAgentEnv": "DataCenterMultiAgentEnv",
         "dc_gym.topologies.marking.At": "MarkingContext",
         "dc_gym.traffic.kinds.Setting": "WorkloadContext",
     },

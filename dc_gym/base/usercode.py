@@ -27,6 +27,7 @@ from dc_gym.base import renamed
 from dc_gym.base.errors import SpecError, TestbedError
 
 CODE = "code"
+SUFFIX = ".py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from dc_gym.envs.frame import Frame
 from dc_gym.envs.multi_agent import View
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import Policy, PolicyContext
-from dc_gym.envs.policy_selection import UsersPolicy, policy_of
+from dc_gym.envs.policy_selection import policy_of
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.spec import AgentSpec
 from dc_gym.topologies.ecmp import draw
@@ -83,12 +83,6 @@ class Actors:
             if (state := getattr(policy, "state", None)) is not None:
                 found |= {f"{prefix}{name}": array for name, array in policies.checked_state(state()).items()}
         return found
-
-    @property
-    def code(self) -> tuple[Path, ...]:
-        """The user's files that hold the policies' code."""
-        first = self.policies[0]
-        return first.code if isinstance(first, UsersPolicy) else ()
 
     @property
     def file(self) -> FilePolicy | None:

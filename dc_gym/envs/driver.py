@@ -4,7 +4,6 @@ result."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,11 +41,6 @@ class PolicyDriver:
         if (file := self._actors.file) is not None:
             self.unlike = differences(file.settings, spec.to_dict()["agent"])
         self._rows: list[tuple[Any, ...]] = []
-
-    @property
-    def code(self) -> tuple[Path, ...]:
-        """The user's files that hold the policy's code."""
-        return self._actors.code
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         """Returns what the policy has learned in this run, as arrays by name; nothing if it does not learn."""

@@ -192,7 +192,14 @@ class FairShare:
         return int(info.start_ns[flow]) <= step_ns and not (running & (info.src[awaited] == info.src[flow])).any()
 
 
+class FairShareAhead(FairShare):
+    """An oracle like fair-share that also knows the schedule: a flow counts from the step before it starts."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        super().__init__(context, ahead=True)
+
+
 register("max", MaxPolicy)
 register("random", RandomPolicy)
 register("fair-share", FairShare)
-register("fair-share-ahead", lambda context: FairShare(context, ahead=True))
+register("fair-share-ahead", FairShareAhead)

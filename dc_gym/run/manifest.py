@@ -59,7 +59,7 @@ def manifest(
     spec = run.experiment.spec
     if policies := results.policies(spec.copies()):
         made["policies"] = policies
-    if code := usercode.keep([*spec.code(), *(run.driver.code if run.driver is not None else ())], folder):
+    if code := usercode.keep(spec.code(), folder):
         made["code"] = code
     return made
 

@@ -202,7 +202,8 @@ class Spec:
         known = controllers.find(self.controller.name)
         header = known.header if known else None
         own = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
-        return (*self.plugins, *own, *(() if header is None else (header,)))
+        others = [path for path in (header, self.controller.policy_code) if path is not None]
+        return (*self.plugins, *own, *others)
 
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
@@ -275,6 +276,8 @@ class Spec:
                 if section in plain:
                     plain[section][name] = self._copy(section, name, path)
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
+            if file := self.controller.policy_code:
+                plain["controller"]["policy"] = f"{usercode.CODE}/{file.name}:{str(self.controller.policy).rpartition(':')[2]}"
         if not self.plugins:
             del plain["plugins"]
         return plain

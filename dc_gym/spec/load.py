@@ -30,6 +30,7 @@ SHORT = {
     "workload": ("workload.kind",),
 }
 """The keys for which a plain text in place of a whole table may stand. It is the first one, unless another one knows the text."""
+POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
 
@@ -151,6 +152,8 @@ def _placed(parsed: dict[str, Any], section: str, cls: type, base: Path, here: C
     """Returns the arguments of a section with absolute paths."""
 
     def place(key: str, value: Any) -> Any:
+        if isinstance(value, str) and f"{section}.{key}" == POLICY_KEY:
+            return _place_class(value, base, POLICY_KEY in here)
         return _place(value, base, f"{section}.{key}" in here) if isinstance(value, Path) else value
 
     keys = {each.name: key for key, each in fields_by_key(cls).items()}
@@ -166,6 +169,15 @@ def _place(path: Path, base: Path, here: bool) -> Path:
     A path set by an override is first looked for from the working folder.
     """
     return Path.cwd() / path if here and Path(path).is_file() else base / path
+
+
+def _place_class(text: str, base: Path, here: bool) -> str:
+    """Returns FILE.py:Class with the absolute place of the file, if it is there; any other text as it is."""
+    file, colon, name = text.rpartition(":")
+    if not (colon and file.endswith(usercode.SUFFIX)):
+        return text
+    place = _place(Path(file), base, here)
+    return f"{place}:{name}" if place.is_file() else text
 
 
 def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:

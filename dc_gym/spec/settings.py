@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.key import (
     COUNT,
     KIB,
@@ -72,6 +73,12 @@ class ControllerSpec:
             object.__setattr__(self, "name", UNDER_AGENT)
         require_given(self, "controller.", "name")
         check(self, "controller.")
+
+    @property
+    def policy_code(self) -> Path | None:
+        """The file of a policy FILE.py:Class; None for other policies."""
+        file, colon, _ = str(self.policy).rpartition(":")
+        return Path(file) if colon and file.endswith(usercode.SUFFIX) else None
 
     @property
     def controller(self) -> Controller:
