@@ -121,6 +121,9 @@ def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
             kinds.setdefault((f"{section}.{name}", *row), []).append(kind)
     order = list(dict.fromkeys(name for name, *_ in kinds))
     rows = sorted(kinds.items(), key=lambda item: order.index(item[0][0]))
+    if not rows:
+        yield f"A plug-in for `{registry.key}` may declare keys of its own here. What comes with dc-gym has none."
+        return
     yield from (f"Keys of a {registry.key.rpartition('.')[2]}; with another one they are an error:", "")
     yield from table(
         ("key", registry.key.rpartition(".")[2], "value", "default", "meaning"),

@@ -10,7 +10,8 @@ import pytest
 from dc_gym import spec
 from dc_gym.cli import list as listing
 from dc_gym.cli.main import main
-from dc_gym.ctrl import controllers
+from dc_gym.ctrl import actuators, controllers
+from dc_gym.envs import policies
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
 
@@ -32,12 +33,23 @@ def test_every_file_of_a_result_shows_its_columns(file: str, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    "name", [*KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *marking.KINDS, "cubic", "dctcp", "agent", "lab"]
+    "name",
+    [
+        *KINDS,
+        *presets.PRESETS,
+        *presets.TOPOLOGIES,
+        *marking.KINDS,
+        *actuators.names(),
+        *policies.names(),
+        "cubic",
+        "agent",
+        "lab",
+    ],
 )
 def test_every_name_shows_keys_that_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, name).splitlines()
     tables = [lines[number + 1 :] for number, line in enumerate(lines) if line.startswith("key ")]
-    assert len(tables) == sum(name in kinds for kinds in ([*presets.PRESETS, *presets.TOPOLOGIES], *OTHERS)) or not OTHERS
+    assert len(tables) == (2 if name in KINDS and name in (*marking.KINDS, *policies.names()) else 1)
     for table in tables:
         found = [row.split()[0] for row in takewhile(bool, table)]
         assert found and set(found) <= set(spec.keys()) and len(set(found)) == len(found)

@@ -347,8 +347,8 @@ def test_the_schema_knows_whose_key_a_policy_s_is() -> None:
     assert faults(name="dctcp", explore=0.5)
 
 
-def test_the_schema_without_plug_ins_is_the_same_whoever_was_imported() -> None:
-    """It has no key of the examples, and refuses keys of [agent] that there are not."""
+def test_the_schema_without_plug_ins_is_closed() -> None:
+    """The one of the documentation has no actuator and no key of the examples."""
     good = document("actuator", "marking", {})
     text = json.loads((ROOT / "docs" / "spec.schema.json").read_text())
     assert not list(Draft202012Validator(text).iter_errors(good))
@@ -400,7 +400,9 @@ def test_a_reward_has_a_formula_and_a_range_that_holds(name: str) -> None:
         now = made_up.random_frame(scene, info, rng)
         assert low - 1e-9 <= each.value(now, scene, scene.share(now.in_force_bps)) <= high + 1e-9
     if each.cost:
-        with pytest.raises(UsageError, match=rf"agent\.reward: '{name}' adds {name}, which is better when smaller; write -{name}"):
+        with pytest.raises(
+            UsageError, match=rf"agent\.reward: '{name}' adds {name}, which is better when smaller; write -{name}"
+        ):
             reward.WeightedReward.of(name)
         assert reward.WeightedReward.of(f"-{name}").range(scene) == (-high, -low)
     else:
@@ -421,8 +423,10 @@ def test_features_and_rewards_are_listed_and_ours_are_on_their_page(
     assert main(["list", "features" if key == "agent.observe" else "rewards"]) == 0
     assert re.search(rf"^  {name} +.*{re.escape(formula)}$", capsys.readouterr().out, re.MULTILINE)
     if name not in ("standing", "unrest"):
-        _, _, after = (ROOT / "docs" / "environment.md").read_text().partition(
-            "## Observations" if key == "agent.observe" else "## Rewards"
+        _, _, after = (
+            (ROOT / "docs" / "environment.md")
+            .read_text()
+            .partition("## Observations" if key == "agent.observe" else "## Rewards")
         )
         assert f"\n| `{name}` |" in after.partition("\n## ")[0]
 

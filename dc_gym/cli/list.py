@@ -13,9 +13,13 @@ from dc_gym.base import usercode
 from dc_gym.base.amount import write
 from dc_gym.base.errors import UsageError
 from dc_gym.base.key import default_of, fields_by_key, quoted, to_plain
+from dc_gym.base.registry import Entry
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import format_rate, format_time
-from dc_gym.ctrl import controllers
+from dc_gym.ctrl import actuators, controllers
+from dc_gym.ctrl import policies as policy_kinds
+from dc_gym.spec import AgentSpec
+from dc_gym.spec.settings import ControllerSpec
 from dc_gym.topologies import marking, presets
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import sizes
@@ -23,6 +27,7 @@ from dc_gym.traffic.workload_spec import WorkloadSpec
 from dc_gym.traffic.workloads import KINDS
 
 WORKLOAD, TOPOLOGY = fields_by_key(WorkloadSpec), fields_by_key(TopologySpec)
+AGENT, CONTROLLER = fields_by_key(AgentSpec), fields_by_key(ControllerSpec)
 """The keys that all kinds have."""
 MOST_NAMES = 4
 
@@ -71,6 +76,55 @@ def _controllers() -> list[str]:
     return [f"{each.name:14} {each.label}{', reads ECN' if each.ecn else ''}" for each in known if each]
 
 
+def _actuators() -> list[str]:
+    return [f"{name:14} {plain(kind.help)}" for name, kind in actuators.KINDS.items()]
+
+
+def _policies() -> list[str]:
+    return [f"{name:16} {_first_line(kind.call)}" for name, kind in _known_policies().items()]
+
+
+def _features() -> list[str]:
+    return [f"{name:14} {told}" for name, told in _known_features().items()]
+
+
+def _rewards() -> list[str]:
+    return [f"{name:16} {told}" for name, told in _known_rewards().items()]
+
+
+def _known_policies() -> Mapping[str, Entry]:
+    """Returns the registered policies. Importing them takes a moment, so it happens here."""
+    import dc_gym.envs.policies  # noqa: F401
+
+    return policy_kinds.KINDS
+
+
+def _known_features() -> dict[str, str]:
+    """Returns what each feature is: those that are registered, and the values that actuators set."""
+    from dc_gym.envs import observation
+    from dc_gym.envs.scene import RATE
+
+    found = {each.name: f"{each.kind}, {each.low:g}..{each.high:g}: {each.formula}" for each in observation.features()}
+    for name in actuators.names():
+        for quantity in _actuator(name).quantities:
+            if quantity.name not in (*found, RATE):
+                found[quantity.name] = f"port, 0..1: what is in force of actuator {name} over its upper bound: {quantity.help}"
+    return found
+
+
+def _known_rewards() -> dict[str, str]:
+    """Returns what each reward is."""
+    from dc_gym.envs import reward
+
+    return {each.name: f"{'cost: ' if each.cost else ''}{each.formula}" for each in reward.rewards()}
+
+
+def _actuator(name: str) -> actuators.Actuator:
+    found = actuators.find(name)
+    assert found is not None, "one of KINDS"
+    return found
+
+
 def _distributions() -> list[str]:
     return [f"{name:14} {sizes.comment(name, 'workload')}" for name in sizes.names()]
 
@@ -80,6 +134,10 @@ GROUPS: dict[str, Callable[[], list[str]]] = {
     "markings": _markings,
     "workloads": _workloads,
     "controllers": _controllers,
+    "actuators": _actuators,
+    "policies": _policies,
+    "features": _features,
+    "rewards": _rewards,
     "distributions": _distributions,
 }
 FILES = (
@@ -141,12 +199,36 @@ def _show_controller(name: str) -> None:
     _print_keys("controller", _keys_of("controller"))
 
 
+def _show_actuator(name: str) -> None:
+    """Prints what an actuator sets, and its keys."""
+    found = _actuator(name)
+    print(f"agent.actuators = {name!r}: {plain(found.help)}; ground {' or '.join(found.grounds)}\n")
+    for quantity in found.quantities:
+        print(f"{quantity.name}, {quantity.unit}: {plain(quantity.help)}")
+    print()
+    _print_keys("agent", {"actuators": AGENT["actuators"]} | actuators.KINDS[name].declared)
+
+
+def _show_policy(name: str) -> None:
+    entry = policy_kinds.KINDS[name]
+    print(f"controller.policy = {name!r}: {plain(told_of(entry.call))}\n")
+    _print_keys("controller", {"policy": CONTROLLER["policy"]} | entry.declared)
+
+
+def _show_feature(name: str) -> None:
+    print(f"agent.observe = {name!r}: {_known_features()[name]}")
+
+
+def _show_reward(name: str) -> None:
+    print(f"agent.reward = {name!r}: {_known_rewards()[name]}")
+
+
 def _show_section(name: str) -> None:
     from dc_gym.spec.experiment import SECTIONS
 
     if name not in SECTIONS or not name:
-        known = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *marking.KINDS, *controllers.names())
-        names = (*known, *filter(None, SECTIONS), *FILES)
+        known = [each for named, _ in SHOWN for each in named()]
+        names = (*GROUPS, *known, *filter(None, SECTIONS))
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
     print(f"{_first_line(SECTIONS[name])}\n")
     _print_keys(name, _keys_of(name))
@@ -167,6 +249,10 @@ SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
     (lambda: (*presets.PRESETS, *presets.TOPOLOGIES), _show_topology),
     (lambda: marking.KINDS, _show_marking),
     (controllers.names, _show_controller),
+    (lambda: actuators.KINDS, _show_actuator),
+    (_known_policies, _show_policy),
+    (_known_features, _show_feature),
+    (_known_rewards, _show_reward),
     (lambda: FILES, _show_file),
 )
 """The names that can be explained, and the function that explains one."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from dc_gym.base import usercode
 from dc_gym.base.key import AMOUNT, PATHS, RATE, SHARE_PPM, SIZE, TIME, Kind, all_fields, default_of, fields_by_key, own_fields
+from dc_gym.ctrl import actuators
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
 from dc_gym.topologies.links import PAIR, LinkRule
 
@@ -25,8 +26,14 @@ NEEDED = {"": ("topology", "controller", "workload", "time"), "workload": ("kind
 """The keys that every spec has, by section."""
 EITHER = {"topology": ("preset", "kind"), "controller": ("name", "policy")}
 """The keys of which every spec has at least one, by section."""
-PLUGGED = {"topology": ("kind", "marking", "preset"), "workload": ("kind",), "controller": ("name",), "nic": ("tcp",)}
-"""The keys to whose names plug-ins may add, by section."""
+PLUGGED: Mapping[str, tuple[str, ...]] = {
+    "topology": ("kind", "marking", "preset"),
+    "workload": ("kind",),
+    "controller": ("name",),
+    "agent": (),
+    "nic": ("tcp",),
+}
+"""The sections to which plug-ins may add keys, and those of their keys to whose names they may add."""
 PLUGGED_OF_LINKS = ("marking",)
 """The same of an entry of [[topology.links]]."""
 QUANTITIES = {
@@ -62,6 +69,7 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
         "required": list(NEEDED[""]),
     }
     closed = {section: _closed(SECTIONS[section], names) for section, names in PLUGGED.items()}
+    closed["agent"]["properties"]["actuators"] = {"pattern": _items(actuators.names())}
     closed["topology"]["properties"]["links"] = {"items": _closed(LinkRule, PLUGGED_OF_LINKS)}
     made["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
     if named:
@@ -96,6 +104,9 @@ def _table(section: str) -> dict[str, Any]:
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
     """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
     registry = holder.metadata["registry"]
+    if registry.key != f"{registry.key.partition('.')[0]}.kind":
+        yield from _rules_of_plug_ins(registry)
+        return
     of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
     for kind, declared in registry.keys_by_kind():
         then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
@@ -107,6 +118,34 @@ def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
                 else {"required": needs}
             )
         yield {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": then}
+
+
+def _rules_of_plug_ins(registry: Any) -> Iterator[dict[str, Any]]:
+    """Yields the same for agent.actuators, where several kinds may act, and for controller.policy, which may be no kind.
+
+    Only plug-ins' kinds have keys. They need their kind, and the kind needs some of them.
+    """
+    key = registry.key.rpartition(".")[2]
+    of_keys: dict[str, list[str]] = {}
+
+    def has(kinds: Iterable[str]) -> dict[str, Any]:
+        named = {"enum": list(kinds)} if key == "policy" else {"pattern": _items(kinds, alone=False)}
+        return {"properties": {key: named}, "required": [key]}
+
+    for kind, declared in registry.keys_by_kind():
+        for name in declared:
+            of_keys.setdefault(name, []).append(kind)
+        if declared:
+            then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
+            yield {"if": has([kind]), "then": then | {"required": list(registry[kind].needs())}}
+    if of_keys:
+        yield {"dependentSchemas": {name: has(kinds) for name, kinds in of_keys.items()}}
+
+
+def _items(names: Iterable[str], alone: bool = True) -> str:
+    """Returns the pattern of a list such as "rate,s1-*:marking" of these names; not `alone`: that has one of them."""
+    item = rf"\s*([^,]*:)?\s*({'|'.join(names)})\s*"
+    return f"^{item}(,{item})*$" if alone else f"(^|,){item}(,|$)"
 
 
 def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
