@@ -164,6 +164,8 @@ class Action:
     def from_values(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Returns the action that comes nearest to these values, [values]."""
         wanted = np.asarray(values, np.float64)
+        if wanted.shape != self._bound.shape:
+            raise AgentError(f"action: values of shape {wanted.shape} where {self._bound.size} are set; give one for each")
         found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self._parts])
         nearest: npt.NDArray[np.float32] = np.clip(found, -self._bound, self._bound).astype(np.float32)
         return nearest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gymnasium environment: a central agent sets the rates of all hosts of a datacenter network that runs in a lab.
+"""The Gymnasium environment: a central agent sets what it may of a datacenter network that runs in a lab, such as hosts' rates.
 
 A step is exact. At t0 + k x agent.interval of virtual time the queues are read, and the lab stands still until the next action
 arrives. The agent's own computing therefore takes no virtual time; agent.latency declares how long it should take. The reward of
@@ -126,8 +126,9 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     """An environment with one lab and one agent.
 
     Observation: a flat float32 Box with the features of agent.observe, normalised by line rates, buffers and the base round trip;
-    `unflatten` returns them by name. Action: a Box with one number for each host, which agent.action maps to a rate from
-    agent.floor to the line rate. Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over. info:
+    `unflatten` returns them by name. Action: a Box with one number for each value of agent.actuators, which agent.action maps to
+    the value between its bounds: for a host's rate, agent.floor and the line rate. One agent sets all, whatever agent.agents says
+    (DataCenterParallelEnv has many). Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over. info:
     what was measured, in SI units; the info of the last step also holds `episode_totals`.
 
     The first reset boots the lab. Later resets keep the network and restart the traffic; `reset(options={"fresh": True})` boots a

@@ -159,6 +159,10 @@ class FairShare:
             raise AgentError(
                 f"controller.policy: fair shares are rates, and agent.actuators is {', '.join(actuators)}; give rate"
             )
+        if context.agents != CENTRAL:
+            raise AgentError(
+                f'controller.policy: an oracle sees all flows, and agent.agents is "{context.agents}"; leave that out'
+            )
         self._scene, self._action, self._ahead = context.scene, context.action, ahead
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:

@@ -58,7 +58,7 @@ SELDOM_NS = 10_000_000
 def external(spec: Spec) -> Spec:
     """Returns the same experiment with actions from outside and one sweep of the counters in each step."""
     monitor = MonitorSpec(interval_ns=spec.agent.interval_ns)
-    return replace(spec, controller=replace(spec.controller, policy=EXTERNAL), monitor=monitor)
+    return replace(spec, controller=replace(spec.controller, policy=EXTERNAL, own=()), monitor=monitor)
 
 
 def publish_ns(spec: Spec) -> int:
