@@ -194,6 +194,33 @@ kinds.register("one", pattern)
         load(tmp_path, code, text)
 
 
+def test_keys_that_check_themselves(tmp_path):
+    """A KeyFault names the key, and the loader its place; any other exception is one line with its place in the plug-in."""
+    code = """
+from dataclasses import dataclass
+from dc_gym.base.key import COUNT, KeyFault, key
+from dc_gym.traffic import kinds
+
+@dataclass(frozen=True, kw_only=True)
+class OneKeys:
+    even: int = key(COUNT, 2)
+
+    def __post_init__(self):
+        if self.even % 2:
+            raise KeyFault("workload.even", self.even, "is odd; give an even number")
+        1 / (self.even - 4)
+
+kinds.register("one", lambda context, keys: [], OneKeys)
+"""
+    text = SPEC.replace("many_to_one", "one")
+    for value, told in (
+        ("3", r"^--set: workload\.even = 3: is odd; give an even number$"),
+        ("4", r"mine\.py:13: ZeroDivisionError: "),
+    ):
+        with pytest.raises(SpecError, match=told):
+            load(tmp_path, code, text, [f"workload.even={value}"])
+
+
 def test_a_module_that_moved_is_named(tmp_path):
     with pytest.raises(SpecError, match=r"mine\.py:1: .*'dc_gym\.controllers'; it is dc_gym\.ctrl\.controllers now"):
         load(tmp_path, "import dc_gym.controllers\n")

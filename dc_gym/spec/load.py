@@ -103,7 +103,8 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     _run_plugins(data, source, origins, base)
     with _told(data, source, origins):
         here = frozenset(key for key, origin in origins.items() if origin == OVERRIDE)
-        spec = Spec(**_parse_all(data, base, here))
+        with usercode.blamed():  # the keys of a plug-in may check themselves
+            spec = Spec(**_parse_all(data, base, here))
         for section, name, path in spec.paths():
             _check_file(f"{section}.{name}", path)
         _check_code(spec)
