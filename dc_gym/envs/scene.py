@@ -80,8 +80,8 @@ class Scene:
     all_hosts: tuple[str, ...]
     """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]
-    """The hosts of agent.hosts: the name of the host, or of each of its ports if it has several. Agents set their rates if `rate`
-    is among their actuators."""
+    """The hosts of agent.hosts: the name of the host, or of each of its ports if it has several. If `rate` is among the
+    actuators, only those whose rates agents set, in the order of these rates."""
     host_row: Rows
     """[hosts]: the row of each host's egress."""
     senders: Bools
@@ -123,10 +123,12 @@ class Scene:
         acting = [port for port in egress if agent.hosts == "all" or rows[port.ifname] in sending]
         if not acting:
             raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
+        selected = select(agent.sets, graph, agent, experiment.spec.ground)
+        names = {port.ifname for port in acting}
+        rated = [each.port for each in selected if each.actuator.name == RATE and each.port.ifname in names]
+        sets_rates, acting = bool(rated), rated or acting
         host_row = np.array([rows[port.ifname] for port in acting], np.intp)
         rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
-        selected = select(agent.sets, graph, agent, experiment.spec.ground)
-        sets_rates = any(each.actuator.name == RATE for each in selected)
         floor_bps = np.minimum(float(agent.floor_bps), rate_bps[host_row]) if sets_rates else rate_bps[host_row]
         return cls(
             ports=tuple(port.ifname for port in ports),
