@@ -104,8 +104,9 @@ def difference(one: Sequence[Frame], other: Sequence[Frame]) -> TrajectoryDiffer
 
 
 def _equal(a: Frame, b: Frame, first_a: Frame, first_b: Frame) -> bool:
-    if a.flows.tobytes() != b.flows.tobytes() or a.enforced_bps.tobytes() != b.enforced_bps.tobytes():
-        return False
+    for one, other in ((a.flows, b.flows), (a.enforced_bps, b.enforced_bps), (a.enforced, b.enforced)):
+        if one.tobytes() != other.tobytes():
+            return False
     return bool(np.array_equal(_since(a, first_a), _since(b, first_b)))
 
 
@@ -142,7 +143,7 @@ class TimedSession:
         else:
             self.reset_s = took_s
         for step in range(round(session.steps * share)):
-            drawn = rng.uniform(-1, 1, len(session.scene.hosts))
+            drawn = rng.uniform(-1, 1, self.action.space.shape)
             action = drawn if step % 50 < LIMITED else np.ones_like(drawn)
             frames.append(session.step(self.action.to_values(action)))
         return frames

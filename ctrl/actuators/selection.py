@@ -11,6 +11,7 @@ names such as `s1-*:` chooses the ports:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,6 +24,7 @@ from dc_gym.topologies.graph import Graph, Port
 
 KEY = "agent.actuators"
 GROUPS = ("all", "switch", "host")
+"""The words that stand for groups of ports, instead of a pattern of their names."""
 OWNERS = {"host": "egresses of hosts", "switch": "ports of switches"}
 
 
@@ -73,36 +75,44 @@ def equipped(text: str, graph: Graph, agent: Any) -> Graph:
 
 
 def _item(item: str, graph: Graph, agent: Any, ground: str) -> list[ActuatedPort]:
+    """Returns the rows of one item. A port that a pattern names must have the actuator; of a group, those that have it count."""
     ports_of, colon, name = item.rpartition(":")
+    ports_of = ports_of if colon else "all"
+    actuator = _actuator(name, ground)
+    keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
+    found: list[ActuatedPort] = []
+    without: list[tuple[bool, str]] = []
+    for row, port in _ports(ports_of, graph, hosts):
+        right = (port.node in hosts) == (actuator.ports == "host")
+        if why := actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out":
+            without.append((not right, f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}"))
+        else:
+            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
+    if without and (ports_of not in GROUPS or not found):
+        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of those that could have it
+    if not found:
+        ports = graph.ports()
+        raise AgentError(f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so")
+    _check_bounds(found)
+    return found
+
+
+def _actuator(name: str, ground: str) -> Actuator:
     actuator = actuators.find(name)
     if actuator is None:
         raise AgentError(f"{KEY}: " + unknown("actuator", name, actuators.names()))
     if ground not in actuator.grounds:
         there = " or ".join(f'"{each}"' for each in actuator.grounds)
         raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
-    hosts = {host.name for host in graph.hosts}
-    named = bool(colon) and ports_of not in GROUPS
-    found: list[ActuatedPort] = []
-    missing: dict[bool, str] = {}
-    """Why ports have it not, first of those that could have it."""
+    return actuator
+
+
+def _ports(ports_of: str, graph: Graph, hosts: set[str]) -> Iterator[tuple[int, Port]]:
+    """Yields the ports of a group or pattern, with their rows."""
     for row, port in enumerate(graph.ports()):
-        of_host = port.node in hosts
-        if (named and not fnmatchcase(port.ifname, ports_of)) or ports_of == ("switch" if of_host else "host"):
-            continue
-        right = of_host == (actuator.ports == "host")
-        why = actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out"
-        if not why:
-            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, actuators.keys_of(actuator, agent))))
-            continue
-        missing.setdefault(right, f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}")
-        if named:
-            raise AgentError(missing[right])
-    if not found:
-        ports = graph.ports()
-        none = f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so"
-        raise AgentError(missing.get(True) or missing.get(False) or none)
-    _check_bounds(found)
-    return found
+        group = "host" if port.node in hosts else "switch"
+        if ports_of in ("all", group) or (ports_of not in GROUPS and fnmatchcase(port.ifname, ports_of)):
+            yield row, port
 
 
 def _check_bounds(found: list[ActuatedPort]) -> None:

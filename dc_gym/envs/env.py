@@ -128,8 +128,8 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     Observation: a flat float32 Box with the features of agent.observe, normalised by line rates, buffers and the base round trip;
     `unflatten` returns them by name. Action: a Box with one number for each value of agent.actuators, which agent.action maps to
     the value between its bounds: for a host's rate, agent.floor and the line rate. One agent sets all, whatever agent.agents says
-    (DataCenterParallelEnv has many). Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over. info:
-    what was measured, in SI units; the info of the last step also holds `episode_totals`.
+    (DataCenterParallelEnv has many). Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over.
+    info: what was measured, in SI units; the info of the last step also holds `episode_totals`.
 
     The first reset boots the lab. Later resets keep the network and restart the traffic; `reset(options={"fresh": True})` boots a
     new lab. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed. A reset without a seed

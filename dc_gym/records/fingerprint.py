@@ -36,6 +36,7 @@ GUEST = (
     "base/usercode.py",
     "monitors/*.[ch]",
     "ctrl/agent/*.[ch]",
+    "ctrl/actuators/*.py",
     "ctrl/controllers.py",
     "ctrl/nic/*.[ch]",
     "ctrl/nic/algorithms/*.h",
