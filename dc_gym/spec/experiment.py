@@ -186,6 +186,9 @@ class Spec:
         if self.controller.policy is None:
             return ()
         found = selection.select(self.agent.sets, graph, self.agent, self.ground)
+        if self.nic.tcp is not None and any(each.port.queue.kind != "fq" for each in found if each.actuator.ports == "host"):
+            why = "needs fq at the hosts, which agent.actuators replaces; set ports of switches alone, or leave it out"
+            raise KeyFault("nic.tcp", self.nic.tcp, why)
         if self.agent.control == "network":
             for each in found:
                 if each.actuator.ports != "host" or len(each.bounds) != 1:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents of a network: what each sets, observes and is rewarded for, on made-up scenes and frames; in a lab PettingZoo's and RLlib's
-own checks of agents that are switches or ports. test_multi_agent.py has hosts."""
+"""The agents of a network: what each sets, observes and is rewarded for, on made-up scenes and frames; in a lab PettingZoo's and
+RLlib's own checks of agents that are switches or ports. test_multi_agent.py has hosts."""
 
 from __future__ import annotations
 
