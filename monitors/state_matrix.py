@@ -271,7 +271,7 @@ class Commands:
         number = int(self._seq[0]) // 2 * 2  # overwrites a command that an agent began and did not finish because it died
         self._seq[0] = number + 1
         for place, to, _ in self._blocks:
-            np.fmax(wanted[place].reshape(to.shape), 0, out=to, casting="unsafe")
+            np.fmax(wanted[place] if to.ndim == 1 else wanted[place].reshape(to.shape), 0, out=to, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
 
@@ -321,7 +321,8 @@ def _blocks(rows: npt.NDArray[np.void], counts: list[int]) -> Iterator[tuple[sli
             continue
         values = counts[first]
         size = (end - first) * values
-        yield slice(place, place + size), rows["wanted"][first:end, :values], rows["in_force"][first:end, :values]
+        columns = 0 if values == 1 else slice(values)  # a column is one array, and faster
+        yield slice(place, place + size), rows["wanted"][first:end, columns], rows["in_force"][first:end, columns]
         first, place = end, place + size
 
 

@@ -141,6 +141,7 @@ class Action:
         self._parts = tuple(_Part(head, rows) for head, rows in zip(heads, scene.actuated, strict=True))
         sizes = [rows.low.size for rows in scene.actuated]
         self._bound = np.repeat([head.bound for head in heads], sizes)
+        self._least = -self._bound
         high = self._bound.astype(np.float32)
         self.space = spaces.Box(-high, high, dtype=np.float32)
 
@@ -156,7 +157,7 @@ class Action:
         if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
             name = self._names[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {name} is not a number; has the policy diverged?")
-        given = np.minimum(np.maximum(given, -self._bound), self._bound)
+        given = np.minimum(np.maximum(given, self._least), self._bound)
         if len(self._parts) == 1:
             return self._parts[0].to_values(given)
         return np.concatenate([part.to_values(given[part.rows.place]) for part in self._parts])

@@ -26,6 +26,8 @@ class Console:
         """How the agent keeps up in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
+        self._ordered = any(each.ordered for each in scene.actuated)
+        self._rates_only = len(scene.actuated) == 1 and scene.rates is not None
         self._force = InForce(scene, agent, clock)
         self._matrix: StateMatrix | None = None
         self._last: Frame | None = None
@@ -56,7 +58,8 @@ class Console:
 
     def send(self, values: npt.NDArray[np.float64]) -> None:
         """Sets what the scene's agents set from now on, [values]. Everything else stays as it was at the start."""
-        self._scene.check(values)
+        if self._ordered:
+            self._scene.check(values)
         self._wanted[self._order] = values
         self.matrix.commands.send(self._wanted)
 
@@ -75,8 +78,7 @@ class Console:
         flows = self._flows[: len(info)].copy().view(FLOW)
         before = self._last
         wanted, enforced = self._wanted[self._order], matrix.commands.in_force[self._order].astype(np.float64)
-        rates = self._scene.rates
-        wanted_bps, enforced_bps = (self._scene.line_bps,) * 2 if rates is None else (wanted[rates], enforced[rates])
+        wanted_bps, enforced_bps = (wanted, enforced) if self._rates_only else self._rates_of(wanted, enforced)
         self._last = now = Frame(
             step=step,
             t_ns=t_ns,
@@ -95,6 +97,11 @@ class Console:
         if before is not None:
             now.follow(before)
         return now
+
+    def _rates_of(self, wanted: Floats, enforced: Floats) -> tuple[Floats, Floats]:
+        """Returns the hosts' rates among these values; the line rates where agents set none."""
+        rates, line_bps = self._scene.rates, self._scene.line_bps
+        return (line_bps, line_bps) if rates is None else (wanted[rates], enforced[rates])
 
     def _sweep(self, matrix: StateMatrix) -> tuple[npt.NDArray[np.uint64], int]:
         """Returns the cells of the sweep and its time after t0. While a lab stands still, nothing writes to the matrix."""

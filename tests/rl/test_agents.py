@@ -18,7 +18,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.envs import multi_agent as hosts
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import train
-from dc_gym.rl.multi_agent import ALL, HostsMultiAgentEnv
+from dc_gym.rl.multi_agent import ALL, DataCenterMultiAgentEnv
 
 __all__ = ["one_ray"]
 HOSTS = {"agents": "hosts"}
@@ -87,7 +87,7 @@ def test_whole_episodes_are_new_ones_in_each_lab(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"agents": "host"}, "run.agents 'host' is unknown; did you mean hosts?"),
-        ({"policies": "own"}, "run.policies = 'own' is for hosts that act; give --agents hosts, too"),
+        ({"policies": "own"}, "run.policies = 'own' is for many agents; give --agents hosts, too"),
     ],
 )
 def test_one_line(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -102,13 +102,10 @@ class Frail:
 
     def __init__(self, **config: Any) -> None:
         made = toy_hosts.ToyHosts()
-        self.observer = type("Observer", (), {"space": made.observation_spaces["h1"]})
+        self.observation_spaces, self.action_spaces = made.observation_spaces, made.action_spaces
         self.acted: list[dict[str, Any]] = []
         self.begun: list[int | None] = []
         self.seed = 7
-
-    def action_space(self) -> Any:
-        return toy_hosts.ToyHosts().action_spaces["h1"]
 
     def begin(self, seed: int | None = None, *, fresh: bool = False) -> hosts.StepResults:
         self.begun.append(seed)
@@ -128,12 +125,12 @@ class Frail:
 
 @pytest.fixture
 def frail(monkeypatch: pytest.MonkeyPatch) -> type[Frail]:
-    monkeypatch.setattr("dc_gym.rl.multi_agent.Hosts", Frail)
+    monkeypatch.setattr("dc_gym.rl.multi_agent.Agents", Frail)
     return Frail
 
 
 def test_a_lab_that_dies_ends_its_episode_and_is_replaced(frail: type[Frail]) -> None:
-    env = HostsMultiAgentEnv({"spec": {}})
+    env = DataCenterMultiAgentEnv({"spec": {}})
     env.reset(seed=1)
     frail.dies = "step"
     seen, rewards, terminated, truncated, infos = env.step({"h1": 0, "h2": 0})
@@ -142,7 +139,7 @@ def test_a_lab_that_dies_ends_its_episode_and_is_replaced(frail: type[Frail]) ->
     assert infos["h2"]["network"] == {"lab_died": "lab 3 died"}
     frail.dies = "reset"
     env.reset()
-    assert env.hosts.begun == [1, None, 7], "the same episode, in the next lab"
+    assert env.lab.begun == [1, None, 7], "the same episode, in the next lab"
 
 
 def test_no_two_labs_have_the_same_episodes(frail: type[Frail]) -> None:
@@ -151,19 +148,19 @@ def test_no_two_labs_have_the_same_episodes(frail: type[Frail]) -> None:
     begun = []
     for worker in (1, 2):
         for lab in range(3):
-            env = HostsMultiAgentEnv(EnvContext({"spec": {}, "stream": (1, 0)}, worker_index=worker))
+            env = DataCenterMultiAgentEnv(EnvContext({"spec": {}, "stream": (1, 0)}, worker_index=worker))
             for seed in (1 + worker + lab, 1 + worker + lab, None):  # as RLlib and its vectors give them
                 env.reset(seed=seed)
-            assert env.hosts.begun[1:] == [None, None]
-            begun.append(env.hosts.begun[0])
+            assert env.lab.begun[1:] == [None, None]
+            begun.append(env.lab.begun[0])
     assert len(set(begun)) == 6 and min(begun) >= 2**40
 
 
 def test_levels_of_each_host(frail: type[Frail]) -> None:
-    env = HostsMultiAgentEnv({"spec": {}, "levels": 5})
+    env = DataCenterMultiAgentEnv({"spec": {}, "levels": 5})
     env.reset()
     env.step({"h1": np.int64(0), "h2": np.array([3])})
-    assert {name: each.tolist() for name, each in env.hosts.acted[0].items()} == {"h1": [0.0], "h2": [0.75]}
+    assert {name: each.tolist() for name, each in env.lab.acted[0].items()} == {"h1": [0.0], "h2": [0.75]}
 
 
 @pytest.mark.lab

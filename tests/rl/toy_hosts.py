@@ -67,4 +67,4 @@ def register(spec: Spec, told: TrainingSettings) -> Task:
     bare = ToyHosts()
     seen, box = ("path/queue", "path/capacity", "own/rate"), spaces.Box(0.0, 1.0, (1,), np.float32)
     about = {"observe": "toy", "history": 1, "action": "linear", "see": told.see}
-    return Task("toy-hosts", bare.observation_spaces["h1"], box, seen, HOSTS, about, told.agents, told.levels)
+    return Task("toy-hosts", bare.observation_spaces["h1"], box, seen, HOSTS, about, told.agents, levels=told.levels)
