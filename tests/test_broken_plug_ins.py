@@ -323,7 +323,7 @@ KEYS = (
         (
             "policy",
             POLICY + "where.register('mine', lambda: 0)",
-            "mine.py:2: policy 'mine': cannot be called with (context): too many",
+            "mine.py:2: controller.policy 'mine': cannot be called with (context): too many",
         ),
         (
             "policy",

@@ -321,7 +321,7 @@ BAD = {
     ),
     "Kmin above Kmax": (
         dict(preset="acc24", marking="red-instant", **SLOPE | {"kmin_bytes": 60_000}),
-        "min_bytes of RED",
+        "topology.kmin: 60000 bytes are not below topology.kmax",
     ),
     "Kmax above the buffer": (dict(preset="acc24", marking="secn2", buffer_bytes=100_000), "above the buffer"),
     "slope's key for a step": (

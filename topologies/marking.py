@@ -149,6 +149,9 @@ def _slope(low_bytes: int, high_bytes: int, pmax_ppm: int) -> Marking:
 
 
 def _red_instant(port: MarkingContext, keys: RedInstantKeys) -> Marking:
+    if keys.kmin_bytes >= keys.kmax_bytes:
+        what = f"topology.kmin: {keys.kmin_bytes} bytes are not below topology.kmax, {keys.kmax_bytes}"
+        raise TopologyError(f"{what}; lower it, raise kmax, or give marking = step")
     return _slope(keys.kmin_bytes, keys.kmax_bytes, keys.pmax_ppm)
 
 

@@ -38,7 +38,7 @@ UNDER_AGENT = "cubic"
 
 def _policies(get: Get) -> tuple[str, ...]:
     """Returns the policy that a section names."""
-    return (str(get("policy")),)
+    return (str(get("policy") or "none"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -408,4 +408,5 @@ def test_a_policy_that_asks_for_kmax_below_kmin_gets_the_nearest(tmp_path: Path,
 def test_kmin_above_kmax_in_a_spec_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = ("topology.marking=red-instant", "topology.kmin=100kB", "topology.kmax=20kB", "topology.pmax=10%")
     told = said(tmp_path, capsys, "agent.actuators=marking", *settings)
-    assert told.endswith("s1-eth1: min_bytes of RED: value 100000 is not below max_bytes 20000; lower it, or enlarge the buffer")
+    words = "topology.kmin: 100000 bytes are not below topology.kmax, 20000; lower it, raise kmax, or give marking = step"
+    assert told.endswith(words)
