@@ -46,6 +46,8 @@ def observer_of(
     if see is not None and see not in SEE:
         raise AgentError("see: " + unknown("value", see, SEE))
     if who == HOSTS:
+        if tuple(each.name for each in agents) != scene.hosts:
+            raise AgentError('agent.agents = "hosts": is for hosts whose rates are set; give "ports", or other agent.actuators')
         return HostObserver(scene, observe, history, see or "path")
     if see == "path":
         raise AgentError(f'see: "path" is for hosts, and the agents are {who}; leave it out')
