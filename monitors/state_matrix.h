@@ -97,7 +97,7 @@ struct sm_commands {
 
 static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
 
-/* One actuator at one port. Units of its values are the actuator's (ctrl/actuators.py). */
+/* One actuator at one port. Units of its values are the actuator's (ctrl/actuators/). */
 struct sm_command {
 	uint64_t wanted[SM_MAX_VALUES];   /* by the agent */
 	uint64_t in_force[SM_MAX_VALUES]; /* by the enforcer: as of the last sweep */

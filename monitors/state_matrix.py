@@ -45,6 +45,8 @@ MAX_ROWS = 65536
 MAX_COLS = 256
 MAX_VALUES = 4
 """The largest number of values of an actuator."""
+MOST = 2.0**63
+"""Above it a command's value counts as this."""
 MAX_ACTUATORS = 8
 """The largest number of actuators of a port."""
 READ_TRIES = 1000
@@ -271,7 +273,8 @@ class Commands:
         number = int(self._seq[0]) // 2 * 2  # overwrites a command that an agent began and did not finish because it died
         self._seq[0] = number + 1
         for place, to, _ in self._blocks:
-            np.fmax(wanted[place] if to.ndim == 1 else wanted[place].reshape(to.shape), 0, out=to, casting="unsafe")
+            values = wanted[place] if to.ndim == 1 else wanted[place].reshape(to.shape)
+            np.minimum(np.fmax(values, 0), MOST, out=to, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
 
@@ -424,9 +427,9 @@ class StateMatrix:
 
     @property
     def commands(self) -> Commands:
-        """The rates of the hosts that an agent sets."""
+        """The commands of an agent, and what is in force."""
         if not self._open or self._commands is None:
-            raise ProtocolError(f"{self._what}: no host's rate can be set in it; is agentd running, and not qmon?")
+            raise ProtocolError(f"{self._what}: nothing can be set in it; is agentd running, and not qmon?")
         return self._commands
 
     def read(self) -> Sweep:

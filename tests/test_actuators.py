@@ -544,3 +544,21 @@ def test_an_experiment_s_hosts_listen_for_commands() -> None:
     assert table["control_port"].all() and len(set(map(tuple, table["control_addr"].tolist()))) == 4
     marks, *_ = (each.records for each in actuation.tables(made(POLICY, 'agent.actuators="marking"')))
     assert not marks["control_port"].any() and not marks["control_addr"].any()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ((Attribute(1, bytes(4), (Place("kmin", 0, 4),)),), "kmax has no place in the attributes; give it one"),
+        ((Attribute(1, bytes(4), (Place("kmim", 0, 4),)),), "the place of 'kmim' is of no quantity; one of: kmin, kmax"),
+        ((Attribute(1, bytes(4), (Place("kmin", 1, 4),)),), "the place of 'kmin' is at byte 1 of 4; give the whole payload"),
+        ((Attribute(1, bytes(4), (Place("kmin", 0, 3),)),), "the place of 'kmin' has width 3"),
+        ((Attribute(1, bytes(4), (Place("kmin", 0, 4, divisor=0),)),), "give 1, 2, 4 or 8 bytes"),
+        ((), "kmin has no place in the attributes; give it one"),
+    ],
+)
+def test_places_that_cannot_be_are_one_line(attributes, words):
+    quantities = (Quantity("kmin", "bytes", "low"), Quantity("kmax", "bytes", "high"))
+    with pytest.raises(AgentError) as caught:
+        request_of("red", attributes, quantities)
+    assert words in str(caught.value) and "\n" not in str(caught.value)

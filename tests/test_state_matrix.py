@@ -246,7 +246,7 @@ def test_follows_the_episodes_t0():
 def test_a_matrix_without_an_agent_says_so(write):
     with StateMatrix.attach(write(region())) as matrix:
         assert len(matrix.flows) == 0
-        with pytest.raises(ProtocolError, match="no host's rate can be set"):
+        with pytest.raises(ProtocolError, match="nothing can be set in it"):
             matrix.commands.send([1])
 
 
@@ -311,10 +311,18 @@ def test_a_command_is_odd_while_it_is_written(monkeypatch):
     memory = with_agent()
     commands = StateMatrix.over(memory).commands
     seen = []
-    fmax = np.fmax
-    monkeypatch.setattr(np, "fmax", lambda *args, **kwargs: (seen.append(commands.seq), fmax(*args, **kwargs)))
+    minimum = np.minimum
+    monkeypatch.setattr(np, "minimum", lambda *args, **kwargs: (seen.append(commands.seq), minimum(*args, **kwargs)))
     commands.send([1, 2])
     assert seen == [1]
+
+
+def test_endless_values_are_the_largest():
+    """NaN and negative numbers are 0, which every lower bound is above."""
+    commands = StateMatrix.over(with_agent()).commands
+    for given, told in ((np.inf, 1 << 63), (2.0**70, 1 << 63), (-np.inf, 0), (np.nan, 0)):
+        commands.send([given, 5])
+        assert commands.wanted.tolist() == [told, 5]
 
 
 def test_refuses_commands_that_do_not_fit(write):

@@ -8,4 +8,4 @@ from dc_gym.ctrl.actuators.actuator import KINDS, Actuator, Attribute, Bounds, P
 
 __all__ = ["ACTUATORS", "KINDS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "keys_of", "names", "register"]
 
-ACTUATORS = (rate, marking)
+ACTUATORS = (marking, rate)

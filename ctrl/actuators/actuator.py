@@ -127,8 +127,10 @@ def register(actuator: Actuator) -> None:
     what = f"actuator {actuator.name!r}"
     if actuator.name in _registry:
         raise AgentError(f"{what} is registered already; choose another name")
-    if not actuator.name.isidentifier() or len(actuator.name) > MOST_NAME:
+    if not (actuator.name.isidentifier() and actuator.name.isascii()) or len(actuator.name) > MOST_NAME:
         raise AgentError(f"{what} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
+    if not 0 < len(actuator.qdisc) <= MOST_NAME or not actuator.qdisc.isascii():
+        raise AgentError(f"{what}: qdisc {actuator.qdisc!r} is no kind of qdisc; give one such as red")
     if actuator.ports not in ("host", "switch"):
         raise AgentError(f"{what}: ports {actuator.ports!r} are unknown; give host or switch")
     _check_quantities(what, actuator.quantities)

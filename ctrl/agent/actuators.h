@@ -5,7 +5,7 @@
  * A row is one actuator at one port: its values with their bounds, the netlink request that sets them, where
  * in that request each value goes, and where in the kernel's description of the port's root qdisc each is
  * read back. So the programs know no qdisc by name: an actuator is declared in Python alone
- * (ctrl/actuators.py).
+ * (ctrl/actuators/).
  *
  * A record file with three tables: rows, fields, and the bytes of the requests.
  */

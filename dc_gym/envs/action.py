@@ -87,7 +87,7 @@ class _Part:
         for place, counted in enumerate(self.counted):
             low, high = self._low(place, values), self.high[:, place]
             found = self._values(given[:, place], low / high, low, high)
-            values[:, place] = np.floor(found) if counted else found
+            values[:, place] = np.rint(found) if counted else found
         return values.reshape(-1)
 
     def from_values(self, values: Floats) -> Floats:

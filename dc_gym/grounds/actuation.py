@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.base.errors import AgentError
 from dc_gym.base.record_file import Table
 from dc_gym.ctrl.actuators import Attribute, Quantity, keys_of
+from dc_gym.ctrl.actuators.actuator import WIDTHS
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
@@ -40,6 +42,7 @@ class Request:
 
 def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence[Quantity]) -> Request:
     """Returns the request that changes a root qdisc of this kind. Device and handle are filled in where it is sent."""
+    _check(attributes, quantities)
     kind = attr_text(TCA_KIND, qdisc)
     at = NLMSG_HDR.size + TCMSG.size + len(kind) + ATTRIBUTE_HEAD.size  # of the first byte of the options
     order = [each.name for each in quantities]
@@ -56,6 +59,25 @@ def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence
     body = TCMSG.pack(0, 0, 0, 0, 0) + kind + attribute(TCA_OPTIONS | nested, options)
     request.message = NLMSG_HDR.pack(NLMSG_HDR.size + len(body), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) + body
     return request
+
+
+def _check(attributes: Sequence[Attribute], quantities: Sequence[Quantity]) -> None:
+    """Raises AgentError unless each quantity has a place, and each place lies in its attribute."""
+    known, placed = [each.name for each in quantities], set()
+    for each in attributes:
+        for place in each.places:
+            what = f"agent.actuators: attribute {each.type}: the place of {place.quantity!r}"
+            if place.quantity not in known:
+                raise AgentError(f"{what} is of no quantity; one of: {', '.join(known)}")
+            if place.width not in WIDTHS or min(place.multiplier, place.divisor) < 1:
+                raise AgentError(
+                    f"{what} has width {place.width} and {place.multiplier} / {place.divisor}; give 1, 2, 4 or 8 bytes"
+                )
+            if not 0 <= place.offset <= len(each.payload) - place.width:
+                raise AgentError(f"{what} is at byte {place.offset} of {len(each.payload)}; give the whole payload")
+            placed.add(place.quantity)
+    if missing := [name for name in known if name not in placed]:
+        raise AgentError(f"agent.actuators: {missing[0]} has no place in the attributes; give it one")
 
 
 def tables(experiment: Experiment) -> tuple[Table, Table, Table]:

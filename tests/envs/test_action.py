@@ -86,10 +86,20 @@ def test_values_of_marking_by_hand():
     """Bytes and millionths are whole numbers. kmax goes from kmin to the buffer."""
     linear, log = (Action(marking(), name) for name in ("linear", "log"))
     kmin = 1514 + (400_000 - 1514) * 0.25
-    assert linear.to_values([-0.5, 0, 0]).tolist() == [math.floor(kmin), math.floor((math.floor(kmin) + 400_000) / 2), 505_000]
-    assert log.to_values([0, 0, 0]).tolist() == [24_608, math.floor(math.sqrt(24_608 * 400_000)), 100_000]
-    assert math.floor(math.sqrt(1514 * 400_000)) == 24_608
+    assert linear.to_values([-0.5, 0, 0]).tolist() == [round(kmin), round((round(kmin) + 400_000) / 2), 505_000]
+    assert log.to_values([0, 0, 0]).tolist() == [24_609, round(math.sqrt(24_609 * 400_000)), 100_000]
+    assert round(math.sqrt(1514 * 400_000)) == 24_609
     assert linear.to_values([0.5, -1, 0]).tolist()[:2] == [300_378, 300_378], "kmax is never below kmin"
+
+
+@pytest.mark.parametrize("name", ["linear", "log"])
+def test_a_whole_number_comes_back(name):
+    """Also through the space's float32."""
+    action, rng = Action(marking(), name), np.random.default_rng(1)
+    for _ in range(200):
+        kmin, kmax = np.sort(rng.integers(1514, 400_001, 2))
+        wanted = [kmin, kmax, rng.integers(10_000, 1_000_001)]
+        assert action.to_values(action.from_values(wanted)).tolist() == wanted
 
 
 @pytest.mark.parametrize("name", [head.name for head in actions.heads()])
