@@ -66,11 +66,10 @@ def incast(context: WorkloadContext, keys: IncastKeys) -> list[FlowRequest]:
 
 
 def partition_aggregate(context: WorkloadContext, keys: PartitionAggregateKeys) -> list[FlowRequest]:
-    """Queries: a random host asks `senders` random others, who answer at once (DCTCP, section 2).
+    """Queries: a random host sends `request` to `senders` random others, and each then answers with `size` / `senders`.
 
-    Queries start as a Poisson process (or by `intervals`) with mean `interval` and do not wait for each other. The host sends
-    `request` to each of the others (default: all); each answers with `size` / `senders` when it has the request. Groups
-    `query` and `response`.
+    Queries start as a Poisson process (or by `intervals`) with mean `interval` and do not wait for each other (DCTCP, section 2).
+    Default: all others. Groups `query` and `response`.
     """
     size, interval_ns = keys.size_bytes, keys.interval_ns
     hosts, stream, gates = context.hosts, context.stream(), Gates()

@@ -9,7 +9,6 @@ at any time. A lab then runs the same case. Times may differ by 2 ns, everything
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
-from dc_gym.base.package import PROGRAMS
+from dc_gym.benchmarks.checks.lab_job import run_guest
 from dc_gym.benchmarks.checks.link_cases import (
     FLOW_NS,
     FULL_FRAME,
@@ -36,7 +34,6 @@ from dc_gym.benchmarks.checks.link_cases import (
 )
 from dc_gym.benchmarks.checks.links_guest import NETS, Counters
 from dc_gym.kernel import build
-from dc_gym.kernel.lab import Lab, LabConfig
 
 TOLERANCE_NS = 2
 CE, ECT0 = 3, 2
@@ -196,24 +193,7 @@ def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all jobs."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-links-") as folder:
         (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
-        log: list[str] = []
-        config = LabConfig(
-            kernel=kernel,
-            programs=PROGRAMS,
-            run_dir=folder,
-            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.links_guest", str(folder)],
-            env={
-                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-                "PYTHONPATH": str(PROGRAMS.parents[1]),
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "HOME": "/run",
-            },
-            kernel_args=("ipv6.disable=1",),  # no frames but ours
-        )
-        with Lab(config, on_log=log.append) as lab:
-            status = lab.wait().status
-        if status != 0:
-            raise LabError("\n  lab: ".join([f"the links bench ended with status {status} in the lab", *log[-20:]]))
+        run_guest(kernel, "links", folder)
         return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
-from dc_gym.base.package import PROGRAMS
 from dc_gym.benchmarks.checks import marking_changes_guest as guest
+from dc_gym.benchmarks.checks.lab_job import run_guest
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.session import Session
 from dc_gym.kernel import build
-from dc_gym.kernel.lab import Lab, LabConfig
 
 CHANGES = 100_000
 SIGMAS = 5
@@ -38,19 +35,7 @@ def play(kernel: Path, changes: int, seed: int = 1) -> dict[str, Any]:
     """Returns what the guest found."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "job.json").write_text(json.dumps({"changes": changes, "seed": seed}))
-        log: list[str] = []
-        config = LabConfig(
-            kernel=kernel,
-            programs=PROGRAMS,
-            run_dir=folder,
-            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.marking_changes_guest", str(folder)],
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(PROGRAMS.parents[1]), "HOME": "/run"},
-            kernel_args=("ipv6.disable=1",),  # no frames but ours
-        )
-        with Lab(config, on_log=log.append) as lab:
-            status = lab.wait().status
-        if status != 0:
-            raise LabError("\n  lab: ".join([f"the marking-changes bench ended with status {status} in the lab", *log[-20:]]))
+        run_guest(kernel, "marking-changes", folder)
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_text())
         return answer
 

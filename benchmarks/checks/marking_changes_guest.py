@@ -12,7 +12,6 @@ request of the actuator `marking`, the kernel is asked what it has now, and one 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -22,6 +21,7 @@ import sys
 import time
 from pathlib import Path
 
+from dc_gym.base.clock import sleep_until
 from dc_gym.base.units import PPM
 from dc_gym.ctrl import actuators
 from dc_gym.grounds.actuation import Request, request_of
@@ -60,17 +60,6 @@ TOS_AT = len(HEADER) + 1
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 LEAD_NS = 1_000_000
 READ_EVERY = 500
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = (("tv_sec", ctypes.c_long), ("tv_nsec", ctypes.c_long))
-
-
-_libc = ctypes.CDLL(None)
-
-
-def _sleep_until(t_ns: int) -> None:
-    assert _libc.clock_nanosleep(time.CLOCK_MONOTONIC, 1, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None) == 0
 
 
 def frame(number: int) -> bytes:
@@ -154,11 +143,11 @@ def run(changes: int, seed: int) -> dict[str, object]:
                 marked.append(int(data[TOS_AT] & CE == CE))
 
         start_ns = time.monotonic_ns() + LEAD_NS
-        _sleep_until(start_ns)
+        sleep_until(start_ns)
         for number in range(QUEUED):
             port.sender.send(frame(number))
         for number in range(QUEUED, QUEUED + changes):
-            _sleep_until(start_ns + (number - QUEUED + 1) * FRAME_NS)
+            sleep_until(start_ns + (number - QUEUED + 1) * FRAME_NS)
             setting = SETTINGS[settings[number]]
             port.change(setting)
             unlike += port.setting() != setting
@@ -166,7 +155,7 @@ def run(changes: int, seed: int) -> dict[str, object]:
             if number % READ_EVERY == 0:
                 read(number - QUEUED - len(arrived))
         end_ns = start_ns + (changes + 4 * QUEUED) * FRAME_NS
-        _sleep_until(end_ns)
+        sleep_until(end_ns)
         read_all(port.receiver, arrived, marked)
         (drops,) = (each.drops for each in tc.queue_counters(netlink).values() if each.tx_packets)
         port.change(SETTINGS[0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -21,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
-from dc_gym.base.package import PROGRAMS
 from dc_gym.base.units import FRAME_BYTES, format_rate
+from dc_gym.benchmarks.checks.lab_job import run_guest
 from dc_gym.kernel import build
-from dc_gym.kernel.lab import Lab, LabConfig
 
 MS = 10**6
 FRAME_BITS = 8 * FRAME_BYTES
@@ -162,19 +159,7 @@ def play(kernel: Path, cases: Sequence[RateChangeCase]) -> list[list[int]]:
     """Returns when each frame left in the lab, in ns after the first one."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "jobs.json").write_text(json.dumps([asdict(case) for case in cases]))
-        log: list[str] = []
-        config = LabConfig(
-            kernel=kernel,
-            programs=PROGRAMS,
-            run_dir=folder,
-            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.rate_changes_guest", str(folder)],
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(PROGRAMS.parents[1]), "HOME": "/run"},
-            kernel_args=("ipv6.disable=1",),  # no frames but ours
-        )
-        with Lab(config, on_log=log.append) as lab:
-            status = lab.wait().status
-        if status != 0:
-            raise LabError("\n  lab: ".join([f"the rate-changes bench ended with status {status} in the lab", *log[-20:]]))
+        run_guest(kernel, "rate-changes", folder)
         answers: list[list[int]] = json.loads((folder / "answers.json").read_text())
         return answers
 

@@ -12,7 +12,6 @@ nobody reads a clock between the first event and the last, so all events happen 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import socket
@@ -23,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.clock import sleep_until
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (
@@ -50,18 +50,6 @@ ETHERTYPE = 0x88B5  # for experiments (IEEE 802)
 FRAME = (bytes([0xFF] * 6) + bytes.fromhex("02000000000a") + ETHERTYPE.to_bytes(2, "big")).ljust(FRAME_BYTES, b"\0")
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 LEAD_NS = 1_000_000
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = (("tv_sec", ctypes.c_long), ("tv_nsec", ctypes.c_long))
-
-
-_libc = ctypes.CDLL(None)
-
-
-def _sleep_until(t_ns: int) -> None:
-    """Sleeps until a time, exactly so in a real-time process."""
-    assert _libc.clock_nanosleep(time.CLOCK_MONOTONIC, 1, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None) == 0
 
 
 def _ratespec(rate_bps: int) -> bytes:
@@ -116,13 +104,13 @@ def _run(netlink: NetlinkSocket, job: dict[str, Any]) -> list[int]:
         sender = stack.enter_context(_packet_socket("a", 0, SO_SNDBUFFORCE))
         start_ns = time.monotonic_ns() + LEAD_NS
         for t_ns, is_send, values in events:
-            _sleep_until(start_ns + t_ns)
+            sleep_until(start_ns + t_ns)
             if is_send:
                 for _ in range(values[0]):
                     sender.send(FRAME)
             else:
                 netlink.batch([_set_bucket(ends["a"], job, values[0], values[1], make=False)])
-        _sleep_until(start_ns + job["end_ns"])
+        sleep_until(start_ns + job["end_ns"])
         stamps = _stamps(receiver)
     netlink.batch([NetlinkRequest(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, ends["a"], 0, 0), "delete the cable")])
     return [stamp - stamps[0] for stamp in stamps]

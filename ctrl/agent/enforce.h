@@ -38,7 +38,7 @@ int enforcer_reset(struct enforcer *e, struct fault *f);
 /* Tell the kernel one row's values, whatever they were, and wait for its answer. */
 int enforcer_set(struct enforcer *e, uint32_t i, const uint64_t *wanted, struct fault *f);
 
-/* What was in force at the last sweep, SM_MAX_VALUES; all 0: the port has another qdisc. */
+/* Returns the row's values of the last sweep, SM_MAX_VALUES of them; all 0 if the port has another qdisc. */
 const uint64_t *enforcer_in_force(const struct enforcer *e, uint32_t i);
 
 #endif

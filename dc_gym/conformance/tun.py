@@ -6,7 +6,6 @@ Offloads are on, as on a usual network card: a script sees the large segments th
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import select
@@ -17,6 +16,8 @@ from collections import deque
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from dc_gym.base.clock import sleep_until
+
 __all__ = ["FAMILIES", "Captured", "Family", "Tun"]
 
 IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
@@ -26,8 +27,6 @@ HEADER = struct.Struct("=BBHHHH")  # struct virtio_net_hdr
 GSO_TCPV4, GSO_TCPV6 = 1, 4
 MOST_BYTES = 1 << 17
 SLEPT_NS = 3000
-TIMER_ABSTIME = 1
-libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +73,6 @@ class Captured:
     data: bytes
 
 
-class _Timespec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
 class Tun:
     """tun0 in the namespace of the caller. It captures packets while a caller waits here."""
 
@@ -98,7 +93,7 @@ class Tun:
         """Captures until that time, to the nanosecond. select() counts in microseconds, so it sleeps for the last few."""
         while (left_ns := t_ns - time.monotonic_ns()) > SLEPT_NS:
             self._capture(left_ns - SLEPT_NS)
-        libc.clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None)
+        sleep_until(t_ns)
         self._capture(0)
 
     def receive(self, deadline_ns: int) -> Captured | None:

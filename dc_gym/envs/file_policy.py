@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.units import format_rate, parse_rate_bps
+from dc_gym.ctrl.actuators import selection
 from dc_gym.envs.agent_observation import AgentObserver, observer_of
 from dc_gym.envs.agents import AgentRows, divide
 from dc_gym.envs.frame import Frame
@@ -81,9 +82,9 @@ def _misfit(net: AgentPolicy, context: PolicyContext, observer: AgentObserver | 
             return why
         if len(each.values) != len(net.low):
             return f"the policy sets {len(net.low)} values, and {each.name} has {len(each.values)}{HINT}"
-    sets, actuators = net.settings.get("actuators", RATE), ",".join(each.actuator.name for each in context.scene.actuated)
-    if len({each.rpartition(":")[2].strip() for each in sets.split(",")} ^ set(actuators.split(","))):
-        return f"the policy was trained to set {sets}, and the network's agents set {actuators}{HINT}"
+    sets, actuators = net.settings.get("actuators", RATE), [each.actuator.name for each in context.scene.actuated]
+    if set(selection.chosen(sets)) != set(actuators):
+        return f"the policy was trained to set {sets}, and the network's agents set {','.join(actuators)}{HINT}"
     trained, head = net.settings.get("action"), context.action.name
     if trained is not None and trained != head:
         return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"

@@ -53,9 +53,9 @@ class ControllerSpec:
     policy: str | Path | None = key(
         POLICY,
         otherwise="none",
-        help="agents that [set something](environment.md#actuators), such as every host's rate, on top of that TCP (then "
-        "`cubic` by default) or NIC: `max` (changes nothing: TCP alone), `random`, `fair-share` (an oracle), the path of a "
-        "[policy file](policy-file.md), `module:Class` or `file.py:Class`, or the name of a [plug-in](extending.md#a-policy)",
+        help="agents that [set something](environment.md#actuators) on top of that TCP (then `cubic` by default) or NIC: `max` "
+        "(changes nothing), `random`, `fair-share` (an oracle), a [policy file](policy-file.md), `module:Class`, "
+        "`file.py:Class`, or a [plug-in](extending.md#a-policy)",
     )
     own: tuple[tuple[str, Any], ...] = own_keys(policies.KINDS, _policies)
     rto_min_ns: int | None = key(

@@ -10,8 +10,8 @@ static void require(bool holds)
 		abort();
 }
 
-/* What comes back of a value is the next that the kernel can enforce: not above it, and the same number
- * there. */
+/* A value that the kernel was told comes back as the next value that it can enforce. That is not above the
+ * first, and it comes back unchanged. */
 static void check_numbers(const struct actuator_field *field, uint64_t value)
 {
 	uint64_t most = field->width == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * field->width)) - 1;

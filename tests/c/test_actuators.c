@@ -241,7 +241,7 @@ static void counts_rates_in_bytes(void **state)
 	assert_int_equal(actuator_field_value(&wide, 12500000000), 100000000000);
 }
 
-/* What is above the width is the most that it holds. */
+/* A value too large for its width becomes the largest that fits. */
 static void saturates_at_the_width(void **state)
 {
 	struct actuator_field field = { .multiplier = 1, .divisor = 8, .width = 4 };

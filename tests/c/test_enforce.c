@@ -397,7 +397,7 @@ static void reads_no_more_than_there_is(void **state)
 	assert_int_equal(sample(s), -EBADMSG);
 }
 
-/* Of another qdisc nothing is read, whatever its options say. */
+/* Options of another qdisc are not read, whatever they say. */
 static void reads_nothing_of_another_qdisc(void **state)
 {
 	struct scene *s = *state;
