@@ -34,6 +34,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,
+        event_loop=spec.lab.event_loop == "on",
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
     )
