@@ -66,7 +66,7 @@ struct lab_page {
 	__u32 pid;        /* what runs now */
 	__u32 reserved;
 	char comm[16];
-	__u64 events;	   /* of links that have run: a frame arrived, or a transmitter became free */
+	__u64 events;      /* of links that have run: a frame arrived, or a transmitter became free */
 	__u64 loop_events; /* those of them that the loop ran, without a timer interrupt */
 };
 

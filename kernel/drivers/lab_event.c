@@ -14,7 +14,11 @@
  * started first (lab_event_number). hrtimer_run_softirq() merges the two queues. What is started for a moment
  * that has passed runs one nanosecond from now, as the clock event device has it.
  *
- * lab_event_loop=0 switches the loop off: then one hrtimer, the alarm, stands for the first event, and every
+ * Rest. A port whose queue is empty when a frame starts is woken for nothing when the frame has left. So its
+ * event gets its number, but is not started before a packet comes. Then either its time has passed, and the
+ * port has been free since; or it is started as if it had always been in the queue.
+ *
+ * lab_event_loop=0 switches both off: then one hrtimer, the alarm, stands for the first event, and every
  * event is an interrupt. What a lab computes is the same.
  */
 #include <lab_page.h>
@@ -41,10 +45,11 @@ static struct slot *heap; /* a binary heap, from 1 */
 static unsigned int queued, room, reserved;
 static struct hrtimer alarm; /* wakes the lab for the first event, outside the loop */
 static u64 alarm_ns = U64_MAX;
+static struct slot passed; /* what comes before it, and it, have run */
 static bool loop = true;
 static bool running_alone; /* the loop runs events, and no hrtimer is due with them */
-static int rounds;	   /* of softirqs that the events of this interrupt stand for */
-static bool jumped;	   /* since the clock event device was programmed */
+static int rounds;         /* of softirqs that the events of this interrupt stand for */
+static bool jumped;        /* since the clock event device was programmed */
 
 static int __init lab_event_loop_setup(char *arg)
 {
@@ -125,9 +130,9 @@ static enum hrtimer_restart alarm_expires(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-void lab_event_start(struct lab_event *event, u64 when_ns)
+static void start(struct lab_event *event, u64 when_ns, u64 number)
 {
-	struct slot slot = { .when_ns = when_ns, .number = ++lab_event_number, .event = event };
+	const struct slot slot = { .when_ns = when_ns, .number = number, .event = event };
 
 	if (event->slot)
 		take(event);
@@ -136,6 +141,11 @@ void lab_event_start(struct lab_event *event, u64 when_ns)
 	sift_up(++queued, &slot);
 	if (event->slot == 1 && !in_serving_softirq()) /* in a softirq lab_events_leave() does it */
 		set_alarm();
+}
+
+void lab_event_start(struct lab_event *event, u64 when_ns)
+{
+	start(event, when_ns, ++lab_event_number);
 }
 
 void lab_event_cancel(struct lab_event *event)
@@ -184,6 +194,7 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	if (first_ns() > now_ns || !before(&heap[1], &limit))
 		return false;
 	event = heap[1].event;
+	passed = heap[1];
 	take(event);
 	lab_page->events++;
 	lab_page->loop_events += running_alone;
@@ -191,8 +202,63 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	return true;
 }
 
-/* True if nothing else happens at this nanosecond once the running event returns: what a softirq would do next
- * may be done at once.
+void lab_events_passed(u64 when_ns, u64 number)
+{
+	passed.when_ns = when_ns;
+	passed.number = number;
+}
+
+/* ---- Transmit queues ---- */
+
+void lab_queue_stop_until(struct netdev_queue *queue, struct lab_event *event, u64 when_ns)
+{
+	const struct Qdisc *qdisc = rcu_dereference_bh(queue->qdisc);
+
+	netif_tx_stop_queue(queue);
+	if (!loop || !qdisc->ops->rested || qdisc->q.qlen) {
+		lab_event_start(event, when_ns);
+		return;
+	}
+	event->rests_until_ns = when_ns;
+	event->number = ++lab_event_number;
+	queue->resting = event;
+}
+
+/* True if an event would have run by now, had it been started. */
+static bool has_passed(const struct slot *slot, u64 now_ns)
+{
+	if (slot->when_ns != now_ns)
+		return slot->when_ns < now_ns;
+	return !in_serving_softirq() || !before(&passed, slot);
+}
+
+void lab_queue_wanted(struct netdev_queue *queue)
+{
+	struct lab_event *event = queue->resting;
+	const struct slot slot = { .when_ns = event->rests_until_ns, .number = event->number };
+	u64 now_ns = ktime_get_ns();
+	struct Qdisc *qdisc;
+
+	queue->resting = NULL;
+	if (!has_passed(&slot, now_ns)) {
+		start(event, slot.when_ns, slot.number);
+		if (slot.when_ns == now_ns && passed.when_ns < now_ns)
+			raise_softirq(HRTIMER_SOFTIRQ); /* the events of now are still to come */
+		return;
+	}
+	qdisc = rcu_dereference_bh(queue->qdisc);
+	if (qdisc->ops->rested)
+		qdisc->ops->rested(qdisc, slot.when_ns);
+	clear_bit(__QUEUE_STATE_DRV_XOFF, &queue->state);
+}
+
+void lab_queue_forget(struct netdev_queue *queue)
+{
+	queue->resting = NULL;
+}
+
+/* True if nothing else happens at this nanosecond once the running event returns: what a softirq would do
+ * next may be done at once.
  */
 static bool is_last(void)
 {
@@ -242,6 +308,7 @@ static void run_alone(u64 now_ns)
 			lab_hrtimers_run_soft();
 			break;
 		}
+	lab_events_passed(now_ns, U64_MAX);
 	running_alone = false;
 	local_irq_disable();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The events of ../drivers/lab_event.h for a kernel in real time: each is an hrtimer, and there is no loop. */
+/* The events of ../drivers/lab_event.h for a kernel in real time: each is an hrtimer, and there is no loop.
+ */
 #ifndef _LINUX_LAB_EVENT_H
 #define _LINUX_LAB_EVENT_H
 
@@ -47,6 +48,16 @@ static inline void lab_event_start(struct lab_event *event, u64 when_ns)
 static inline void lab_event_cancel(struct lab_event *event)
 {
 	hrtimer_cancel(&event->timer);
+}
+
+static inline void lab_queue_stop_until(struct netdev_queue *queue, struct lab_event *event, u64 when_ns)
+{
+	netif_tx_stop_queue(queue);
+	lab_event_start(event, when_ns);
+}
+
+static inline void lab_queue_forget(struct netdev_queue *queue)
+{
 }
 
 static inline void lab_wake_queue(struct net_device *dev)

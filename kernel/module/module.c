@@ -5,8 +5,8 @@
  * The driver itself is ../drivers/cable.c, included below: it is written for the lab, where there is one
  * CPU and no timer is ever late. Two of its functions are replaced here, and one is told another time:
  *
- * - A frame arrives on the CPU of its event's timer while the next may be sent on another. Both touch the list of
- *   frames on their way: cable_host_arrival() does so under the lock of the transmit queue, which the
+ * - A frame arrives on the CPU of its event's timer while the next may be sent on another. Both touch the
+ * list of frames on their way: cable_host_arrival() does so under the lock of the transmit queue, which the
  *   kernel holds around cable_xmit(), and delivers after it has let it go.
  * - A transmitter is found free late, by as much as timers are late here. A frame that waited in the queue
  *   starts when the transmitter became free, not when that was noticed: else each frame would lose the
