@@ -43,7 +43,7 @@ time = { duration = "300ms" }
 monitor.interval = "1ms"
 """
 """RED with an average counts how long a queue was idle."""
-MORE = {"bbr-fq": PACED.format(qdisc="fq"), "bbr-fifo": PACED.format(qdisc="fifo"), "red-average": AVERAGED}
+MORE = {"bbr-fq": PACED.format(qdisc="fq"), "bbr-fifo": PACED.format(qdisc="bfifo"), "red-average": AVERAGED}
 
 
 def checks(names: Iterable[str] | None = None, cases: Mapping[str, Any] | None = None) -> Iterator[Check]:

@@ -93,7 +93,7 @@ static void cable_free(struct lab_event *event)
 {
 	struct cable *cable = container_of(event, struct cable, free_event);
 
-	lab_wake_queue(cable->dev);
+	netif_wake_queue(cable->dev);
 }
 
 static void cable_deliver(struct cable *cable, struct sk_buff *skb)
@@ -135,8 +135,8 @@ static u64 cable_ps_to_timer_ns(u64 ps)
 
 static void cable_stop_until_free(struct cable *cable)
 {
-	lab_queue_stop_until(netdev_get_tx_queue(cable->dev, 0), &cable->free_event,
-			     cable_ps_to_timer_ns(cable->free_at_ps));
+	netif_stop_queue(cable->dev);
+	lab_event_start(&cable->free_event, cable_ps_to_timer_ns(cable->free_at_ps));
 }
 
 /* What a frame carries inside a host stays in the host. */
@@ -298,7 +298,6 @@ static int cable_stop(struct net_device *dev)
 	netif_carrier_off(dev);
 	if (peer)
 		netif_carrier_off(peer);
-	lab_queue_forget(netdev_get_tx_queue(dev, 0));
 	lab_event_cancel(&cable->free_event);
 	lab_event_cancel(&cable->arrival_event);
 	local_bh_disable();

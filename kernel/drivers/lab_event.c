@@ -14,11 +14,7 @@
  * started first (lab_event_number). hrtimer_run_softirq() merges the two queues. What is started for a moment
  * that has passed runs one nanosecond from now, as the clock event device has it.
  *
- * Rest. A port whose queue is empty when a frame starts is woken for nothing when the frame has left. So its
- * event gets its number, but is not started before a packet comes. Then either its time has passed, and the
- * port has been free since; or it is started as if it had always been in the queue.
- *
- * lab_event_loop=0 switches both off: then one hrtimer, the alarm, stands for the first event, and every
+ * lab_event_loop=0 switches the loop off: then one hrtimer, the alarm, stands for the first event, and every
  * event is an interrupt. What a lab computes is the same.
  */
 #include <lab_page.h>
@@ -27,12 +23,10 @@
 #include <linux/interrupt.h>
 #include <linux/lab_event.h>
 #include <linux/minmax.h>
-#include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
-#include <net/pkt_sched.h>
 
 struct slot {
 	u64 when_ns;
@@ -45,10 +39,8 @@ static struct slot *heap; /* a binary heap, from 1 */
 static unsigned int queued, room, reserved;
 static struct hrtimer alarm; /* wakes the lab for the first event, outside the loop */
 static u64 alarm_ns = U64_MAX;
-static struct slot passed; /* what comes before it, and it, have run */
 static bool loop = true;
 static bool running_alone; /* the loop runs events, and no hrtimer is due with them */
-static int rounds;         /* of softirqs that the events of this interrupt stand for */
 static bool jumped;        /* since the clock event device was programmed */
 
 static int __init lab_event_loop_setup(char *arg)
@@ -130,9 +122,9 @@ static enum hrtimer_restart alarm_expires(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void start(struct lab_event *event, u64 when_ns, u64 number)
+void lab_event_start(struct lab_event *event, u64 when_ns)
 {
-	const struct slot slot = { .when_ns = when_ns, .number = number, .event = event };
+	const struct slot slot = { .when_ns = when_ns, .number = ++lab_event_number, .event = event };
 
 	if (event->slot)
 		take(event);
@@ -141,11 +133,6 @@ static void start(struct lab_event *event, u64 when_ns, u64 number)
 	sift_up(++queued, &slot);
 	if (event->slot == 1 && !in_serving_softirq()) /* in a softirq lab_events_leave() does it */
 		set_alarm();
-}
-
-void lab_event_start(struct lab_event *event, u64 when_ns)
-{
-	start(event, when_ns, ++lab_event_number);
 }
 
 void lab_event_cancel(struct lab_event *event)
@@ -194,7 +181,6 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	if (first_ns() > now_ns || !before(&heap[1], &limit))
 		return false;
 	event = heap[1].event;
-	passed = heap[1];
 	take(event);
 	lab_page->events++;
 	lab_page->loop_events += running_alone;
@@ -202,105 +188,10 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	return true;
 }
 
-void lab_events_passed(u64 when_ns, u64 number)
-{
-	passed.when_ns = when_ns;
-	passed.number = number;
-}
-
-/* ---- Transmit queues ---- */
-
-void lab_queue_stop_until(struct netdev_queue *queue, struct lab_event *event, u64 when_ns)
-{
-	const struct Qdisc *qdisc = rcu_dereference_bh(queue->qdisc);
-
-	netif_tx_stop_queue(queue);
-	if (!loop || !qdisc->ops->rested || qdisc->q.qlen) {
-		lab_event_start(event, when_ns);
-		return;
-	}
-	event->rests_until_ns = when_ns;
-	event->number = ++lab_event_number;
-	queue->resting = event;
-}
-
-/* True if an event would have run by now, had it been started. */
-static bool has_passed(const struct slot *slot, u64 now_ns)
-{
-	if (slot->when_ns != now_ns)
-		return slot->when_ns < now_ns;
-	return !in_serving_softirq() || !before(&passed, slot);
-}
-
-void lab_queue_wanted(struct netdev_queue *queue)
-{
-	struct lab_event *event = queue->resting;
-	const struct slot slot = { .when_ns = event->rests_until_ns, .number = event->number };
-	u64 now_ns = ktime_get_ns();
-	struct Qdisc *qdisc;
-
-	queue->resting = NULL;
-	if (!has_passed(&slot, now_ns)) {
-		start(event, slot.when_ns, slot.number);
-		if (slot.when_ns == now_ns && passed.when_ns < now_ns)
-			raise_softirq(HRTIMER_SOFTIRQ); /* the events of now are still to come */
-		return;
-	}
-	qdisc = rcu_dereference_bh(queue->qdisc);
-	if (qdisc->ops->rested)
-		qdisc->ops->rested(qdisc, slot.when_ns);
-	clear_bit(__QUEUE_STATE_DRV_XOFF, &queue->state);
-}
-
-void lab_queue_forget(struct netdev_queue *queue)
-{
-	queue->resting = NULL;
-}
-
-/* True if nothing else happens at this nanosecond once the running event returns: what a softirq would do
- * next may be done at once.
- */
-static bool is_last(void)
-{
-	u64 now_ns;
-
-	if (!running_alone || local_softirq_pending() || need_resched())
-		return false;
-	now_ns = ktime_get_ns();
-	return first_ns() > now_ns && lab_hrtimers_first().softexpires_ns > now_ns;
-}
-
-void lab_wake_queue(struct net_device *dev)
-{
-	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
-	struct sk_buff *to_free;
-	struct Qdisc *qdisc;
-
-	if (!is_last()) {
-		netif_wake_queue(dev);
-		return;
-	}
-	if (!test_and_clear_bit(__QUEUE_STATE_DRV_XOFF, &queue->state))
-		return;
-	rcu_read_lock();
-	qdisc = rcu_dereference(queue->qdisc);
-	if (unlikely((qdisc->flags & TCQ_F_NOLOCK) || test_bit(__QDISC_STATE_SCHED, &qdisc->state))) {
-		__netif_schedule(qdisc);
-	} else { /* as net_tx_action() does */
-		rounds = 2;
-		spin_lock(qdisc_lock(qdisc));
-		to_free = qdisc_run(qdisc);
-		spin_unlock(qdisc_lock(qdisc));
-		tcf_kfree_skb_list(to_free, qdisc, NULL, qdisc_dev(qdisc));
-	}
-	rcu_read_unlock();
-}
-
 /* What the first round of softirqs would do if an hrtimer stood for these events. */
 static void run_alone(u64 now_ns)
 {
 	local_irq_enable();
-	rounds = 1;
 	running_alone = true;
 	while (lab_event_run_before(now_ns, U64_MAX, 0))
 		if (lab_hrtimers_first().softexpires_ns <= now_ns) { /* an event started it */
@@ -308,23 +199,21 @@ static void run_alone(u64 now_ns)
 			lab_hrtimers_run_soft();
 			break;
 		}
-	lab_events_passed(now_ns, U64_MAX);
 	running_alone = false;
 	local_irq_disable();
 }
 
 /*
  * The softirqs of an interrupt have run, none is pending, and interrupts are off. Goes on with the next
- * events until a softirq is pending or the interrupt must end. Returns how many rounds of softirqs it stands
- * for; 0: a timer interrupt, whose softirqs are pending; -1: no softirq is pending.
+ * events until a softirq is pending or the interrupt must end.
  */
-int lab_events_loop(void)
+enum lab_events_ran lab_events_loop(void)
 {
 	struct lab_hrtimers timers;
 	u64 now_ns, first_event_ns, next_ns;
 
 	if (!loop || !is_idle_task(current) || need_resched())
-		return -1;
+		return LAB_EVENTS_NONE;
 	if (alarm_ns != U64_MAX)
 		hrtimer_try_to_cancel(&alarm);
 	alarm_ns = U64_MAX;
@@ -347,14 +236,14 @@ int lab_events_loop(void)
 			if (first_event_ns <= now_ns)
 				raise_softirq_irqoff(HRTIMER_SOFTIRQ);
 			if (local_softirq_pending())
-				return 0;
+				return LAB_EVENTS_INTERRUPT;
 		} else {
 			run_alone(now_ns);
 			if (local_softirq_pending())
-				return rounds;
+				return LAB_EVENTS_ROUND;
 		}
 	}
-	return -1;
+	return LAB_EVENTS_NONE;
 }
 
 /* The softirqs are about to end: the clock event device wakes the lab for what comes next. */

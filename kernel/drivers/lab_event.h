@@ -10,14 +10,9 @@
 
 #include <linux/types.h>
 
-struct net_device;
-struct netdev_queue;
-
 struct lab_event {
 	void (*run)(struct lab_event *event); /* in softirq context; may start the event again */
 	unsigned int slot;                    /* place in the queue, from 1; 0: not in it */
-	u64 rests_until_ns;                   /* of a queue that rests: when it would have run, */
-	u64 number;                           /* and after which others */
 };
 
 static inline void lab_event_setup(struct lab_event *event, void (*run)(struct lab_event *event))
@@ -35,28 +30,21 @@ static inline bool lab_event_queued(const struct lab_event *event)
 int lab_events_reserve(unsigned int count);
 void lab_events_release(unsigned int count);
 
-/* With bottom halves off. A queued event moves. */
-void lab_event_start(struct lab_event *event, u64 when_ns);
+void lab_event_start(struct lab_event *event, u64 when_ns); /* bottom halves are off; a queued event moves */
 void lab_event_cancel(struct lab_event *event);
 
-/* Stops a transmit queue until then, when the event wakes it. If its qdisc is empty, the event is not started
- * before a packet comes: the queue rests. With bottom halves off. */
-void lab_queue_stop_until(struct netdev_queue *queue, struct lab_event *event, u64 when_ns);
-void lab_queue_wanted(struct netdev_queue *queue); /* a packet comes; the queue rests */
-void lab_queue_forget(struct netdev_queue *queue); /* it does not rest any more */
-
-/* As netif_wake_queue(), for an event that is the last thing to do for now; sends from the queue at once if
- * nothing else happens at this nanosecond. */
-void lab_wake_queue(struct net_device *dev);
-
 /* For kernel/softirq.c, interrupts off. */
-int lab_events_loop(void);
+enum lab_events_ran {
+	LAB_EVENTS_NONE,      /* no softirq is pending */
+	LAB_EVENTS_INTERRUPT, /* a timer interrupt came, and its softirqs are pending */
+	LAB_EVENTS_ROUND,     /* the first round of softirqs of an interrupt has run, and more are pending */
+};
+enum lab_events_ran lab_events_loop(void);
 void lab_events_leave(void);
 
 /* For kernel/time/hrtimer.c: numbers in the order in which events and soft hrtimers were started. */
 extern u64 lab_event_number;
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number);
-void lab_events_passed(u64 when_ns, u64 number); /* all that come before it, or are it, have run */
 
 /* Of kernel/time/hrtimer.c, interrupts off. */
 struct lab_hrtimers {

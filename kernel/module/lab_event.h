@@ -5,7 +5,6 @@
 #define _LINUX_LAB_EVENT_H
 
 #include <linux/hrtimer.h>
-#include <linux/netdevice.h>
 
 struct lab_event {
 	struct hrtimer timer;
@@ -48,21 +47,6 @@ static inline void lab_event_start(struct lab_event *event, u64 when_ns)
 static inline void lab_event_cancel(struct lab_event *event)
 {
 	hrtimer_cancel(&event->timer);
-}
-
-static inline void lab_queue_stop_until(struct netdev_queue *queue, struct lab_event *event, u64 when_ns)
-{
-	netif_tx_stop_queue(queue);
-	lab_event_start(event, when_ns);
-}
-
-static inline void lab_queue_forget(struct netdev_queue *queue)
-{
-}
-
-static inline void lab_wake_queue(struct net_device *dev)
-{
-	netif_wake_queue(dev);
 }
 
 #endif
