@@ -19,6 +19,7 @@ COMPARE = "compare"
 BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page",
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
+    "event-loop": "runs, episodes and TCP's tests with the lab kernel's event loop and without: equal",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
     "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",

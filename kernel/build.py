@@ -46,6 +46,7 @@ TOOLS = {
 MAKE = ("make", "ARCH=um", "RUSTC=false", "BINDGEN=false", "PAHOLE=false")
 PLACES = {  # where the project's files go in the kernel tree; other drivers go to drivers/lab
     "lab.h": "include/uapi/linux/lab.h",
+    "lab_event.h": "include/linux/lab_event.h",
     "lab_page.h": "arch/um/include/shared/lab_page.h",
 }
 

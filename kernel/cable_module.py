@@ -20,7 +20,8 @@ from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("module/Kbuild", "module/compat.h", "module/module.c", "drivers/cable.c", "drivers/lab.h")
+SOURCES = ("module/Kbuild", "module/compat.h", "module/module.c", "module/lab_event.h", "drivers/cable.c", "drivers/lab.h")
+HEADERS = ("lab.h", "lab_event.h")  # which the driver includes as <linux/...>
 TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils"}
 LOADED = Path("/sys/module/cable")
 SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176  # x86_64
@@ -110,7 +111,8 @@ def _build(headers: Path, work: Path, target: Path) -> Path:
     for name in SOURCES:
         shutil.copy(HERE / name, source)
     make_folder(source / "linux")
-    shutil.move(source / "lab.h", source / "linux" / "lab.h")
+    for name in HEADERS:
+        shutil.move(source / name, source / "linux" / name)
     run(["make", "-C", str(headers), f"M={source}", "modules"], KernelError)
     shutil.copy(source / "cable.ko", out)
     (out / "cable.ko").chmod(0o644)

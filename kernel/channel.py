@@ -17,7 +17,7 @@ from typing import Self
 
 from dc_gym.base.errors import ProtocolError
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MESSAGE_MAX_BYTES = 4096
 HEADER = struct.Struct("<II")
 HELLO = struct.Struct("<IIQQQ")
@@ -26,7 +26,7 @@ STEP_REPLY = struct.Struct("<QiI")
 SEED = struct.Struct("<QQ")
 BYE = struct.Struct("<iIQ")
 ONE_DESCRIPTOR = socket.CMSG_SPACE(array.array("i").itemsize)
-PAGE = struct.Struct("<QQII16s")
+PAGE = struct.Struct("<QQII16sQQ")
 
 
 class MessageType(IntEnum):
@@ -66,6 +66,10 @@ class LabState:
     switches: int
     pid: int
     comm: str
+    events: int = 0
+    """Events of links so far: a frame arrived, or a transmitter became free."""
+    loop_events: int = 0
+    """Those of them that ran without a timer interrupt."""
 
 
 def parse(data: bytes) -> Message:
@@ -133,8 +137,8 @@ class Channel:
     def state(self) -> LabState:
         if self._page is None:
             return LabState(0, 0, 0, "")
-        virtual_ns, switches, pid, _, comm = PAGE.unpack_from(self._page)
-        return LabState(virtual_ns, switches, pid, comm.split(b"\0", 1)[0].decode("utf-8", "replace"))
+        virtual_ns, switches, pid, _, comm, events, loop_events = PAGE.unpack_from(self._page)
+        return LabState(virtual_ns, switches, pid, comm.split(b"\0", 1)[0].decode("utf-8", "replace"), events, loop_events)
 
     def close(self) -> None:
         self._sock.close()

@@ -51,6 +51,7 @@ class LabConfig:
     seed: int = 1
     memory_bytes: int = 512 << 20
     clock_read_ns: int = 25
+    event_loop: bool = True
     """Virtual time, in ns, that a process pays for a clock read."""
     watchdog_s: float = 60.0
     """CPU time, in s, that the lab may use without progress of virtual time. It counts as hung after that, or after
@@ -369,7 +370,7 @@ def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
         "quiet", "console=lab", "con=null", "con0=null", "loglevel=3",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}", f"time-travel-clock-read={config.clock_read_ns}",
         "seccomp=on", "norandmaps", "random.trust_bootloader=1",
-        f"lab_channel={channel_fd}", f"lab_seed={config.seed}",
+        f"lab_channel={channel_fd}", f"lab_seed={config.seed}", f"lab_event_loop={config.event_loop:d}",
         f"uml_dir={config.run_dir / '.lab'}/", "umid=uml",
         *config.kernel_args,
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 """Checks the speed of whole `dcgym run` processes, with queues sampled every 10 ms.
 
 Wall time depends on the machine, so each check is a ratio to the virtual time of the same run. A packet-hop is a frame sent over
-a cable.
+a cable. Its cost is CPU time of all processes while traffic runs, for DCTCP and for DCQCN in NICs on one network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,12 @@ time = { duration = "60s" }
 monitor.interval = "10ms"
 """
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
+COSTS = {
+    "DCTCP": ("controller.name=dctcp",),
+    "DCQCN in NICs": ("controller.name=dcqcn", "topology.marking=red-instant", "nic.latency=900ns"),
+}
+COSTLY = ("topology.preset=dctcp-10g", "workload.kind=many_to_one", "time.duration=500ms")
+"""Settings of the runs whose packet-hops are counted, beside those of COSTS."""
 FAT_TREE = ("topology.preset=fattree-k4", "topology.rate=100Mbit/s", "workload.kind=hotspot", "time.duration=1s")
 
 
@@ -44,6 +50,16 @@ class Timed:
 
     result: Result
     wall_s: float
+
+    @property
+    def cpu_s(self) -> dict[str, float]:
+        """CPU time, in s, by phase."""
+        return dict(self.result.manifest["cpu_s"])
+
+    @property
+    def loop_share(self) -> float:
+        """The share of the links' events that ran without a timer interrupt."""
+        return float(self.result.manifest["lab_loop_events"] / self.result.manifest["lab_events"])
 
     def phase_s(self, *names: str) -> float:
         return float(sum(self.result.manifest["wall_s"].get(name, 0.0) for name in names))
@@ -73,16 +89,26 @@ def checks() -> Iterable[Check]:
         tree = _median(folder, spec, "fattree-k4", FAT_TREE)
         start = tree.phase_s(*runs.START_PHASES)
         yield Check("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
-        yield from _costs(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
+        for name, settings in COSTS.items():
+            yield _cost(name, _median(folder, spec, name.replace(" ", "-"), (*COSTLY, *settings)))
+        yield _counted(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
 
 
-def _costs(run: Timed, instructions: int | None) -> Iterator[Check]:
-    """Yields checks on the cost of a packet-hop. `instructions` are from another run of the same spec."""
+def _cost(name: str, run: Timed) -> Check:
+    """Returns the cost of a packet-hop, and the CPU time of each phase."""
+    hops, cpu_s = run.packet_hops, run.cpu_s
+    phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in cpu_s.items())
+    words = (
+        f"{cpu_s['traffic'] / hops * 1e6:.3f} us of {hops} hops; {run.loop_share:.1%} of the events in the loop; CPU s: {phases}"
+    )
+    return Check(f"{name}: CPU time a packet-hop", "recorded", words, ok=True)
+
+
+def _counted(run: Timed, instructions: int | None) -> Check:
+    """Returns the instructions of a packet-hop. They are from another run of the same spec."""
     hops = run.packet_hops
-    wall = run.phase_s("traffic") / hops * 1e6
-    yield Check("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
     counted = "perf cannot count here" if instructions is None else f"{instructions / hops:.0f} (whole process)"
-    yield Check("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
+    return Check("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
 
 
 def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> Timed:

@@ -73,6 +73,23 @@ def children(pid: int) -> dict[int, ProcessStat]:
     return {child: stat for child, stat in all_stats() if stat.parent == pid}
 
 
+def tree_cpu_s(pid: int) -> float:
+    """Returns the CPU time, in s, of a process, its descendants, and those of them that have ended and were waited for. A kernel
+    that does not list the children of a process (CONFIG_PROC_CHILDREN) gives that of the process alone."""
+    stat = ProcessStat.of(pid)
+    if stat is None:
+        return 0.0
+    below = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in _read(path).split()]
+    return stat.cpu_s + stat.ended_children_cpu_s + sum(map(tree_cpu_s, below))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # the process has ended
+        return ""
+
+
 def descendants(pid: int) -> list[Process]:
     """Returns the process and all its descendants, except zombies."""
     stats = dict(all_stats())

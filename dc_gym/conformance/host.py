@@ -79,11 +79,13 @@ def select(
     return cases, refused
 
 
-def run(cases: Sequence[ScriptRun], tcp_header: str, kernel: Path, jobs: int, progress: Progress) -> list[ScriptOutcome]:
-    """Returns verdicts in the order of the cases."""
+def run(
+    cases: Sequence[ScriptRun], tcp_header: str, kernel: Path, jobs: int, progress: Progress, *, event_loop: bool = True
+) -> list[ScriptOutcome]:
+    """Returns verdicts in the order of the cases. `event_loop`: as in a LabConfig."""
     jobs = max(1, min(jobs, len(cases)))
     progress.phase(f"conformance: {len(cases)} cases, {jobs} labs at a time")
-    labs = _Labs(tcp_header, kernel, len(cases), progress)
+    labs = _Labs(tcp_header, kernel, len(cases), progress, event_loop)
     with ThreadPoolExecutor(jobs) as pool:
         parts = [pool.submit(labs.run, cases[first::jobs]) for first in range(jobs)]
         try:
@@ -101,8 +103,9 @@ def run(cases: Sequence[ScriptRun], tcp_header: str, kernel: Path, jobs: int, pr
 class _Labs:
     """Runs cases in labs, any number of labs at a time, and counts how many cases are done."""
 
-    def __init__(self, tcp_header: str, kernel: Path, total: int, progress: Progress) -> None:
+    def __init__(self, tcp_header: str, kernel: Path, total: int, progress: Progress, event_loop: bool) -> None:
         self._tcp_header, self._kernel, self._total, self._progress = tcp_header, kernel, total, progress
+        self._event_loop = event_loop
         self._done = 0
         self._stopped = False
         self._running: list[Lab] = []
@@ -166,6 +169,7 @@ class _Labs:
             },
             memory_bytes=MEMORY_BYTES,
             watchdog_s=WATCHDOG_S,
+            event_loop=self._event_loop,
         )
 
     def _on_log(self, line: str) -> None:

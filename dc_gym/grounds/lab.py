@@ -13,6 +13,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, inside
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
+from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
@@ -34,6 +35,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,
+        event_loop=spec.lab.event_loop == "on",
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
     )
@@ -47,6 +49,7 @@ class LabGround:
         self._kernel: KernelBuild
         self._lab: Lab
         self._ended: LabExit
+        self._state: LabState
 
     def prepare(self, progress: Progress) -> None:
         self._kernel = build.ensure(progress)
@@ -62,10 +65,16 @@ class LabGround:
         with Lab(lab_config(spec, self._kernel, partial, limit_ns), on_line, answer) as lab:
             self._lab = lab
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
+            self._state = lab.state()
         return self._ended.status
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return fingerprint.environment(self._kernel, ovs)
 
     def facts(self) -> dict[str, Any]:
-        return {"lab_virtual_s": self._ended.virtual_ns * NS, "lab_peak_bytes": self._lab.peak_bytes}
+        return {
+            "lab_virtual_s": self._ended.virtual_ns * NS,
+            "lab_peak_bytes": self._lab.peak_bytes,
+            "lab_events": self._state.events,
+            "lab_loop_events": self._state.loop_events,
+        }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
 
@@ -20,16 +21,18 @@ KEPT_LOG_LINES = 100_000
 
 @dataclass(slots=True)
 class Clock:
-    """Wall-clock seconds by phase."""
+    """Wall-clock seconds, and CPU seconds of this process and its descendants, by phase."""
 
     wall_s: dict[str, float] = field(default_factory=dict)
+    cpu_s: dict[str, float] = field(default_factory=dict)
     _phase: str = ""
-    _since: float = 0.0
+    _since: tuple[float, float] = (0.0, 0.0)
 
     def phase(self, name: str) -> None:
-        now = time.perf_counter()
+        now = time.perf_counter(), tree_cpu_s(os.getpid())
         if self._phase:
-            self.wall_s[self._phase] = self.wall_s.get(self._phase, 0.0) + now - self._since
+            for spent, at in ((self.wall_s, 0), (self.cpu_s, 1)):
+                spent[self._phase] = spent.get(self._phase, 0.0) + now[at] - self._since[at]
         self._phase, self._since = name, now
 
 

@@ -68,6 +68,7 @@ def set_times(path: Path, clock: Clock) -> None:
     """Updates the times in a manifest. It is written before the plot, which is part of the time that a run takes."""
     made = json.loads(path.read_text())
     made["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
+    made["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
     path.write_text(json.dumps(made, indent=1) + "\n")
 
 
@@ -85,6 +86,7 @@ def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str
         "t0_ns": counts.t0_ns,
         "virtual_s": spec.time.duration_ns * NS,
         "wall_s": dict(clock.wall_s),
+        "cpu_s": dict(clock.cpu_s),
         "fit": not counts.unfit,
         "unfit_reasons": counts.unfit,
     } | ({"disturb": run.disturb} if run.disturb else {})

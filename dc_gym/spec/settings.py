@@ -32,6 +32,7 @@ from dc_gym.ctrl.controllers import Controller
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
+EVENT_LOOP = ("on", "off")
 UNDER_AGENT = "cubic"
 """The TCP below an agent if the spec names none: Linux' default, as in the thesis."""
 
@@ -201,6 +202,13 @@ class LabSpec:
         low=1,
         high=1 * MS,
         help="virtual time that a process' clock read costs (at 0 a loop that waits for time to pass would never end)",
+    )
+    event_loop: str = key(
+        TEXT,
+        "on",
+        names=lambda: EVENT_LOOP,
+        help="`on`: links' events run in one loop; `off`: each is a timer interrupt, as on a machine, for debugging "
+        "([the loop](kernel.md#the-event-loop)). Results are the same",
     )
     watchdog_ns: int = key(
         TIME,

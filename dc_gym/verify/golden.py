@@ -31,7 +31,9 @@ from dc_gym.records import fingerprint
 from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import load_result
 
-__all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "GoldenEntry", "GoldenFinding", "main", "outside", "run", "scenarios"]
+__all__ = [
+    "CONTROLLERS", "FILE", "SCENARIOS", "Book", "GoldenEntry", "GoldenFinding", "cell", "main", "outside", "run", "scenarios",
+]  # fmt: skip
 
 FILE = Path(__file__).with_name("golden.json")
 SHORT = 16
@@ -176,9 +178,9 @@ def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -
         folder = out or stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
-        cells = [_cell(folder, name) for name in names]
+        cells = [cell(folder, name) for name in names]
         sweep.require_all(sweep.run_cells(cells, jobs, progress))
-        return GoldenEntry(theirs, ours, {cell.name: load_result(cell.out, check_digest=True).digest for cell in cells})
+        return GoldenEntry(theirs, ours, {each.name: load_result(each.out, check_digest=True).digest for each in cells})
 
 
 def compare(book: Book, entry: GoldenEntry) -> list[GoldenFinding]:
@@ -248,7 +250,8 @@ def _recorded(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"--add {path}: not a record of `dcgym golden` ({type(error).__name__}: {error})") from None
 
 
-def _cell(folder: Path, name: str) -> sweep.Cell:
+def cell(folder: Path, name: str) -> sweep.Cell:
+    """Returns the run of this name, with its spec in the folder."""
     scenario, controller = scenarios()[name]
     spec = folder / f"{scenario}.toml"
     spec.write_text(f'spec_version = 1\nname = "golden-{scenario}"\ncontroller.name = "dctcp"\n{SCENARIOS[scenario]}')

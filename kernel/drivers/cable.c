@@ -15,7 +15,7 @@
  *
  * Lengths are frame bytes as skb->len has them at an Ethernet device: header and payload, at least
  * 60, without FCS, preamble and gap. Time is kept in picoseconds and what they miss is carried on, so
- * that a train of frames does not drift at any rate; timers round up to the next nanosecond.
+ * that a train of frames does not drift at any rate; events round up to the next nanosecond.
  *
  * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
  * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
@@ -25,8 +25,8 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
-#include <linux/hrtimer.h>
 #include <linux/lab.h>
+#include <linux/lab_event.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -61,9 +61,11 @@ struct cable {
 	u32 reorder_ppb;
 	u64 dropped_packets, dropped_bytes; /* by loss_ppb */
 	u64 reordered_packets;
-	struct hrtimer free_timer;    /* the transmitter is free again */
-	struct hrtimer arrival_timer; /* the first frame of flight arrives */
+	struct lab_event free_event;    /* the transmitter is free again */
+	struct lab_event arrival_event; /* the first frame of flight arrives */
 };
+
+#define CABLE_EVENTS 2
 
 struct cable_cb {
 	u64 arrival_ns;
@@ -84,14 +86,14 @@ static void cable_lose(struct cable *cable, struct sk_buff *skb)
 }
 
 /* All below runs in softirq context, or with bottom halves off, on the lab's one CPU; __QUEUE_STATE
- * and the timers are therefore never touched by two at a time.
+ * and the events are therefore never touched by two at a time.
  */
-static enum hrtimer_restart cable_free(struct hrtimer *timer)
+
+static void cable_free(struct lab_event *event)
 {
-	struct cable *cable = container_of(timer, struct cable, free_timer);
+	struct cable *cable = container_of(event, struct cable, free_event);
 
 	netif_wake_queue(cable->dev);
-	return HRTIMER_NORESTART;
 }
 
 static void cable_deliver(struct cable *cable, struct sk_buff *skb)
@@ -107,9 +109,9 @@ static void cable_deliver(struct cable *cable, struct sk_buff *skb)
 	netif_receive_skb(skb);
 }
 
-static enum hrtimer_restart cable_arrival(struct hrtimer *timer)
+static void cable_arrival(struct lab_event *event)
 {
-	struct cable *cable = container_of(timer, struct cable, arrival_timer);
+	struct cable *cable = container_of(event, struct cable, arrival_event);
 	u64 now = ktime_get_ns();
 	struct sk_buff *skb;
 
@@ -120,12 +122,10 @@ static enum hrtimer_restart cable_arrival(struct hrtimer *timer)
 		cable_deliver(cable, skb);
 	}
 	rcu_read_unlock();
-	/* Delivery may have sent a frame back into this very cable and started the timer anew. */
+	/* Delivery may have sent a frame back into this very cable and started the event anew. */
 	skb = skb_peek(&cable->flight);
-	if (!skb || hrtimer_is_queued(timer))
-		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, ns_to_ktime(cable_cb(skb)->arrival_ns));
-	return HRTIMER_RESTART;
+	if (skb && !lab_event_queued(event))
+		lab_event_start(event, cable_cb(skb)->arrival_ns);
 }
 
 static u64 cable_ps_to_timer_ns(u64 ps)
@@ -136,8 +136,7 @@ static u64 cable_ps_to_timer_ns(u64 ps)
 static void cable_stop_until_free(struct cable *cable)
 {
 	netif_stop_queue(cable->dev);
-	hrtimer_start(&cable->free_timer, ns_to_ktime(cable_ps_to_timer_ns(cable->free_at_ps)),
-		      HRTIMER_MODE_ABS_SOFT);
+	lab_event_start(&cable->free_event, cable_ps_to_timer_ns(cable->free_at_ps));
 }
 
 /* What a frame carries inside a host stays in the host. */
@@ -226,7 +225,7 @@ static void cable_launch(struct cable *cable, struct sk_buff *skb, u64 arrival_n
 		__skb_queue_head(&cable->flight, skb);
 	cable->flight_bytes += skb->len;
 	if (!after)
-		hrtimer_start(&cable->arrival_timer, ns_to_ktime(arrival_ns), HRTIMER_MODE_ABS_SOFT);
+		lab_event_start(&cable->arrival_event, arrival_ns);
 }
 
 static void cable_drop(struct cable *cable, struct sk_buff *skb)
@@ -266,6 +265,16 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 	return NETDEV_TX_OK;
 }
 
+static int cable_init_dev(struct net_device *dev)
+{
+	return lab_events_reserve(CABLE_EVENTS);
+}
+
+static void cable_uninit_dev(struct net_device *dev)
+{
+	lab_events_release(CABLE_EVENTS);
+}
+
 static int cable_open(struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
@@ -289,8 +298,8 @@ static int cable_stop(struct net_device *dev)
 	netif_carrier_off(dev);
 	if (peer)
 		netif_carrier_off(peer);
-	hrtimer_cancel(&cable->free_timer);
-	hrtimer_cancel(&cable->arrival_timer);
+	lab_event_cancel(&cable->free_event);
+	lab_event_cancel(&cable->arrival_event);
 	local_bh_disable();
 	while ((skb = __skb_dequeue(&cable->flight)))
 		cable_lose(cable, skb);
@@ -321,6 +330,8 @@ static netdev_features_t cable_fix_features(struct net_device *dev, netdev_featu
 }
 
 static const struct net_device_ops cable_netdev_ops = {
+	.ndo_init = cable_init_dev,
+	.ndo_uninit = cable_uninit_dev,
 	.ndo_open = cable_open,
 	.ndo_stop = cable_stop,
 	.ndo_start_xmit = cable_xmit,
@@ -374,8 +385,8 @@ static void cable_setup(struct net_device *dev)
 	cable->dev = dev;
 	cable->rate_bps = CABLE_RATE_DEFAULT;
 	__skb_queue_head_init(&cable->flight);
-	hrtimer_setup(&cable->free_timer, cable_free, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	hrtimer_setup(&cable->arrival_timer, cable_arrival, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	lab_event_setup(&cable->free_event, cable_free);
+	lab_event_setup(&cable->arrival_event, cable_arrival);
 }
 
 static int cable_validate_delays(struct nlattr *data[], struct netlink_ext_ack *extack)

@@ -11,7 +11,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define LAB_PROTOCOL_VERSION 1
+#define LAB_PROTOCOL_VERSION 2
 #define LAB_MSG_MAX          4096 /* payload of the longest message */
 
 enum lab_msg_type {
@@ -66,6 +66,8 @@ struct lab_page {
 	__u32 pid;        /* what runs now */
 	__u32 reserved;
 	char comm[16];
+	__u64 events;      /* of links that have run: a frame arrived, or a transmitter became free */
+	__u64 loop_events; /* those of them that the loop ran, without a timer interrupt */
 };
 
 /* /dev/lab: mmap() gives the shared region, write() sends LAB_MSG_LOG, and the calls below. A lab may have

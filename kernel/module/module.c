@@ -5,8 +5,8 @@
  * The driver itself is ../drivers/cable.c, included below: it is written for the lab, where there is one
  * CPU and no timer is ever late. Two of its functions are replaced here, and one is told another time:
  *
- * - A frame arrives on the CPU of its timer while the next may be sent on another. Both touch the list of
- *   frames on their way: cable_host_arrival() does so under the lock of the transmit queue, which the
+ * - A frame arrives on the CPU of its event's timer while the next may be sent on another. Both touch the
+ * list of frames on their way: cable_host_arrival() does so under the lock of the transmit queue, which the
  *   kernel holds around cable_xmit(), and delivers after it has let it go.
  * - A transmitter is found free late, by as much as timers are late here. A frame that waited in the queue
  *   starts when the transmitter became free, not when that was noticed: else each frame would lose the
@@ -49,15 +49,15 @@ static u64 cable_host_now(struct cable *cable)
 	return now;
 }
 
-static enum hrtimer_restart cable_host_free(struct hrtimer *timer)
+static void cable_host_free(struct lab_event *event)
 {
-	struct cable *cable = container_of(timer, struct cable, free_timer);
+	struct cable *cable = container_of(event, struct cable, free_event);
 	struct netdev_queue *queue = netdev_get_tx_queue(cable->dev, 0);
 
 	rcu_read_lock();
 	cable_host(cable)->woken_ns = rcu_dereference(queue->qdisc)->q.qlen ? ktime_get_ns() : 0;
 	rcu_read_unlock();
-	return cable_free(timer);
+	cable_free(event);
 }
 
 /* Moves the frames that have arrived to `due`, and starts the timer for the next. */
@@ -74,14 +74,13 @@ static void cable_host_take(struct cable *cable, struct sk_buff_head *due)
 		__skb_queue_tail(due, skb);
 	}
 	if (skb && netif_running(cable->dev))
-		hrtimer_start(&cable->arrival_timer, ns_to_ktime(cable_cb(skb)->arrival_ns),
-			      HRTIMER_MODE_ABS_SOFT);
+		lab_event_start(&cable->arrival_event, cable_cb(skb)->arrival_ns);
 	__netif_tx_unlock(queue);
 }
 
-static enum hrtimer_restart cable_host_arrival(struct hrtimer *timer)
+static void cable_host_arrival(struct lab_event *event)
 {
-	struct cable *cable = container_of(timer, struct cable, arrival_timer);
+	struct cable *cable = container_of(event, struct cable, arrival_event);
 	struct sk_buff_head due;
 	struct sk_buff *skb;
 
@@ -91,7 +90,6 @@ static enum hrtimer_restart cable_host_arrival(struct hrtimer *timer)
 	while ((skb = __skb_dequeue(&due)))
 		cable_deliver(cable, skb);
 	rcu_read_unlock();
-	return HRTIMER_NORESTART;
 }
 
 static struct net_device_ops cable_host_ops;
@@ -115,8 +113,8 @@ static void cable_host_setup(struct net_device *dev)
 
 	cable_setup(dev);
 	dev->netdev_ops = &cable_host_ops;
-	hrtimer_setup(&cable->free_timer, cable_host_free, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	hrtimer_setup(&cable->arrival_timer, cable_host_arrival, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	lab_event_setup(&cable->free_event, cable_host_free);
+	lab_event_setup(&cable->arrival_event, cable_host_arrival);
 }
 
 #ifndef HAVE_rtnl_newlink_params
