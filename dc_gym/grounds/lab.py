@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
+from dc_gym.grounds import frozen
 from dc_gym.grounds.ground import Driver, inside
+from dc_gym.grounds.guest import start
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
@@ -25,18 +27,27 @@ NS = 1e-9
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
     """Returns the settings of the lab that runs the plan in `folder`/.lab."""
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
+    env = inside("/tmp")
     return LabConfig(
         kernel=kernel.path,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=[sys.executable, "-m", "dc_gym.grounds.guest.main", str(folder)],
-        env=inside("/tmp"),
+        argv=_program(folder, env),
+        env=env,
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
     )
+
+
+def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
+    """Returns the command that runs the plan. `-S`: nothing in a lab is imported from the packages that a user has installed."""
+    modules = frozen.modules(env)
+    if modules is None:
+        return [sys.executable, "-S", "-m", start.PROGRAM, str(folder)]
+    return [sys.executable, "-S", str(start.__file__), str(modules), str(folder)]
 
 
 class LabGround:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import FabricError
-from dc_gym.kernel.openvswitch import SCHEMA, argv
+from dc_gym.kernel.openvswitch_layout import SCHEMA, argv
 from dc_gym.topologies.realize import jsonrpc, openflow, ovsdb
 from dc_gym.topologies.realize.ovsdb import Bridge, Database
 

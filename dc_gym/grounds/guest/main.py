@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.grounds.guest import episodes
-from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
 from dc_gym.grounds.guest.plan import FLOWS, NICS, PORTS, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
@@ -60,6 +58,8 @@ def run(folder: Path, site: Site) -> None:
         if plan.agent is None:
             before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
         else:
+            from dc_gym.grounds.guest import episodes
+
             before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
@@ -78,9 +78,11 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen reads its matrix
-        make_devices(plan.nic, fabric)
         loader, ids = None, ""
         if plan.nic is not None:
+            from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
+
+            make_devices(plan.nic, fabric)
             loader = NicLoader(plan.nic, plan.programs, folder, NICS, site.matrix, t0_ns)
             stack.enter_context(loader)
             ids = loader.tables()
