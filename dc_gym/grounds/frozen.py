@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Freezes the modules of the program that runs in labs: their compiled code in one file of the cache (grounds/guest/start.py).
 
-The file names the source of each module with its time and size, as Python's own .pyc files do. A source that has changed makes the
-file stale, and it is made again."""
+The file names the source of each module with its time and size, as Python's own .pyc files do. A source that has changed makes
+the file stale, and it is made again.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def _is_current(path: Path) -> bool:
 
 
 def _stamp(source: str) -> tuple[int, int]:
-    found = os.stat(source)
+    found = Path(source).stat()
     return found.st_mtime_ns, found.st_size
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.grounds import frozen
 from dc_gym.grounds.ground import Driver, inside
 from dc_gym.grounds.guest import start
+from dc_gym.grounds.guest.plan import ASK, GO_ON, PLAN_STEP
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
@@ -62,16 +64,28 @@ class LabGround:
     def prepare(self, progress: Progress) -> None:
         self._kernel = build.ensure(progress)
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+    def run(
+        self,
+        partial: Path,
+        plan: Callable[[], None],
+        on_line: Callable[[str], None],
+        progress: Progress,
+        driver: Driver | None = None,
+    ) -> int:
+        """Writes the plan while the lab boots. The lab asks for it, and its question waits until the plan is there."""
         spec = self._spec
         limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
 
         def answer(step: int, _virtual_ns: int) -> int:
+            if step == PLAN_STEP:
+                return GO_ON
             assert driver is not None, "only an agent asks"
             return driver.step(self._lab.region, step)
 
-        with Lab(lab_config(spec, self._kernel, partial, limit_ns), on_line, answer) as lab:
+        config = lab_config(spec, self._kernel, partial, limit_ns)
+        with Lab(replace(config, argv=[*config.argv, ASK]), on_line, answer) as lab:
             self._lab = lab
+            plan()
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
         return self._ended.status
 

@@ -38,7 +38,7 @@ BATCH = 256
 
 
 def add_flows(path: Path, flows: Sequence[str], deadline_s: float) -> None:
-    """Installs the rules in the bridge whose management socket is `path`. Raises FabricError if it refuses one, and installs none."""
+    """Installs the rules in the bridge whose management socket is `path`. All or none: raises FabricError for a refusal."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(deadline_s)

@@ -31,7 +31,7 @@ class Bridge:
 
 
 def create(path: Path, schema: Path) -> None:
-    """Writes an empty database (ovsdb(5), "Standalone Database Model"): one record, the schema, in which Open_vSwitch has no row."""
+    """Writes an empty database of this schema (ovsdb(5), "Standalone Database Model")."""
     text = json.dumps(json.loads(schema.read_text()), separators=(",", ":")) + "\n"
     path.write_text(f"OVSDB JSON {len(text)} {hashlib.sha1(text.encode()).hexdigest()}\n{text}")
 
@@ -45,7 +45,7 @@ class Database:
 
     def init(self, other_config: Mapping[str, str]) -> None:
         """Adds the one row of Open_vSwitch, with these settings of the daemon."""
-        row = {"other_config": ["map", list(map(list, other_config.items()))]}
+        row = {"other_config": _map(other_config)}
         self._transact({"op": "insert", "table": DATABASE, "row": row})
 
     def add_bridges(self, bridges: Sequence[Bridge]) -> None:
@@ -56,13 +56,13 @@ class Database:
             *operations,
             {"op": "mutate", "table": DATABASE, "where": [], "mutations": [["bridges", "insert", added], ["next_cfg", "+=", 1]]},
         )
-        wanted = self._transact({"op": "select", "table": DATABASE, "where": [], "columns": ["next_cfg"]})[0]["rows"][0]["next_cfg"]
+        (row,) = self._select(DATABASE, ["next_cfg"])
         self._transact(
             {
                 "op": "wait",
                 "timeout": int(self._deadline_s * 1000),
                 "table": DATABASE,
-                "where": [["cur_cfg", "<", wanted]],
+                "where": [["cur_cfg", "<", row["next_cfg"]]],
                 "columns": ["cur_cfg"],
                 "until": "==",
                 "rows": [],
@@ -72,14 +72,19 @@ class Database:
 
     def _check(self, bridges: Sequence[Bridge]) -> None:
         """Raises FabricError unless each port has the number that was asked for."""
-        columns = ["name", "ofport", "error"]
-        rows = self._transact({"op": "select", "table": "Interface", "where": [], "columns": columns})[0]["rows"]
-        found = {row["name"]: row for row in rows}
+        found = {row["name"]: row for row in self._select("Interface", ["name", "ofport", "error"])}
         for bridge in bridges:
             for port, number in bridge.ports.items():
                 row = found.get(port, {})
                 if row.get("ofport") != number:
-                    raise FabricError(f"{bridge.name}: add port {port} as number {number}: {row.get('error') or row.get('ofport')}")
+                    why = row.get("error") or f"it has the number {row.get('ofport')}"
+                    raise FabricError(f"{bridge.name}: add port {port} as number {number}: {why}")
+
+    def _select(self, table: str, columns: list[str]) -> list[dict[str, Any]]:
+        """Returns these columns of all rows of a table."""
+        found = self._transact({"op": "select", "table": table, "where": [], "columns": columns})
+        rows: list[dict[str, Any]] = found[0]["rows"]
+        return rows
 
     def _transact(self, *operations: dict[str, Any]) -> list[dict[str, Any]]:
         """Runs a transaction and returns the results of its operations."""
@@ -88,6 +93,11 @@ class Database:
             if result and result.get("error"):
                 raise FabricError(f"{self._socket}: {result['error']}: {result.get('details', 'no details')}")
         return found
+
+
+def _map(values: Mapping[str, str]) -> list[Any]:
+    """Returns a map in the database's notation."""
+    return ["map", [list(item) for item in values.items()]]
 
 
 def _name(kind: str, *numbers: int) -> str:
@@ -106,10 +116,10 @@ def _inserts(bridge: Bridge, number: int) -> list[dict[str, Any]]:
         row = {"name": name, "interfaces": ["named-uuid", interface]}
         found.append({"op": "insert", "table": "Port", "uuid-name": port, "row": row})
     config = {"datapath-id": bridge.datapath_id, "disable-in-band": "true", "dp-desc": bridge.name}
-    row = {
+    bridge_row: dict[str, Any] = {
         "name": bridge.name,
         "fail_mode": "secure",
-        "other_config": ["map", list(map(list, config.items()))],
+        "other_config": _map(config),
         "ports": ["set", [["named-uuid", _name("port", number, index)] for index in range(len(ports))]],
     }
-    return [*found, {"op": "insert", "table": "Bridge", "uuid-name": _name("bridge", number), "row": row}]
+    return [*found, {"op": "insert", "table": "Bridge", "uuid-name": _name("bridge", number), "row": bridge_row}]

@@ -3,8 +3,8 @@
 
   python -S start.py MODULES RUN_FOLDER
 
-Looking for a module costs a lab 1 to 2 ms: each file is opened on the host. Modules that are not in the file are imported as ever.
-This file itself imports only what the interpreter has inside.
+Looking for a module costs a lab 1 to 2 ms: each file is opened on the host. Modules that are not in the file are imported as
+ever. This file itself imports only what the interpreter has inside.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FrozenModules:
         found = self._index.get(name)
         if found is None:
             return None
-        spec = ModuleSpec(name, self, origin=found[0], is_package=found[1] is not None)
+        spec = ModuleSpec(name, self, origin=found[0], is_package=found[1] is not None)  # type: ignore[arg-type]
         spec.has_location = True
         if found[1] is not None:
             spec.submodule_search_locations = found[1]
@@ -54,7 +54,7 @@ class FrozenModules:
 
 def main() -> int:
     gc.disable()  # nothing of what is imported ends before the program
-    sys.meta_path.insert(0, FrozenModules(sys.argv[1]))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, FrozenModules(sys.argv[1]))
     from importlib import import_module
 
     program = import_module(PROGRAM)
