@@ -43,11 +43,15 @@ def modules(env: Mapping[str, str]) -> Path | None:
         return path
     with suppress(TestbedError, OSError):
         make_folder(path.parent)
-        argv = [sys.executable, "-S", "-m", __name__, str(path)]
-        done = subprocess.run(argv, env={**os.environ, **env}, capture_output=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(_argv(path), env={**os.environ, **env}, capture_output=True, stdin=subprocess.DEVNULL)
         if done.returncode == 0 and _is_current(path):
             return path
     return None
+
+
+def _argv(path: Path) -> list[str]:
+    """Returns the command that freezes the modules in a process of its own, which has imported nothing else."""
+    return [sys.executable, "-S", "-m", __name__, str(path)]
 
 
 def _is_current(path: Path) -> bool:

@@ -18,7 +18,8 @@ from dc_gym.base.errors import FabricError
 
 VERSION = 5
 HEADER = struct.Struct("!BBHI")  # version, type, length, transaction id (7.1)
-HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FLOW_MOD, BUNDLE_CONTROL, BUNDLE_ADD = 0, 1, 2, 3, 14, 33, 34
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FLOW_MOD = 0, 1, 2, 3, 14
+BARRIER, BARRIER_REPLY, BUNDLE_CONTROL, BUNDLE_ADD = 20, 21, 33, 34
 CONTROL = struct.Struct("!IHH")  # bundle id, type, flags (7.3.9.2)
 OPEN_REQUEST, OPEN_REPLY, COMMIT_REQUEST, COMMIT_REPLY = 0, 1, 4, 5
 ATOMIC, ORDERED = 1, 2
@@ -51,11 +52,13 @@ def add_flows(path: Path, flows: Sequence[str], deadline_s: float) -> None:
 def _install(sock: socket.socket, path: Path, flows: Sequence[str]) -> None:
     messages = _messages(sock, path)
     sock.sendall(_message(HELLO) + _control(OPEN_REQUEST))
-    _await(messages, OPEN_REPLY)
+    _await_control(messages, OPEN_REPLY)
     for first in range(0, len(flows), BATCH):
         sock.sendall(b"".join(map(bundle_add, flows[first : first + BATCH])))
+    sock.sendall(_message(BARRIER))
+    next(kind for kind, _ in messages if kind == BARRIER_REPLY)  # a refusal comes before it; a commit would leave that rule out
     sock.sendall(_control(COMMIT_REQUEST))
-    _await(messages, COMMIT_REPLY)
+    _await_control(messages, COMMIT_REPLY)
 
 
 def _messages(sock: socket.socket, path: Path) -> Iterator[tuple[int, bytes]]:
@@ -78,7 +81,7 @@ def _messages(sock: socket.socket, path: Path) -> Iterator[tuple[int, bytes]]:
         data += received
 
 
-def _await(messages: Iterator[tuple[int, bytes]], reply: int) -> None:
+def _await_control(messages: Iterator[tuple[int, bytes]], reply: int) -> None:
     """Reads until the bundle's reply of this type has come."""
     for kind, body in messages:
         if kind == BUNDLE_CONTROL and CONTROL.unpack_from(body)[1] == reply:
