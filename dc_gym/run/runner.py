@@ -10,9 +10,6 @@ libraries of results and plot (numpy, pyarrow, matplotlib) are loaded while it r
 
 from __future__ import annotations
 
-import importlib
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +21,7 @@ from dc_gym.kernel import cache, openvswitch
 from dc_gym.records.copies import copy_inputs
 from dc_gym.records.folder import finish, writing
 from dc_gym.run.execution import Clock, execute
+from dc_gym.run.loading import Loading
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:
@@ -54,24 +52,23 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     ground = ground_of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
-    with writing(out, force) as partial:
+    with writing(out, force) as partial, Loading(plot) as loading:
         inputs = copy_inputs(partial, spec.copies())
         private = partial / ".lab"
         private.mkdir()
         nics: list[NicPlan | None] = []
-        loading = threading.Thread(target=_load, args=(plot,), daemon=True)
 
         def write_plan() -> None:
             from dc_gym.grounds import plan  # imports numpy
 
             nics.append(plan.write_plan(experiment, ovs, private, disturb))
-            loading.start()
+            loading.begin()
 
         _begin("boot", clock, progress)
         execute(ground, spec.ground, partial, write_plan, clock, progress, driver)
 
         _begin("results", clock, progress)
-        loading.join()
+        loading.finish()
         from dc_gym.run import manifest, outcome
 
         setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
@@ -94,15 +91,6 @@ def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
     if driver.unlike:
         progress.note(f"{policy} learned with {driver.unlike}; its actions do something else here")
     return driver
-
-
-def _load(plot: bool) -> None:
-    """Loads what a run needs when its traffic is over. An error is left to the import that needs the module."""
-    with suppress(Exception):
-        importlib.import_module("dc_gym.run.outcome")
-        if plot:
-            importlib.import_module("dc_gym.figures.timeline")
-            importlib.import_module("dc_gym.figures.kit").load()
 
 
 def _begin(phase: str, clock: Clock, progress: Progress) -> None:

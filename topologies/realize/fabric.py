@@ -315,8 +315,7 @@ class Fabric:
         for sock in (self._root, *self._sockets.values()):
             cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
         self._ovs.lift_flow_limit()
-        for switch in self.graph.switches:
-            self._ovs.add_flows(switch.name, self._rules[switch.name])
+        self._ovs.add_flows({switch.name: self._rules[switch.name] for switch in self.graph.switches})
         self.verify()
 
     def _make_namespaces(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the rules of a bridge over OpenFlow 1.4, all in one bundle, as `ovs-ofctl -O OpenFlow14 --bundle add-flows` does.
+"""Installs rules over OpenFlow 1.4, those of a bridge in one bundle, as `ovs-ofctl -O OpenFlow14 --bundle add-flows` does.
 
 It knows what rules of topologies/ecmp.py contain, and refuses any other text. Sections cited are those of the OpenFlow Switch
 Specification 1.4.0.
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Self
 
 from dc_gym.base.errors import FabricError
 
@@ -21,7 +23,7 @@ HEADER = struct.Struct("!BBHI")  # version, type, length, transaction id (7.1)
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FLOW_MOD = 0, 1, 2, 3, 14
 BARRIER, BARRIER_REPLY, BUNDLE_CONTROL, BUNDLE_ADD = 20, 21, 33, 34
 CONTROL = struct.Struct("!IHH")  # bundle id, type, flags (7.3.9.2)
-OPEN_REQUEST, OPEN_REPLY, COMMIT_REQUEST, COMMIT_REPLY = 0, 1, 4, 5
+OPEN_REQUEST, COMMIT_REQUEST, COMMIT_REPLY = 0, 4, 5
 ATOMIC, ORDERED = 1, 2
 ADD = struct.Struct("!IHH")  # bundle id, padding, flags (7.3.9.6)
 BUNDLE = 1
@@ -34,31 +36,56 @@ PROTOCOLS = {"ip": (None, 0), "tcp": (6, TCP_SRC), "udp": (17, UDP_SRC)}
 ETH_TYPE_IP = 0x0800
 GOTO_TABLE, WRITE_METADATA, APPLY_ACTIONS = 1, 2, 4  # (7.2.4)
 ALL_64 = (1 << 64) - 1
-BATCH = 256
-"""Rules between two looks at what the switch says, so that neither side waits for the other with full buffers."""
 
 
-def add_flows(path: Path, flows: Sequence[str], deadline_s: float) -> None:
-    """Installs the rules in the bridge whose management socket is `path`. All or none: raises FabricError for a refusal."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(deadline_s)
-            sock.connect(str(path))
-            _install(sock, path, flows)
-    except OSError as error:
-        raise FabricError(f"{path}: install {len(flows)} rules: {error.strerror or error}; the switch did not answer") from error
+def add_flows(paths: Mapping[Path, Sequence[str]], deadline_s: float) -> None:
+    """Installs rules in many bridges, each named by its management socket. Raises FabricError for a bridge that refuses one.
+
+    A bridge has all of its rules or none. All bridges get their rules before any answer is read: vswitchd looks at every bridge
+    in each of its rounds and takes at most 50 messages from each.
+    """
+    with ExitStack() as stack:
+        bundles = [stack.enter_context(_Bundle(path, deadline_s)) for path in paths]
+        for stage in (_Bundle.open, _Bundle.add, _Bundle.expect_all, _Bundle.commit, _Bundle.expect_commit):
+            for bundle, flows in zip(bundles, paths.values(), strict=True):
+                try:
+                    stage(bundle, flows)
+                except OSError as error:
+                    what = f"{bundle.path}: install {len(flows)} rules: {error.strerror or error}"
+                    raise FabricError(f"{what}; the switch did not answer") from error
 
 
-def _install(sock: socket.socket, path: Path, flows: Sequence[str]) -> None:
-    messages = _messages(sock, path)
-    sock.sendall(_message(HELLO) + _control(OPEN_REQUEST))
-    _await_control(messages, OPEN_REPLY)
-    for first in range(0, len(flows), BATCH):
-        sock.sendall(b"".join(map(bundle_add, flows[first : first + BATCH])))
-    sock.sendall(_message(BARRIER))
-    next(kind for kind, _ in messages if kind == BARRIER_REPLY)  # a refusal comes before it; a commit would leave that rule out
-    sock.sendall(_control(COMMIT_REQUEST))
-    _await_control(messages, COMMIT_REPLY)
+class _Bundle:
+    """A connection to a bridge, on which one bundle is made. Its methods are the stages, in their order."""
+
+    def __init__(self, path: Path, deadline_s: float) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(deadline_s)
+        self._messages = _messages(self._socket, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def open(self, flows: Sequence[str]) -> None:
+        self._socket.connect(str(self.path))
+        self._socket.sendall(_message(HELLO) + _control(OPEN_REQUEST))
+
+    def add(self, flows: Sequence[str]) -> None:
+        self._socket.sendall(b"".join(map(bundle_add, flows)) + _message(BARRIER))
+
+    def expect_all(self, flows: Sequence[str]) -> None:
+        """Waits until the bridge has taken all rules. A refusal comes before; a commit would leave out that rule alone."""
+        next(kind for kind, _ in self._messages if kind == BARRIER_REPLY)
+
+    def commit(self, flows: Sequence[str]) -> None:
+        self._socket.sendall(_control(COMMIT_REQUEST))
+
+    def expect_commit(self, flows: Sequence[str]) -> None:
+        next(body for kind, body in self._messages if kind == BUNDLE_CONTROL and CONTROL.unpack_from(body)[1] == COMMIT_REPLY)
 
 
 def _messages(sock: socket.socket, path: Path) -> Iterator[tuple[int, bytes]]:
@@ -79,13 +106,6 @@ def _messages(sock: socket.socket, path: Path) -> Iterator[tuple[int, bytes]]:
         if not received:
             raise FabricError(f"{path}: the switch closed the connection; the log of ovs-vswitchd says why")
         data += received
-
-
-def _await_control(messages: Iterator[tuple[int, bytes]], reply: int) -> None:
-    """Reads until the bundle's reply of this type has come."""
-    for kind, body in messages:
-        if kind == BUNDLE_CONTROL and CONTROL.unpack_from(body)[1] == reply:
-            return
 
 
 def _message(kind: int, body: bytes = b"") -> bytes:

@@ -11,7 +11,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,9 +86,9 @@ class OpenVSwitchDaemons:
         """Makes all bridges with their ports. The devices exist already."""
         self._database.add_bridges(bridges)
 
-    def add_flows(self, bridge: str, flows: Sequence[str]) -> None:
-        """Installs all rules of a bridge in one bundle. Either all of them take effect, or it raises FabricError."""
-        openflow.add_flows(RUN_DIR / f"{bridge}.mgmt", flows, START_DEADLINE_S)
+    def add_flows(self, flows: Mapping[str, Sequence[str]]) -> None:
+        """Installs all rules, given by bridge. Those of a bridge take effect together; FabricError is raised for a refusal."""
+        openflow.add_flows({RUN_DIR / f"{bridge}.mgmt": rules for bridge, rules in flows.items()}, START_DEADLINE_S)
 
     def lift_flow_limit(self) -> None:
         """Lets the datapath have all the flows that it may, at once. A bridge must exist.
