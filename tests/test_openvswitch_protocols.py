@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said to Open vSwitch's daemons: JSON-RPC, OpenFlow bundles and the database, against servers that answer as asked for,
+"""The protocols of Open vSwitch's daemons: JSON-RPC, OpenFlow bundles and the database, against servers that answer as asked for,
 and in a lab against Open vSwitch's own tools."""
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ CONTENTS: Mapping[str, str] = {
     " wall time since the policy received the previous row",
     LEARNED: "with a policy that learns in the run: what it has learned, as arrays by name",
     "ports.json": "one object per port, asked and read back",
-    "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; `dcgym plot DIR`"
-    " draws it again ([how](#plotpng))",
+    "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; absent with"
+    " `--no-plot` and from sweeps; `dcgym plot DIR` draws it ([how](#plotpng))",
     MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix',
     SIZES_COPY: "with `workload.distribution_file`: that file",
     POLICY_COPY: "with a file as `controller.policy`: that file",

@@ -52,7 +52,7 @@ class FrozenModules:
         exec(marshal.loads(posix.pread(self._fd, length, self._base + offset)), module.__dict__)
 
 
-def main() -> int:
+def main() -> None:
     gc.disable()  # nothing of what is imported ends before the program
     sys.meta_path.insert(0, FrozenModules(sys.argv[1]))
     from importlib import import_module
@@ -61,8 +61,10 @@ def main() -> int:
     import_module(NETWORK)
     gc.freeze()
     gc.enable()
-    return int(program.main([PROGRAM, *sys.argv[2:]]))
+    status = int(program.main([PROGRAM, *sys.argv[2:]]))
+    sys.stdout.flush()
+    posix._exit(status)  # the lab ends here; nothing is left that the interpreter would have to tidy up
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
