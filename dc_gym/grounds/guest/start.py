@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MCL_FUTURE = 2  # mlockall(2)
 PROGRAM, NETWORK = "dc_gym.grounds.guest.main", "dc_gym.topologies.realize.fabric"
 
 
@@ -55,10 +56,14 @@ class FrozenModules:
 def main() -> None:
     gc.disable()  # nothing of what is imported ends before the program
     sys.meta_path.insert(0, FrozenModules(sys.argv[1]))
+    from ctypes import CDLL
     from importlib import import_module
 
+    libc = CDLL(None)
+    libc.mlockall(MCL_FUTURE)  # memory comes in large pieces: each page that is touched first costs a lab 20 us. It may fail
     program = import_module(PROGRAM)
     import_module(NETWORK)
+    libc.munlockall()
     gc.freeze()
     gc.enable()
     status = int(program.main([PROGRAM, *sys.argv[2:]]))
