@@ -97,21 +97,6 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def load() -> None:
-    """Loads matplotlib and its fonts by drawing a figure that is not kept. The next figure then takes half the time."""
-    with style():
-        figure = new_figure(2, 2)
-        ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], label="a")
-        ax.set_title("title", loc="left")
-        ax.set_xlabel("label")
-        from_zero(ax, np.array([0.0, 1.0]))
-        title(figure, "title")
-        caption(figure, "caption")
-        ax.legend()
-        figure.savefig(io.BytesIO(), format="png")
-
-
 @contextmanager
 def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Applies our matplotlib settings within the context."""

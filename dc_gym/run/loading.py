@@ -6,17 +6,18 @@ from __future__ import annotations
 import gc
 import importlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-OUTCOME = "dc_gym.run.outcome"
-FIGURE = "dc_gym.figures.timeline"
+AFTERWARDS = ("dc_gym.run.outcome",)
+"""Modules that a run needs when its traffic is over, with all that they import."""
+PLOT = ("dc_gym.figures.timeline", "matplotlib.figure", "matplotlib.backends.backend_agg")
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Stops the collector of cycles: it takes a quarter of the time in which libraries are loaded, and finds nothing."""
+    """Stops the collector of cycles: libraries that are being loaded have nothing for it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -34,9 +35,7 @@ class Loading:
     """
 
     def __init__(self, plot: bool) -> None:
-        self._stages: Sequence[Callable[[], object]] = [lambda: importlib.import_module(OUTCOME)]
-        if plot:
-            self._stages = [*self._stages, lambda: importlib.import_module(FIGURE), _load_matplotlib]
+        self._modules = AFTERWARDS + (PLOT if plot else ())
         self._unwanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loading")
 
@@ -56,14 +55,8 @@ class Loading:
 
     def _run(self) -> None:
         with collection_paused():
-            for stage in self._stages:
+            for name in self._modules:
                 if self._unwanted.is_set():
                     return
                 with suppress(Exception):
-                    stage()
-
-
-def _load_matplotlib() -> None:
-    from dc_gym.figures import kit
-
-    kit.load()
+                    importlib.import_module(name)
