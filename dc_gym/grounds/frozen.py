@@ -42,7 +42,8 @@ def modules(env: Mapping[str, str]) -> Path | None:
     if _is_current(path):
         return path
     with suppress(TestbedError, OSError):
-        make_folder(path.parent)
+        if not os.access(make_folder(path.parent), os.W_OK):
+            return None
         done = subprocess.run(_argv(path), env={**os.environ, **env}, capture_output=True, stdin=subprocess.DEVNULL)
         if done.returncode == 0 and _is_current(path):
             return path
