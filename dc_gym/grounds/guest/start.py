@@ -3,8 +3,8 @@
 
   python -S start.py MODULES RUN_FOLDER
 
-Looking for a module costs a lab 1 to 2 ms: each file is opened on the host. Modules that are not in the file are imported as
-ever. This file itself imports only what the interpreter has inside.
+A lab opens each file on the host, and cannot write .pyc files, so Mininet would be compiled at each start. Modules that are not
+in the file are imported as ever. This file itself imports only what the interpreter has inside.
 """
 
 from __future__ import annotations
