@@ -19,7 +19,7 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
-PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable")
+PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen")
 IN_USE = "in-use.lock"
 OF_ROOT = Path("/var/cache/dcgym")
 """Root's cache. Every user may read it."""

@@ -35,12 +35,11 @@ from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import cache
 from dc_gym.kernel.apt import Apt, Offer, run
 from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
+from dc_gym.kernel.openvswitch_layout import LOADER, SCHEMA, argv
 
 PACKAGES = ("openvswitch-switch", "openvswitch-common", "mininet")
 PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "mnexec")
 PROGRAM_FOLDERS = ("usr/sbin", "usr/bin", "usr/lib/openvswitch-switch", "usr/lib/openvswitch-common")
-SCHEMA = "share/vswitch.ovsschema"
-LOADER = "lib/ld-linux-x86-64.so.2"
 LAYOUT = 1
 """Version of the folder's layout, increased when the layout changes."""
 REMEDY = "use a machine with Debian's or Ubuntu's packages, or install dc-gym's wheel, which has it inside"
@@ -69,11 +68,6 @@ class OpenVSwitch:
     def argv(self, program: str) -> list[str]:
         """Returns the command that starts `program`, one of PROGRAMS."""
         return argv(self.folder, program)
-
-
-def argv(folder: Path, program: str) -> list[str]:
-    """Returns the command that starts `program` of such a folder with the folder's own dynamic loader and libraries only."""
-    return [str(folder / LOADER), "--inhibit-cache", "--library-path", str(folder / "lib"), str(folder / "libexec" / program)]
 
 
 def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch:

@@ -93,6 +93,39 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
     assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
 
 
+# What a command imports costs each user its time, and a run keeps its lab waiting.
+LATER = ("numpy", "pyarrow", "matplotlib", "gymnasium", "pandas", "polars", "jsonschema", "ray", "torch", "scipy", "asyncio")
+
+
+def imported(program: str) -> set[str]:
+    """Returns the names of the packages that a program has imported in a new process."""
+    text = f"import sys\n{program}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_imports_no_library() -> None:
+    found = imported(
+        "import contextlib\nfrom dc_gym.cli import main\nwith contextlib.suppress(SystemExit):\n main.main(['--help'])"
+    )
+    assert not found & set(LATER) and "dc_gym" in found
+
+
+def test_a_lab_waits_for_no_library() -> None:
+    modules = "dc_gym.cli.main, dc_gym.cli.run, dc_gym.spec, dc_gym.run.runner, dc_gym.grounds.lab"
+    assert not imported(f"import {modules}") & set(LATER)
+
+
+@pytest.mark.lab
+def test_a_run_without_plot_imports_no_library_that_draws_or_learns(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(SPEC.replace("10s", "20ms"))
+    argv = ["run", str(tmp_path / "spec.toml"), "--no-plot", "--quiet", "--out", str(tmp_path / "out")]
+    found = imported(f"from dc_gym.cli import main\nassert main.main({argv}) == 0")
+    assert {"numpy", "pyarrow"} <= found
+    assert not found & set(LATER) - {"numpy", "pyarrow"}
+
+
 def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = {"goodput_bps": 7.34e10, "mean_srtt_us": 2.723e5, "mean_queue_bytes": 3506.2, "utilization": 1, "jain": 0.99631}
     numbers |= {"drops": 0, "marks": 10312, "lost_on_links": 723, "loss_ratio": 0.15116}
@@ -261,6 +294,11 @@ def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     assert main.main(["plot", "a", "--out", "new/x.pdf/x.png"]) == 2
     assert capsys.readouterr().err == "dcgym: cannot write new/x.pdf/x.png: File exists; give another path\n"
+    assert main.main(["plot", ".", "--each"]) == 0
+    assert capsys.readouterr().out.split() == ["a/plot.png", "b/plot.png"]
+    assert (folder / "b" / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert main.main(["plot", ".", "--each", "--y", "jain"]) == 2
+    assert "--each draws DIR/NAME/plot.png of each result; leave out" in capsys.readouterr().err
     assert main.main(["plot", "a", "--out", "x.xyz"]) == 2
     assert "x.xyz: a figure's name ends in .png, .pdf, .svg" in capsys.readouterr().err
 

@@ -115,7 +115,9 @@ assert all(node.shell is None for node in fabric.net.hosts + fabric.net.switches
 print(fabric.net["h1"].cmd("ip -color=never -br addr show h1-eth0").split())
 print(fabric.net["h2"].IP(), fabric.net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
 print([node.name for node in fabric.net.hosts if node.shell])
-print(ovs.vsctl("list-ports", "s1").split())
+import subprocess
+listed = subprocess.run([*programs.argv("ovs-vsctl"), "list-ports", "s1"], capture_output=True, text=True, check=True)
+print(listed.stdout.split())
 """
     text = in_fabric({"preset": "dumbbell-10m"}, body)
     assert "10.0.0.1/8" in text and "10.0.0.2 10.0.0.2" in text and "['h1', 'h2']" in text

@@ -248,7 +248,7 @@ def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
     ground = HostGround(host_spec())
     ground._module = tmp_path / "cable.ko"
     with pytest.raises(KernelError, match="seen"):
-        ground.run(tmp_path / "out", print, Quiet())
+        ground.run(tmp_path / "out", lambda: None, print, Quiet())
     assert len(said) == 1 and said[0].startswith("left") and (tmp_path / state.MARK).exists()
 
 

@@ -18,8 +18,13 @@ import pytest
 
 from dc_gym.base import processes
 from dc_gym.base.checks import all_good
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import clean, determinism
+from dc_gym.grounds import plan
 from dc_gym.records.results import DERIVED, FILES, load_result
+from dc_gym.run import runner
+from dc_gym.spec import load
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 
@@ -287,6 +292,22 @@ def test_no_permission_is_one_line(folder):
     locked.mkdir(mode=0o555)
     done = dcgym("run", folder / "spec.toml", "--out", locked / "out", "--quiet")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "locked" in done.stderr
+
+
+def test_a_plan_that_cannot_be_written_ends_the_lab_that_has_booted(folder, monkeypatch):
+    alive = processes.descendants(os.getpid())
+    told = []
+
+    def write_plan(*_):
+        told.append(len(processes.descendants(os.getpid())) - len(alive))
+        raise UsageError("no such policy")
+
+    monkeypatch.setattr(plan, "write_plan", write_plan)
+    with pytest.raises(UsageError, match="no such policy"):
+        runner.run(load(folder / "spec.toml"), folder / "out", Quiet())
+    assert told[0] > 0, "the lab was there"
+    assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
+    assert len([each for each in processes.descendants(os.getpid()) if each.alive()]) <= len(alive)
 
 
 def to_the_group(process):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.topologies.ecmp import PORT_MASK, path, route
+from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.graph import PORT_MASK
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule

@@ -24,6 +24,7 @@ from dc_gym import sweep
 from dc_gym.base.errors import SpecError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.perf import sweep as bench
+from dc_gym.cli import parser
 from dc_gym.records import results
 from dc_gym.sweep import cluster, command, grid, pool, state, summary
 
@@ -163,7 +164,7 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     def run(spec: str = "spec.toml", seeds: Any = (1, 2, 3), **options: Any) -> tuple[int, list[str]]:
         ran.clear()
         given = {"controllers": None, "overrides": [], "jobs": 1, "address": None, "retry": False, "force": False} | options
-        args = Namespace(spec=folder / spec, seeds=list(seeds), out=folder / "out", **given)
+        args = Namespace(**{"plot": False} | {"spec": folder / spec, "seeds": list(seeds), "out": folder / "out"} | given)
         return sweep.main(args, Quiet()), list(ran)
 
     run.bad = bad  # type: ignore[attr-defined]
@@ -183,6 +184,18 @@ def test_what_is_there_is_kept(pretend: Any, folder: Path, capsys: pytest.Captur
     assert {each.name for each in (folder / "out").iterdir()} == {
         *("s1", "s2", "s3", "s4", "specs", state.SUMMARY, summary.CSV, summary.PARQUET)
     }
+
+
+def test_runs_draw_their_plots_on_request(pretend: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    inner = pool.run_cells
+    monkeypatch.setattr(pool, "run_cells", lambda cells, *rest: asked.extend(cells) or inner(cells, *rest))
+    assert pretend(seeds=(1,)) == (0, ["s1"]) and asked.pop().options == ["--no-plot"]
+    assert pretend(seeds=(1, 2), plot=True) == (0, ["s2"]) and asked.pop().options == ["--plot"], "only new runs draw"
+    edit_manifest(folder / "out" / "s2", fingerprint="beef")
+    assert pretend(seeds=(2,), force=True) == (0, ["s2"]) and asked.pop().options == ["--no-plot", "--force"]
+    parsed = parser.build().parse_args(["sweep", "x.toml"]), parser.build().parse_args(["sweep", "x.toml", "--plot"])
+    assert [args.plot for args in parsed] == [False, True]
 
 
 def test_the_summary_has_a_row_a_run(pretend: Any, folder: Path) -> None:

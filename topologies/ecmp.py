@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.graph import PORT_MASK, Graph, Port
 
-PORT_MASK = 0xF  # TCP and UDP: low bits of either port
 ADDRESS_MASK = 0x3  # other protocols: low bits of either address
 MOST_NEXT_HOPS = PORT_MASK + 1
 PORTED = ("tcp", "udp")

@@ -22,6 +22,7 @@ from dc_gym.base.units import FRAME_BYTES, PPB, PPM
 LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
+PORT_MASK = 0xF  # TCP and UDP: the low bits of either port, which routing reads
 PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
 FASTEST_BPS = 10**13  # the cable driver's limits
 LONGEST_DELAY_NS = 10**10

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 
-from dc_gym.kernel import openvswitch
-
 __all__ = ["Host", "Link", "Mininet", "OVSSwitch", "Topo"]
 
 
@@ -45,6 +43,8 @@ def _distutils() -> Iterator[None]:
 
 
 if find_spec("mininet") is None:  # a ground has Mininet on its path, and a user may have installed it
+    from dc_gym.kernel import openvswitch
+
     sys.path.append(str(openvswitch.ensure().python))
 with _distutils():
     from mininet.link import Link

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.ecmp import Router, draw, path
+from dc_gym.topologies.graph import PORT_MASK, Graph, Port
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks on scale: throughput, wall time and memory over the number of hosts, and a large start.
+"""Checks on scale: throughput, wall time and memory over the number of hosts, a large start, and a large fat-tree.
 
 The first follows figure 5.1 of F. Ruffy Varga's thesis: a dumbbell whose middle link has 10 Mbit/s. Every host on the left sends
 UDP to its partner on the right at a constant rate. The number of hosts starts at 4 and doubles. As in the thesis there are two
@@ -78,6 +78,17 @@ monitor.interval = "1ms"
 metrics.slowdown = "off"
 """
 
+FAT_TREE_SPEC = """
+spec_version = 1
+name = "fattree-k8"
+topology.preset = "fattree-k8"
+controller.name = "dctcp"
+workload = { kind = "all_to_all", size = "10kB", jitter = "20ms" }
+time = { duration = "100ms" }
+monitor = { interval = "5ms", tcp_interval = "10ms" }
+metrics.slowdown = "off"
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
@@ -119,6 +130,7 @@ def checks() -> Iterable[Check]:
         for variant in VARIANTS:
             yield from _variant_checks(folder, spec, variant)
         yield from _start_checks(folder)
+        yield _fat_tree_check(folder)
 
 
 def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
@@ -160,9 +172,30 @@ def _start_checks(folder: Path) -> Iterator[Check]:
     spec = runs.write_spec(folder, "acc288", START_SPEC)
     result, cost = run(spec, folder / "acc288-run", ())
     start = _start_s(result)
-    phases = ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
-    words = f"{start:.1f} s ({phases}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
+    words = f"{start:.1f} s ({_phases(result)}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
     yield Check("acc288: start", f"<= {START_S} s", words, start <= START_S)
+
+
+def _fat_tree_check(folder: Path) -> Check:
+    """Returns the check on 128 hosts of which each sends to each: 16,256 flows, as many connections, and 80 switches."""
+    spec = runs.write_spec(folder, "fattree-k8", FAT_TREE_SPEC)
+    result, cost = run(spec, folder / "fattree-k8-run", ())
+    start, traffic_s = _start_s(result), float(result.manifest["wall_s"]["traffic"])
+    records = result.records("queues")
+    hops = int(records["tx_packets"][-len(result.ports) :].sum())
+    done, flows = result.summary["flows_done"], result.summary["flows"]
+    words = (
+        f"{done:,} of {flows:,} flows done; start {start:.1f} s ({_phases(result)});"
+        f" traffic {traffic_s:.1f} s, {1e6 * traffic_s / hops:.2f} us a packet-hop;"
+        f" {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {cost.memory_bytes >> 20} MiB"
+    )
+    good = start <= START_S and cost.memory_bytes <= MEMORY_BYTES and done == flows
+    return Check("fattree-k8: all to all", f"all flows done, start <= {START_S} s, <= 8 GiB", words, good)
+
+
+def _phases(result: Result) -> str:
+    """Returns the seconds of each phase of the start."""
+    return ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
 
 
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> ScalePoint:

@@ -113,6 +113,12 @@ def _add_force(parser: ArgumentParser) -> None:
     )
 
 
+def _add_plot_choice(parser: ArgumentParser, what: str, *, drawn: bool) -> None:
+    """Adds --plot and --no-plot to a command that runs experiments. `drawn` is the default."""
+    choice = argparse.BooleanOptionalAction
+    parser.add_argument("--plot", action=choice, default=drawn, help=f"{what} (default: {'drawn' if drawn else 'not drawn'})")
+
+
 def _add_demo(commands: Any) -> None:
     summary = "run DCTCP, TCP NV, CUBIC and BBR on three networks and draw them side by side"
     parser = _add(commands, "demo", summary, "dcgym demo --out results/demo", _delegate("dc_gym.benchmarks.studies.demo"))
@@ -139,7 +145,7 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="replace the result in DIR, and all files beside it, once the new result is complete",
     )
-    parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
+    _add_plot_choice(parser, "draw plot.png", drawn=True)
     _add_quiet(parser)
 
 
@@ -244,6 +250,7 @@ def _add_sweep(commands: Any) -> None:
     parser.add_argument(
         "--address", metavar="ADDR", help="run on the Ray cluster that this machine belongs to: auto, or HOST:PORT"
     )
+    _add_plot_choice(parser, "draw plot.png of each run; `dcgym plot --each` does so later", drawn=False)
     _add_quiet(parser)
 
 
@@ -358,7 +365,8 @@ def _add_reproduce(commands: Any) -> None:
 
 
 def _add_plot(commands: Any) -> None:
-    example = "dcgym plot results/nv-2\n  dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
+    one, many = "dcgym plot results/nv-2", "dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
+    example = f"{one}\n  dcgym plot results/sweep --each\n  {many}"
     parser = _add(
         commands,
         "plot",
@@ -367,6 +375,7 @@ def _add_plot(commands: Any) -> None:
         _delegate("dc_gym.cli.plot", progress=False),
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, a folder of many results")
+    parser.add_argument("--each", action="store_true", help="draw plot.png of each result in DIR, such as a sweep's")
     parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
     parser.add_argument(
         "--y", metavar="METRIC", action="append", help="the metric on the y axis, a number of summary.json (may be repeated)"

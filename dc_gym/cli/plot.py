@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot`: draws a result's figure again, or a metric of many results against a key."""
+"""`dcgym plot`: draws a result's figure again, those of many results, or a metric of many results against a key."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.figures import curves, timeline
-from dc_gym.records.results import is_result, load_result
+from dc_gym.records.results import is_result, load_result, result_folders
 
 
 def main(args: Namespace) -> int:
-    """Plots one result or, with axes, many. For many results without axes it lists the possible ones."""
+    """Plots one result, each of many, or, with axes, many in one figure. For many without axes it lists the possible ones."""
+    if args.each:
+        return _each(args)
     if args.x is not None and args.y is not None:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):
@@ -22,3 +24,12 @@ def main(args: Namespace) -> int:
     if not is_result(args.dir):
         curves.tell_axes(args.dir)
     raise UsageError(f"--x and --y belong together, a key of the spec and a metric: {curves.example_of(args.dir)}")
+
+
+def _each(args: Namespace) -> int:
+    """Draws plot.png in the folder of each result below DIR."""
+    if args.x is not None or args.y is not None or args.out is not None:
+        raise UsageError("--each draws DIR/NAME/plot.png of each result; leave out --x, --y and --out")
+    for folder in result_folders(args.dir):
+        print(timeline.plot_result(load_result(folder)))
+    return 0

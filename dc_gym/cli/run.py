@@ -30,9 +30,7 @@ def main(args: Namespace) -> int:
     out = args.out or _default_out(spec)
     runner, before = importlib.import_module("dc_gym.run.runner"), _drawn(out)
     with choose(args.quiet) as progress:
-        result: Result = runner.run(
-            spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
-        )
+        result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=os.environ.get(DISTURB, ""))
     _show_result(result)
     if gone := sorted(before - _drawn(out)):
         remedy = "`dcgym report` and `dcgym plot` make them of the new one"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import MachineError
 from dc_gym.base.package import PROGRAMS
@@ -16,8 +16,10 @@ from dc_gym.base.progress import Progress, Quiet
 from dc_gym.kernel import openvswitch
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
-from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.records import fingerprint
+
+if TYPE_CHECKING:  # imports numpy
+    from dc_gym.monitors.state_matrix import Buffer
 
 NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
 
@@ -35,9 +37,17 @@ class Ground(Protocol):
     def prepare(self, progress: Progress) -> None:
         """Gets what the run needs, or raises TestbedError. It does not change the machine yet."""
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+    def run(
+        self,
+        partial: Path,
+        plan: Callable[[], None],
+        on_line: Callable[[str], None],
+        progress: Progress,
+        driver: Driver | None = None,
+    ) -> int:
         """Runs the plan in `partial`/.lab to its end and returns its exit status. `on_line` gets each line that it prints.
 
+        `plan` writes the plan. It is called once, and a ground may start meanwhile.
         `driver` is the policy that answers the steps of a plan with an agent.
         """
 

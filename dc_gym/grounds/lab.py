@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
+from dc_gym.grounds import frozen
 from dc_gym.grounds.ground import Driver, inside
+from dc_gym.grounds.guest import start
+from dc_gym.grounds.guest.plan import ASK, GO_ON, PLAN_STEP
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
@@ -26,12 +30,13 @@ NS = 1e-9
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
     """Returns the settings of the lab that runs the plan in `folder`/.lab."""
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
+    env = inside("/tmp")
     return LabConfig(
         kernel=kernel.path,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=[sys.executable, "-m", "dc_gym.grounds.guest.main", str(folder)],
-        env=inside("/tmp"),
+        argv=_program(folder, env),
+        env=env,
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,
@@ -39,6 +44,14 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
     )
+
+
+def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
+    """Returns the command that runs the plan. `-S`: nothing in a lab is imported from the packages that a user has installed."""
+    modules = frozen.modules(env)
+    if modules is None:
+        return [sys.executable, "-S", "-m", start.PROGRAM, str(folder)]
+    return [sys.executable, "-S", str(start.__file__), str(modules), str(folder)]
 
 
 class LabGround:
@@ -54,16 +67,28 @@ class LabGround:
     def prepare(self, progress: Progress) -> None:
         self._kernel = build.ensure(progress)
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+    def run(
+        self,
+        partial: Path,
+        plan: Callable[[], None],
+        on_line: Callable[[str], None],
+        progress: Progress,
+        driver: Driver | None = None,
+    ) -> int:
+        """Writes the plan while the lab boots. The lab asks for it, and its question waits until the plan is there."""
         spec = self._spec
         limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
 
         def answer(step: int, _virtual_ns: int) -> int:
+            if step == PLAN_STEP:
+                return GO_ON
             assert driver is not None, "only an agent asks"
             return driver.step(self._lab.region, step)
 
-        with Lab(lab_config(spec, self._kernel, partial, limit_ns), on_line, answer) as lab:
+        config = lab_config(spec, self._kernel, partial, limit_ns)
+        with Lab(replace(config, argv=[*config.argv, ASK]), on_line, answer) as lab:
             self._lab = lab
+            plan()
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
             self._state = lab.state()
         return self._ended.status

@@ -24,8 +24,8 @@ from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec, nic_configuration
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
-from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.ecmp import Router, draw, path
+from dc_gym.topologies.graph import PORT_MASK, Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.traffic.flows import RDMA_PORT

@@ -30,8 +30,8 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import whole
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.records.tables import Records
-from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.ecmp import Router, draw, path
+from dc_gym.topologies.graph import PORT_MASK, Graph
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule
 

@@ -47,6 +47,7 @@ GUEST = (
     "topologies/realize/*.py",
     "kernel/lab.py",
     "kernel/openvswitch.py",
+    "kernel/openvswitch_layout.py",
     "grounds/*.py",
     "grounds/guest/*.py",
     "grounds/host/*.py",

@@ -23,7 +23,6 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.base.files import PARTIAL, discard, machine_errors, remove
 from dc_gym.base.folder_lock import LOCK
-from dc_gym.records.tables import REQUIRED
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
@@ -43,6 +42,8 @@ ASIDE = ".replaced"
 LEARNED = "learned.npz"
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads and of which the result keeps copies."""
+REQUIRED = ("flows", "queues", "tcp")
+"""The tables that every result has (tables.py). They are named here, too, so that a run can begin without numpy."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
 """The files that a complete result has at least."""
 CONTENTS: Mapping[str, str] = {
@@ -60,8 +61,8 @@ CONTENTS: Mapping[str, str] = {
     " wall time since the policy received the previous row",
     LEARNED: "with a policy that learns in the run: what it has learned, as arrays by name",
     "ports.json": "one object per port, asked and read back",
-    "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; `dcgym plot DIR`"
-    " draws it again ([how](#plotpng))",
+    "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; absent with"
+    " `--no-plot` and from sweeps; `dcgym plot DIR` draws it ([how](#plotpng))",
     MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix',
     SIZES_COPY: "with `workload.distribution_file`: that file",
     POLICY_COPY: "with a file as `controller.policy`: that file",

@@ -10,12 +10,9 @@ This module does not depend on how a run is made.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +26,11 @@ from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.records import parquet
+from dc_gym.records.copies import copy_inputs, policies, sha256
 from dc_gym.records.digest import DIGEST_VERSION, digest_of
 from dc_gym.records.folder import COPIES, FILES, finish, is_result, writing
 from dc_gym.records.tables import TABLES, Names, Records, Tables
-from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
+from dc_gym.spec import POLICY_COPY
 from dc_gym.topologies.graph import Graph
 
 __all__ = [
@@ -45,6 +43,7 @@ __all__ = [
     "holds_results",
     "is_result",
     "load_result",
+    "policies",
     "port_rows",
     "result_folders",
     "write_derived",
@@ -132,7 +131,7 @@ class Result:
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the files that the spec read, by the names of their copies. The spec contains only those names."""
         stated, code = self.manifest.get("inputs"), self.manifest.get("code")
-        found = stated if isinstance(stated, Mapping) else _sha256(self.path, COPIES)
+        found = stated if isinstance(stated, Mapping) else sha256(self.path, COPIES)
         rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
         return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
 
@@ -199,37 +198,6 @@ def write_result(
     _write_json(partial / "summary.json", summary)
     _write_json(partial / "manifest.json", full)
     return full
-
-
-def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
-    """Copies the files that a spec reads, by their names in the result (Spec.copies).
-
-    This happens before the run, because the files may change during it. Returns their SHA-256, for the manifest.
-    """
-    for name, source in copies.items():
-        with machine_errors("write", partial / name):
-            shutil.copyfile(source, partial / name)
-    return _sha256(partial, copies)
-
-
-def policies(copies: Mapping[str, Path]) -> dict[str, str]:
-    """Returns the names of the policies among the files that a spec reads, for the manifest.
-
-    If a policy is itself a result's copy, as when a result is run again, it keeps the name that it has there.
-    """
-    found = {}
-    for name in [name for name in (POLICY_COPY, NIC_POLICY_COPY) if name in copies]:
-        path = copies[name]
-        found[name] = policy_name(path)
-        with suppress(OSError, ValueError, AttributeError):
-            stated = json.loads((path.parent / "manifest.json").read_text()).get("policies", {}) if path.name == name else {}
-            found[name] = str(stated.get(name, found[name]))
-    return found
-
-
-def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Returns the SHA-256 of those of the files that exist."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names if (folder / name).is_file()}
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -36,11 +36,22 @@ class Clock:
         self._phase, self._since = name, now
 
 
-def execute(ground: Ground, name: str, folder: Path, clock: Clock, progress: Progress, driver: Driver | None = None) -> None:
-    """Runs the plan in `folder`/.lab on the ground of this name, and leaves its log there. Raises TestbedError if it fails."""
+def execute(
+    ground: Ground,
+    name: str,
+    folder: Path,
+    plan: Callable[[], None],
+    clock: Clock,
+    progress: Progress,
+    driver: Driver | None = None,
+) -> None:
+    """Runs the plan that `plan` writes to `folder`/.lab on the ground of this name, and leaves its log in `folder`.
+
+    Raises TestbedError if it fails.
+    """
     log = folder / f"{name}.log"
     with log.open("w") as file:
-        status = ground.run(folder, _log_to(file, clock, progress), progress, driver)
+        status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
     _check_end(status, log, name)
 
 

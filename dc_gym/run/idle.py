@@ -86,8 +86,11 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
         (folder / ".lab").mkdir(parents=True)
         try:
             idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule)
-            write_plan(idle, ovs, folder / ".lab")
-            execute(ground, spec.ground, folder, Clock(), VirtualOnly(progress))
+
+            def plan() -> None:
+                write_plan(idle, ovs, folder / ".lab")
+
+            execute(ground, spec.ground, folder, plan, Clock(), VirtualOnly(progress))
             return tgen_log.read_flows(folder / ".lab" / "flows.bin")
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -3,34 +3,31 @@
 
 All of it happens in DIR.partial. The folder gets its name when it is complete. Whatever ends the run early (an error, Ctrl-C,
 kill -9) leaves neither processes nor files.
+
+A lab needs one CPU. What the run needs besides happens on another one meanwhile: the plan is written while the lab boots, and the
+libraries of results and plot (numpy, pyarrow, matplotlib) are loaded while it runs. This module imports none of them.
 """
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
-from dc_gym.grounds.plan import write_plan
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
-from dc_gym.records import results
-from dc_gym.records.folder import LEARNED
-from dc_gym.records.results import Result
-from dc_gym.run import analysis
+from dc_gym.records.copies import copy_inputs
+from dc_gym.records.folder import finish, writing
 from dc_gym.run.execution import Clock, execute
-from dc_gym.run.idle import ideal_times
-from dc_gym.run.manifest import PreparedRun, manifest, set_times
-from dc_gym.run.read_back import read_back
+from dc_gym.run.loading import Loading
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:
     from dc_gym.envs.driver import PolicyDriver
+    from dc_gym.grounds.nics import NicPlan
+    from dc_gym.records.results import Result
 
 
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
@@ -55,41 +52,32 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     ground = ground_of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
-    with results.writing(out, force) as partial:
-        inputs = results.copy_inputs(partial, spec.copies())
+    with writing(out, force) as partial, Loading(plot) as loading:
+        inputs = copy_inputs(partial, spec.copies())
         private = partial / ".lab"
         private.mkdir()
-        nic = write_plan(experiment, ovs, private, disturb)
+        nics: list[NicPlan | None] = []
+
+        def write_plan() -> None:
+            from dc_gym.grounds import plan  # imports numpy
+
+            nics.append(plan.write_plan(experiment, ovs, private, disturb))
+            loading.begin()
 
         _begin("boot", clock, progress)
-        execute(ground, spec.ground, partial, clock, progress, driver)
+        execute(ground, spec.ground, partial, write_plan, clock, progress, driver)
 
         _begin("results", clock, progress)
-        tables, counts = read_back(experiment, private)
-        shutil.rmtree(private)
-        setup = PreparedRun(experiment, ground, ground.environment(ovs), inputs, nic, driver, disturb)
+        loading.finish()
+        from dc_gym.run import manifest, outcome
 
-        clock.phase("ideal")
-        schedule = analysis.recorded(experiment.schedule, tables)
-        ideals = ideal_times(replace(experiment, schedule=schedule), partial, ovs, setup.environment, progress, nic)
-
-        clock.phase("results")
-        found = analysis.analyse(spec, schedule, tables, ideals, counts.links)
-        made = manifest(setup, tables.ports, counts, ideals, clock, partial)
-        made = results.write_result(partial, tables, made, found.summary)
-        if driver is not None:
-            results.write_derived(partial, "agent", driver.table())
-            if learned := driver.learned():
-                write_arrays(partial / LEARNED, learned)
-        results.write_derived(partial, "port_metrics", found.ports)
-        results.write_derived(partial, "flow_metrics", found.flows)
-        if plot:
-            _plot(Result(partial, made, found.summary, tables.ports))
-        clock.phase("")
-        set_times(partial / "manifest.json", clock)
-        results.finish(partial)
+        setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
+        outcome.conclude(setup, ovs, partial, clock, progress, plot=plot)
+        finish(partial)
     progress.phase("done")
-    return results.load_result(out)
+    from dc_gym.records.results import load_result
+
+    return load_result(out)
 
 
 def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
@@ -108,9 +96,3 @@ def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
 def _begin(phase: str, clock: Clock, progress: Progress) -> None:
     clock.phase(phase)
     progress.phase(phase)
-
-
-def _plot(result: Result) -> None:
-    from dc_gym.figures import timeline  # matplotlib takes a second to import
-
-    timeline.plot_result(result, result.path / "plot.png")

@@ -34,7 +34,7 @@ def main(args: Namespace, progress: Progress) -> int:
     asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
     runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
     out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
-    statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force)
+    statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force, plot=args.plot)
     summary.show(statuses)
     print(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
     if not args.retry and any(status.state in (RunState.FAILED, RunState.UNFIT) for status in statuses):
@@ -43,15 +43,22 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def run_grid(
-    asked: grid.Grid, out: Path, runs: Runs, progress: Progress, *, retry: bool = False, force: bool = False
+    asked: grid.Grid,
+    out: Path,
+    runs: Runs,
+    progress: Progress,
+    *,
+    retry: bool = False,
+    force: bool = False,
+    plot: bool = False,
 ) -> list[Status]:
-    """Runs what does not exist yet, and returns the status of all runs afterwards."""
+    """Runs what does not exist yet, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
     with folder_lock.held(out, "a sweep"):
         folder.write_specs()
         try:
-            _run(folder, _todo(folder, retry, force), runs, progress)
+            _run(folder, _todo(folder, retry, force, plot), runs, progress)
         except KeyboardInterrupt:
             print(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
             raise
@@ -92,7 +99,7 @@ def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
     return found
 
 
-def _todo(folder: SweepFolder, retry: bool, force: bool) -> list[Cell]:
+def _todo(folder: SweepFolder, retry: bool, force: bool, plot: bool) -> list[Cell]:
     """Returns the runs to be made. Raises UsageError if a result is another sweep's and --force was not given."""
     cells: list[Cell] = []
     wrong: list[str] = []
@@ -103,16 +110,16 @@ def _todo(folder: SweepFolder, retry: bool, force: bool) -> list[Cell]:
             wrong.append(str(error))
             state = RunState.WAITING
         if state is RunState.WAITING or (retry and state is not RunState.DONE):
-            cells.append(_cell(folder, point))
+            cells.append(_cell(folder, point, plot))
     if wrong and not force:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise UsageError(f"{wrong[0]}{more}; --force runs such again, or give another --out")
     return cells
 
 
-def _cell(folder: SweepFolder, point: Point) -> Cell:
+def _cell(folder: SweepFolder, point: Point, plot: bool) -> Cell:
     out = folder.result_of(point)
-    options = ("--no-plot", "--force") if out.exists() else ("--no-plot",)
+    options = ["--plot" if plot else "--no-plot", *(["--force"] if out.exists() else [])]
     return Cell(point.name, folder.spec_file(point), out, (), options)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
@@ -117,6 +116,8 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
 
 def seed_of(seed: int, ifname: str) -> int:
     """Returns the seed of one direction, that is, of the frames that one port sends."""
+    from dc_gym.topologies.ecmp import draw  # few networks have impaired links
+
     return draw(seed, "cable", ifname)
 
 

@@ -23,6 +23,7 @@ from dc_gym.topologies.mininet_classes import Host as MininetHost
 from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
     NDMSG,
@@ -159,15 +160,18 @@ class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
     OVSVersion = "3.1"  # Mininet only asks whether it is older than 1.10; the real version is in the manifest
     ovs: OpenVSwitchDaemons
 
+    def start(self, controllers: Sequence[Any]) -> None:
+        """Does nothing: batchStartup starts all switches."""
+
     @classmethod
     def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:
-        words: list[str] = []
-        for switch in switches:
-            for command in switch.commands:
-                words += [*command.split()]
-            switch.commands = []
-        cls.ovs.vsctl(*words)
+        cls.ovs.add_bridges([switch.bridge() for switch in switches])
         return switches
+
+    def bridge(self) -> Bridge:
+        """Returns the switch as Open vSwitch's database describes it. Mininet's port 0 is the loopback device."""
+        ports = {str(intf): number for intf, number in self.ports.items() if number}
+        return Bridge(self.name, self.dpid, ports)
 
 
 class FabricLink(Link):  # type: ignore[misc]
@@ -311,8 +315,7 @@ class Fabric:
         for sock in (self._root, *self._sockets.values()):
             cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
         self._ovs.lift_flow_limit()
-        for switch in self.graph.switches:
-            self._ovs.add_flows(switch.name, self._rules[switch.name])
+        self._ovs.add_flows({switch.name: self._rules[switch.name] for switch in self.graph.switches})
         self.verify()
 
     def _make_namespaces(self) -> None:

@@ -11,21 +11,31 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import FabricError
-from dc_gym.kernel.openvswitch import SCHEMA, argv
+from dc_gym.kernel.openvswitch_layout import SCHEMA, argv
+from dc_gym.topologies.realize import jsonrpc, openflow, ovsdb
+from dc_gym.topologies.realize.ovsdb import Bridge, Database
 
 RUN_DIR = Path("/run/openvswitch")
-SWITCHD_CONTROL = RUN_DIR / "ovs-vswitchd.ctl"
+SWITCHD_CONTROL, DATABASE_SOCKET = RUN_DIR / "ovs-vswitchd.ctl", RUN_DIR / "db.sock"
 CPU_COUNT_AFTER_S = 11.0  # vswitchd starts no handler threads while the monotonic clock is below 10 s
 LONG_MS = 10**9  # flows do not expire
 MOST_FLOWS = 10**6  # limit of the datapath
 START_DEADLINE_S = 30.0
+SETTINGS = {
+    "max-idle": str(LONG_MS),
+    "n-handler-threads": "1",
+    "n-revalidator-threads": "1",
+    "max-revalidator": "10000",
+    "flow-limit": str(MOST_FLOWS),
+}
+"""Settings of ovs-vswitchd (other_config of ovs-vswitchd.conf.db(5))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class OpenVSwitchDaemons:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
         self._daemons: list[subprocess.Popen[bytes]] = []
+        self._database = Database(DATABASE_SOCKET, START_DEADLINE_S)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -71,27 +82,26 @@ class OpenVSwitchDaemons:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def vsctl(self, *words: str) -> str:
-        return self.run("ovs-vsctl", *words)
+    def add_bridges(self, bridges: Sequence[Bridge]) -> None:
+        """Makes all bridges with their ports. The devices exist already."""
+        self._database.add_bridges(bridges)
 
-    def add_flows(self, bridge: str, flows: Sequence[str]) -> None:
-        """Installs all rules of a bridge in one bundle. Either all of them take effect, or it raises FabricError."""
-        self.run(
-            "ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows)
-        )
+    def add_flows(self, flows: Mapping[str, Sequence[str]]) -> None:
+        """Installs all rules, given by bridge. Those of a bridge take effect together; FabricError is raised for a refusal."""
+        openflow.add_flows({RUN_DIR / f"{bridge}.mgmt": rules for bridge, rules in flows.items()}, START_DEADLINE_S)
 
     def lift_flow_limit(self) -> None:
         """Lets the datapath have all the flows that it may, at once. A bridge must exist.
 
         By default vswitchd starts with a limit of 10,000 flows and adds 1,000 each time that it has looked through them.
         """
-        self.run("ovs-appctl", "-t", str(SWITCHD_CONTROL), "upcall/set-flow-limit", str(MOST_FLOWS))
+        self._switchd("upcall/set-flow-limit", str(MOST_FLOWS))
 
     def misses(self) -> tuple[int, int]:
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
-        found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self.run("ovs-dpctl", "show"))
+        found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self._switchd("dpctl/show"))
         if found is None:
-            raise FabricError("ovs-dpctl show: no line 'lookups: hit:... missed:... lost:...' in its output")
+            raise FabricError("dpctl/show: no line 'lookups: hit:... missed:... lost:...' in its output")
         return int(found[1]), int(found[2])
 
     def freeze(self) -> None:
@@ -103,29 +113,16 @@ class OpenVSwitchDaemons:
         for daemon in self._daemons:
             daemon.send_signal(signal.SIGCONT)
 
-    def run(self, program: str, *words: str, text: str | None = None) -> str:
-        argv = [*self._programs.argv(program), *words]
-        done = subprocess.run(
-            argv, input=text, capture_output=True, text=True, env=self._programs.environment(), timeout=START_DEADLINE_S
-        )
-        if done.returncode:
-            raise FabricError(f"{program} {' '.join(words)[:200]}: exit status {done.returncode}: {done.stderr.strip()[-500:]}")
-        return done.stdout
-
     def _start(self) -> None:
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         time.sleep(max(0.0, CPU_COUNT_AFTER_S - time.monotonic()))
-        database, socket = RUN_DIR / "conf.db", RUN_DIR / "db.sock"
-        self.run("ovsdb-tool", "create", str(database), str(self._programs.schema))
+        database, socket = RUN_DIR / "conf.db", DATABASE_SOCKET
+        ovsdb.create(database, self._programs.schema)
         self._spawn(
             "ovsdb-server", str(database), f"--remote=punix:{socket}", f"--unixctl={RUN_DIR}/ovsdb-server.ctl", "-vconsole:err"
         )
         _wait_for(socket)
-        self.vsctl(
-            "--no-wait", "init", "--", "set", "Open_vSwitch", ".", f"other_config:max-idle={LONG_MS}",
-            "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
-            "other_config:max-revalidator=10000", f"other_config:flow-limit={MOST_FLOWS}",
-        )  # fmt: skip
+        self._database.init(SETTINGS)
         self._spawn(
             "ovs-vswitchd",
             f"unix:{socket}",
@@ -134,6 +131,10 @@ class OpenVSwitchDaemons:
             "-vnetlink_socket:off",
             "--disable-system-route",
         )
+
+    def _switchd(self, command: str, *words: str) -> str:
+        """Runs a command of ovs-vswitchd (ovs-appctl(8)) and returns what it prints."""
+        return str(jsonrpc.call(SWITCHD_CONTROL, command, list(words), START_DEADLINE_S))
 
     def _spawn(self, name: str, *words: str) -> None:
         argv = [*self._programs.argv(name), *words]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
 
-  python -m dc_gym.grounds.guest.main RUN_FOLDER
+  python -m dc_gym.grounds.guest.main RUN_FOLDER [--ask]
 
-The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host. tgen's flows and qmon's ports lie beside it. The ground
-writes flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
+The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; --ask waits until it is there. tgen's flows and qmon's
+ports lie beside it. The ground writes flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on
+standard output marks each phase.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.grounds.guest import episodes
-from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
-from dc_gym.grounds.guest.plan import FLOWS, NICS, PORTS, Plan
+from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, PORTS, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
-from dc_gym.grounds.guest.site import LabSite, Site
+from dc_gym.grounds.guest.site import LabSite, Site, await_plan
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
@@ -35,6 +34,8 @@ if TYPE_CHECKING:  # imports Mininet, which takes long to import
 
 def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     try:
+        if ASK in argv[2:]:
+            await_plan()
         run(Path(argv[1]) / ".lab", site or LabSite())
     except TestbedError as error:
         print(f"ground: {error}", file=sys.stderr, flush=True)
@@ -60,6 +61,8 @@ def run(folder: Path, site: Site) -> None:
         if plan.agent is None:
             before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
         else:
+            from dc_gym.grounds.guest import episodes
+
             before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
@@ -78,9 +81,11 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen reads its matrix
-        make_devices(plan.nic, fabric)
         loader, ids = None, ""
         if plan.nic is not None:
+            from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
+
+            make_devices(plan.nic, fabric)
             loader = NicLoader(plan.nic, plan.programs, folder, NICS, site.matrix, t0_ns)
             stack.enter_context(loader)
             ids = loader.tables()

@@ -20,6 +20,8 @@ DECISIONS = "decisions.bin"
 """The file that the NICs' loader writes."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """The possible answers of the agent's side to a step."""
+ASK, PLAN_STEP = "--ask", (1 << 64) - 1
+"""An argument by which the program in a lab asks the host whether the plan is written, and the number of that step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import Plan
-from dc_gym.topologies.ecmp import PORT_MASK
+from dc_gym.topologies.graph import PORT_MASK
 
 NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: measuring programs go first, and nothing else delays either
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import LabError
-from dc_gym.grounds.guest.plan import Plan
+from dc_gym.grounds.guest.plan import PLAN_STEP, Plan
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
@@ -23,7 +23,8 @@ S = 10**9
 QUIET_NS = 70 * S
 """Virtual time, in ns, between two episodes in a lab."""
 LAB_DEVICE = "/dev/lab"
-LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
+LAB_IOC_STEP = 0x40084C01  # _IOW('L', 1, __u64) of kernel/drivers/lab.h
+LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64)
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
 
 
@@ -76,6 +77,12 @@ class Site(Protocol):
 
     def findings(self) -> dict[str, Any]:
         """Returns further findings for the run: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
+
+
+def await_plan() -> None:
+    """Returns when the host has written the plan: it answers this step of the lab's channel then."""
+    with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+        fcntl.ioctl(device, LAB_IOC_STEP, struct.pack("<Q", PLAN_STEP))
 
 
 class LabSite:

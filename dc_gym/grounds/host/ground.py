@@ -70,7 +70,15 @@ class HostGround:
         self._links = "cable"
         return module
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+    def run(
+        self,
+        partial: Path,
+        plan: Callable[[], None],
+        on_line: Callable[[str], None],
+        progress: Progress,
+        driver: Driver | None = None,
+    ) -> int:
+        plan()
         duration_ns = self._spec.time.duration_ns
         with self.live(partial, on_line, progress.note) as network:
             if driver is not None:
