@@ -107,7 +107,7 @@ def test_frames_sent_at_one_moment_arrive_in_the_order_of_sending(printed):
 
 
 def test_who_set_out_first_arrives_first(printed):
-    """Of frames that arrive together, the one with the longest way was sent first."""
+    """Frames on ways of different lengths are sent so that all arrive together."""
     found = printed("""
         delays_ns = (30_000, 90_000, 10_000, 50_000)
         says, hears = wire(*delays_ns)
