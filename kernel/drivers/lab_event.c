@@ -35,6 +35,7 @@ struct slot {
 };
 
 u64 lab_event_number;
+bool lab_hrtimers_changed = true;
 static struct slot *heap; /* a binary heap, from 1 */
 static unsigned int queued, room, reserved;
 static struct hrtimer alarm; /* wakes the lab for the first event, outside the loop */

@@ -45,6 +45,7 @@ void lab_events_leave(void);
 /* For kernel/time/hrtimer.c: numbers in the order in which events and soft hrtimers were started. */
 extern u64 lab_event_number;
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number);
+extern bool lab_hrtimers_changed; /* since lab_hrtimers_first() looked */
 
 /* Of kernel/time/hrtimer.c, interrupts off. */
 struct lab_hrtimers {
