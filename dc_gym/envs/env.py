@@ -146,9 +146,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
             return turn
         return self._step_lab(self._stepper, values)
 
-    def _step_lab(
-        self, stepper: LabStepper, values: npt.NDArray[np.float64]
-    ) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+    def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         try:
             steps = stepper.step(values)
         except BaseException:

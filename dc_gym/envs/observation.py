@@ -168,7 +168,9 @@ def setting(each: ActuatedRows, number: int) -> Feature:
         values[each.rows] = frame.enforced[each.place].reshape(each.low.shape)[:, number] / high
         return values
 
-    return Feature(quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (each.actuator.name, number))
+    return Feature(
+        quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (each.actuator.name, number)
+    )
 
 
 def _rows(rows_of: str, item: str, scene: Scene) -> Rows:

@@ -33,7 +33,6 @@ from dc_gym.envs.recording import Recorder, Recording
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import EpisodeTotals
 from dc_gym.kernel.channel import HEADER, MESSAGE_MAX_BYTES
-from dc_gym.spec import AgentSpec
 
 Bools = npt.NDArray[np.bool_]
 LOOK_S = 0.1
