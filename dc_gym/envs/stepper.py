@@ -29,6 +29,7 @@ from dc_gym.envs.measures import fair_total_bps
 from dc_gym.envs.metrics import BLOCK_STEPS, Block, metrics
 from dc_gym.envs.native import LAB, Flags, LabState, RewardKind, address, load
 from dc_gym.envs.native.network import Network
+from dc_gym.envs.native.team import Team
 from dc_gym.envs.recording import Recorder, Recording
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import EpisodeTotals
@@ -87,6 +88,7 @@ class LabStepper:
         self._messages = np.zeros((count, HEADER.size + MESSAGE_MAX_BYTES), np.uint8)
         self._records = np.zeros(count, LAB)
         self._address = address(self._records)
+        self._team = Team(self._library, self._records)
         self._state, self._slot, self._step = (self._records[name] for name in ("state", "slot", "step"))
         for place, own in enumerate(self._records):
             own["values"], own["reward"] = address(self._values[place:]), address(self._rewards[place:])
@@ -137,6 +139,7 @@ class LabStepper:
         force = InForce(episode.scene, agent) if late else None
         block, held = Block(episode.scene, recording), tuple(arrays.values())
         self._own(place, _Owned(recorder, recording, block, held, arrays["at_work"], force, frame.t_ns))
+        self._team.use(int(each["cpu"]) for each, held in zip(self._records, self._owned, strict=True) if held is not None)
         weak = weakref.ref(self)
         lab.lend(partial(_question, weak, place), partial(_forget, weak, place), LOOK_S)
         episode.totals, episode.frame = EpisodeTotals(episode.scene), partial(_frame, weak, place)
@@ -163,37 +166,27 @@ class LabStepper:
         slots = self._slot.tolist()
         return [partial(own.block.of, slot - 1) if own and slot else None for own, slot in zip(self._owned, slots, strict=True)]
 
-    def step(self, values: Floats) -> Steps:
-        """Lets all labs run for one interval with these values in force, [labs, values], and returns what came of it."""
-        if self._room <= 0 or self._late:
-            self.post(values, range(self._count))
-            return self.collect()
+    def step(self, values: Floats, places: Iterable[int] | None = None) -> Steps:
+        """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns what
+        came of it."""
+        chosen = range(self._count) if places is None else list(places)
+        if self._room <= 0:
+            if any(self._owned[place] is None for place in chosen):
+                raise AgentError("step: there is no episode under way; reset first")
+            self._turn_over()
         self._values[...] = values
-        self._state[...], self._some = LabState.ANSWERS, False
+        if self._late:
+            self._set_in_force(chosen)
+        self._state[...], self._some = LabState.ANSWERS, places is not None
+        if places is not None:
+            self._state[...] = LabState.IDLE
+            self._state[chosen] = LabState.ANSWERS
         self._room -= 1
-        return self._results(self._library.exchange(self._address, self._count))
-
-    def post(self, values: Floats, places: Iterable[int]) -> None:
-        """Lets the labs of `places` run; `collect` waits for the end of the interval."""
-        chosen = list(places)
-        if any(self._owned[place] is None for place in chosen):
-            raise AgentError("step: there is no episode under way; reset first")
-        self._values[...] = values
-        full = self._turn_over() if self._room <= 0 else []
-        self._set_in_force(chosen)
-        self._state[...] = LabState.IDLE
-        self._state[chosen], self._some = LabState.ANSWERS, len(chosen) < self._count
-        self._library.answer(self._address, self._count)
-        self._room -= 1
-        for totals, block in full:  # while the labs run
-            totals.add_up(block)
-
-    def collect(self) -> Steps:
-        """Waits until the labs that `post` let run stand still again."""
-        return self._results(self._library.wait(self._address, self._count))
+        return self._results(self._library.exchange(self._team.address))
 
     def running(self) -> list[int]:
-        """Returns the labs that were told to go on and have not stood still again."""
+        """Returns the labs that were told to go on and have not stood still again. Nothing happens to them meanwhile."""
+        self._team.settle()
         going = (self._state == LabState.RUNS) | (self._state == LabState.SAID) | (self._state == LabState.ANSWERS)
         return [int(place) for place in np.flatnonzero(going)]
 
@@ -201,6 +194,8 @@ class LabStepper:
         """Lets go of a lab, which has ended. The next `begin` takes another one."""
         self._state[place], self._slot[place], self._owned[place] = LabState.IDLE, 0, None
         self._room = 0
+        if not any(self._owned):
+            self._team.close()
 
     def _of(self, place: int) -> _Owned:
         found = self._owned[place]
@@ -213,7 +208,7 @@ class LabStepper:
         died: dict[int, LabError] = {}
         while flags & RUN:
             self._attend(died)
-            flags = self._library.wait(self._address, self._count)
+            flags = self._library.exchange(self._team.address)
         if flags & DIED:
             self._bury(died)
         if flags & CHANGED:
@@ -262,7 +257,7 @@ class LabStepper:
 
     def _attend(self, died: dict[int, LabError]) -> None:
         """Hears what labs say besides, and checks those that are silent."""
-        for place in self.running():
+        for place in np.flatnonzero((self._state == LabState.RUNS) | (self._state == LabState.SAID)).tolist():
             own, lab = self._records[place], self.sessions[place].lab
             try:
                 if own["state"] == LabState.SAID:
@@ -333,20 +328,17 @@ class LabStepper:
                 wanted = own.recorder.scene.line_bps if rates is None else self._values[place, rates].copy()
                 own.recording.in_force_bps[int(self._slot[place]) + 1] = own.force.over(wanted, wanted)
 
-    def _turn_over(self) -> list[tuple[EpisodeTotals, Block]]:
-        """Begins another recording where one is full. Returns the full ones, with the totals that they belong to."""
-        full = []
+    def _turn_over(self) -> None:
+        """Begins another recording where one is full, or has been added up."""
         for place, own in enumerate(self._owned):
             slot = int(self._slot[place])
             if own is None or (slot < BLOCK_STEPS and own.block.columns is None):
                 continue
             own.recording.count = slot
-            full.append((self.episodes[place].totals, own.block))
             recording = Recording(own.recorder, own.recording.frame(slot))
-            block = Block(own.recorder.scene, recording)
-            self._own(place, replace(own, recording=recording, block=block))
+            self.episodes[place].totals.add_up(own.block)
+            self._own(place, replace(own, recording=recording, block=Block(own.recorder.scene, recording)))
         self._count_room()
-        return full
 
     def _own(self, place: int, owned: _Owned) -> None:
         """Lets the library write to a recording from its first slot on."""

@@ -126,8 +126,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             for index, drawn in begun.items():
                 running.add(index)
                 self.sessions[index].post_begin(drawn)
-            stepper.post(values, going)
-            steps = stepper.collect()
+            steps = stepper.step(values, going)
             infos = self._begun(begun, running)
         steps.observations = stepper.observations
         return self._with_ends(stepper, steps, infos)

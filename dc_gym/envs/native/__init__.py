@@ -17,7 +17,10 @@ import numpy.typing as npt
 from dc_gym.base.errors import MachineError
 from dc_gym.base.package import PROGRAMS
 
-__all__ = ["ELEMENT", "LAB", "NETWORK", "NO_RATES", "Element", "Flags", "LabState", "Library", "RewardKind", "address", "load"]
+__all__ = [
+    *("ELEMENT", "LAB", "MASK_WORDS", "NETWORK", "NO_RATES", "TEAM", "WORKER"),
+    *("Element", "Flags", "LabState", "Library", "RewardKind", "address", "load"),
+]
 
 LIBRARY = PROGRAMS / "libsteps.so"
 VERSION = 1
@@ -85,7 +88,7 @@ ELEMENT = np.dtype(
     ],
     align=True,
 )
-"""`struct element`; a test compares the offsets of this and the next two with those of C."""
+"""`struct element`; a test compares the offsets of this and the next ones with those of C."""
 
 NETWORK = np.dtype(
     [
@@ -156,13 +159,33 @@ LAB = np.dtype(
 )
 
 
+WORKER = np.dtype(
+    [("cpu", "<i4"), ("go", "<u4"), ("done", "<u4"), ("asleep", "<u4"), ("stop", "<u4"), ("reserved", "<u4", 11)], align=True
+)
+
+MASK_WORDS = 16
+
+TEAM = np.dtype(
+    [
+        ("labs", _POINTER),
+        ("workers", _POINTER),
+        ("count", "<u4"),
+        ("worker_count", "<u4"),
+        ("waits", "<u4"),
+        ("reserved", "<u4"),
+        ("mask", "<u8", MASK_WORDS),
+    ],
+    align=True,
+)
+
+
 def address(array: npt.NDArray[Any]) -> int:
     """Returns the address of an array's first element. The caller keeps the array as long as the address is in use."""
     return int(array.__array_interface__["data"][0])
 
 
 class Library:
-    """The functions of the library. Each takes the address of an array of LAB records."""
+    """The functions of the library. `measure` and `reward` take the address of a LAB record, the others that of a TEAM."""
 
     def __init__(self) -> None:
         try:
@@ -172,12 +195,17 @@ class Library:
         wanted = VERSION << 24 | NETWORK.itemsize << 12 | LAB.itemsize
         if (version := found.steps_version()) != wanted:
             raise MachineError(f"{LIBRARY}: version {version:#x} is not {wanted:#x} of this Python code; run `make programs`")
-        labs, count = ctypes.c_void_p, ctypes.c_uint32
-        for function in (found.steps_answer, found.steps_wait, found.steps_exchange):
-            function.argtypes, function.restype = (labs, count), ctypes.c_uint32
-        for function in (found.steps_measure, found.steps_reward):
-            function.argtypes, function.restype = (labs,), None
-        self.answer, self.wait, self.exchange = found.steps_answer, found.steps_wait, found.steps_exchange
+        pointer = ctypes.c_void_p
+        found.steps_exchange.argtypes, found.steps_exchange.restype = (pointer,), ctypes.c_uint32
+        found.steps_work.argtypes, found.steps_work.restype = (pointer, pointer), None
+        for function in (found.steps_settle, found.steps_stop, found.steps_measure, found.steps_reward):
+            function.argtypes, function.restype = (pointer,), None
+        self.exchange, self.work, self.settle, self.stop = (
+            found.steps_exchange,
+            found.steps_work,
+            found.steps_settle,
+            found.steps_stop,
+        )
         self.measure, self.reward = found.steps_measure, found.steps_reward
 
 

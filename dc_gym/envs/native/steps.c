@@ -3,9 +3,16 @@
 #include "steps.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS  200000    /* how long a thread looks for what is about to come, before it sleeps */
+#define SLEEP_NS 100000000 /* how long it sleeps at most */
 
 struct question {
 	struct lab_msg head;
@@ -100,42 +107,225 @@ static int hear(struct lab *lab)
 	return 1;
 }
 
-void steps_answer(struct lab *labs, uint32_t count)
+static uint32_t load(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void store(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Looks at a word for a while. Returns whether it has become another. */
+static int spin(const uint32_t *word, uint32_t value)
+{
+	int64_t end_ns = now_ns() + SPIN_NS;
+
+	do {
+		for (int i = 0; i < 64; i++) {
+			if (load(word) != value)
+				return 1;
+			__builtin_ia32_pause();
+		}
+	} while (now_ns() < end_ns);
+	return load(word) != value;
+}
+
+/* Sleeps until a word is another, or for SLEEP_NS. Returns -1 after a signal. */
+static int doze(const uint32_t *word, uint32_t value)
+{
+	const struct timespec most = { .tv_nsec = SLEEP_NS };
+
+	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0) < 0 && errno == EINTR ? -1
+													 : 0;
+}
+
+static void wake(const uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static int is_in(const uint64_t *mask, int cpu)
+{
+	return cpu >= 0 && cpu < MASK_WORDS * 64 && mask[cpu / 64] >> cpu % 64 & 1;
+}
+
+/* Moves this thread to a CPU. */
+static void stay_on(int cpu)
+{
+	uint64_t mask[MASK_WORDS] = { 0 };
+
+	if (cpu < 0 || cpu >= MASK_WORDS * 64)
+		return;
+	mask[cpu / 64] = UINT64_C(1) << cpu % 64;
+	sched_setaffinity(0, sizeof(mask), (const cpu_set_t *)mask);
+}
+
+/* Answers the labs of one CPU (-1: of all), and waits for them. */
+static void serve(const struct team *team, int cpu)
+{
+	struct lab *labs = team->labs;
+
+	for (uint32_t i = 0; i < team->count; i++)
+		if (labs[i].state == LAB_ANSWERS && (cpu < 0 || labs[i].cpu == cpu))
+			answer(&labs[i]);
+	/* The last one answered is likely to be the last one to be done: waiting for it first means few
+	 * wakes. */
+	for (uint32_t i = team->count; i-- > 0;)
+		if (labs[i].state == LAB_RUNS && (cpu < 0 || labs[i].cpu == cpu) && !hear(&labs[i]))
+			break;
+}
+
+void steps_work(struct team *team, struct worker *worker)
+{
+	uint32_t go = load(&worker->done);
+	int spins = 1; /* whether the last pause was short */
+
+	stay_on(worker->cpu);
+	while (!load(&worker->stop)) {
+		int64_t since_ns = now_ns();
+
+		if (!spins || !spin(&worker->go, go)) {
+			store(&worker->asleep, 1);
+			while (load(&worker->go) == go && !load(&worker->stop))
+				doze(&worker->go, go);
+			store(&worker->asleep, 0);
+		}
+		spins = now_ns() - since_ns < SPIN_NS;
+		if (load(&worker->go) == go)
+			continue;
+		go = load(&worker->go);
+		serve(team, worker->cpu);
+		store(&worker->done, go);
+		if (load(&team->waits))
+			wake(&worker->done);
+	}
+	store(&worker->done, load(&worker->go));
+}
+
+/* Returns whether there are labs for the thread of this CPU. */
+static int has_work(const struct team *team, int cpu)
+{
+	for (uint32_t i = 0; i < team->count; i++)
+		if (team->labs[i].cpu == cpu &&
+		    (team->labs[i].state == LAB_ANSWERS || team->labs[i].state == LAB_RUNS))
+			return 1;
+	return 0;
+}
+
+static int is_idle(const struct worker *worker)
+{
+	return load(&worker->go) == load(&worker->done);
+}
+
+/* Returns whether the caller can serve this CPU's labs: there are some, and no worker is at them. */
+static int is_free(const struct team *team, int cpu)
+{
+	for (uint32_t i = 0; i < team->worker_count; i++)
+		if (team->workers[i].cpu == cpu && !is_idle(&team->workers[i]))
+			return 0;
+	return has_work(team, cpu);
+}
+
+/* Returns the CPU whose labs the caller serves itself: the one where it runs, or that of the first lab. -1:
+ * none. */
+static int own_cpu(const struct team *team)
 {
 	int here = sched_getcpu();
 
-	/* Labs on other CPUs go first: one on this CPU may take it at once, and the others would wait. */
-	for (int mine = 0; mine < 2; mine++)
-		for (uint32_t i = 0; i < count; i++)
-			if (labs[i].state == LAB_ANSWERS && (mine || labs[i].cpu != here))
-				answer(&labs[i]);
+	if (is_free(team, here))
+		return here;
+	for (uint32_t i = 0; i < team->count; i++)
+		if (is_free(team, team->labs[i].cpu))
+			return team->labs[i].cpu;
+	return -1;
 }
 
-uint32_t steps_wait(struct lab *labs, uint32_t count)
+/* Lets the other threads begin. */
+static void begin(struct team *team, int own)
 {
+	for (uint32_t i = 0; i < team->worker_count; i++) {
+		struct worker *worker = &team->workers[i];
+
+		if (worker->cpu == own || !is_idle(worker) || !has_work(team, worker->cpu))
+			continue;
+		store(&worker->go, load(&worker->go) + 1);
+		if (load(&worker->asleep))
+			wake(&worker->go);
+	}
+}
+
+/* Waits for one worker. Returns -1 if a signal or the timeout comes first. */
+static int wait_for(struct team *team, const struct worker *worker)
+{
+	int64_t end_ns = now_ns() + SLEEP_NS;
+	uint32_t done = load(&worker->done);
+	int result = 0;
+
+	if (done == load(&worker->go) || spin(&worker->done, done))
+		return 0;
+	store(&team->waits, 1);
+	while (load(&worker->done) == done && !result)
+		result = now_ns() < end_ns ? doze(&worker->done, done) : -1;
+	store(&team->waits, 0);
+	return result;
+}
+
+void steps_settle(struct team *team)
+{
+	for (uint32_t i = 0; i < team->worker_count; i++)
+		while (load(&team->workers[i].done) != load(&team->workers[i].go))
+			wait_for(team, &team->workers[i]);
+}
+
+void steps_stop(struct team *team)
+{
+	for (uint32_t i = 0; i < team->worker_count; i++) {
+		store(&team->workers[i].stop, 1);
+		wake(&team->workers[i].go);
+	}
+}
+
+static uint32_t flags_of(const struct lab *lab)
+{
+	switch (lab->state) {
+	case LAB_RUNS:
+	case LAB_SAID:
+		return STEPS_RUN;
+	case LAB_ENDED:
+		return STEPS_DIED;
+	case LAB_STANDS:
+		return (lab->ended || lab->step >= lab->steps ? STEPS_OVER : 0) |
+		       (lab->work_changed ? STEPS_CHANGED : 0);
+	default:
+		return 0;
+	}
+}
+
+uint32_t steps_exchange(struct team *team)
+{
+	int own = own_cpu(team), pins = is_in(team->mask, own);
 	uint32_t flags = 0;
 
-	/* The last one answered is likely to be the last one to be done: waiting for it first means few
-	 * wakes. */
-	for (uint32_t i = count; i-- > 0;)
-		if (labs[i].state == LAB_RUNS && !hear(&labs[i]))
-			break;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct lab *lab = &labs[i];
-
-		if (lab->state == LAB_RUNS || lab->state == LAB_SAID)
-			flags |= STEPS_RUN;
-		else if (lab->state == LAB_ENDED)
-			flags |= STEPS_DIED;
-		else if (lab->state == LAB_STANDS)
-			flags |= (lab->ended || lab->step >= lab->steps ? STEPS_OVER : 0) |
-				 (lab->work_changed ? STEPS_CHANGED : 0);
-	}
+	begin(team, own);
+	if (pins)
+		stay_on(own);
+	if (own >= 0)
+		serve(team, team->worker_count ? own : -1);
+	for (uint32_t i = 0; i < team->worker_count && !(flags & STEPS_RUN); i++)
+		flags |= wait_for(team, &team->workers[i]) < 0 ? STEPS_RUN : 0;
+	if (pins)
+		sched_setaffinity(0, sizeof(team->mask), (const cpu_set_t *)team->mask);
+	for (uint32_t i = 0; i < team->count; i++)
+		flags |= flags_of(&team->labs[i]);
 	return flags;
-}
-
-uint32_t steps_exchange(struct lab *labs, uint32_t count)
-{
-	steps_answer(labs, count);
-	return steps_wait(labs, count);
 }

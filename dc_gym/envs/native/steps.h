@@ -116,6 +116,32 @@ struct lab {
 
 uint32_t steps_version(void);
 
+/*
+ * Labs stay on one CPU each. A thread that waits for a lab is best on the lab's own CPU: going from one to
+ * the other is then a switch, and not a message to a CPU that may be asleep. So each CPU with labs has a
+ * thread; the caller itself is that of the CPU where it runs. Between two exchanges, workers spin for a
+ * while.
+ */
+struct worker {
+	int32_t cpu;
+	uint32_t go;   /* by the caller: number of the exchange */
+	uint32_t done; /* by the worker: the last one that it is done with */
+	uint32_t asleep;
+	uint32_t stop;
+	uint32_t reserved[11]; /* a cache line */
+};
+
+#define MASK_WORDS 16
+
+struct team {
+	struct lab *labs;
+	struct worker *workers; /* one for each CPU that has labs; none if that is one CPU */
+	uint32_t count, worker_count;
+	uint32_t waits; /* 1: the caller sleeps until a worker is done */
+	uint32_t reserved;
+	uint64_t mask[MASK_WORDS]; /* the CPUs where the caller may run */
+};
+
 /* What Python has to look at after an exchange. */
 enum {
 	STEPS_RUN = 1,  /* a lab still runs: after another message, a signal, or the timeout of its socket */
@@ -124,14 +150,17 @@ enum {
 	STEPS_CHANGED = 8, /* other flows are at work: `fair_bps` and `reward` are those of the step before */
 };
 
-/* Answers the labs that are to go on. */
-void steps_answer(struct lab *labs, uint32_t count);
+/* Answers the labs that are to go on, waits for all that run, and measures them. Returns STEPS_ flags. */
+uint32_t steps_exchange(struct team *team);
 
-/* Waits for all labs that run, and measures them. Returns STEPS_ flags. */
-uint32_t steps_wait(struct lab *labs, uint32_t count);
+/* The life of a worker: until `stop`. */
+void steps_work(struct team *team, struct worker *worker);
 
-/* Both, one after the other. */
-uint32_t steps_exchange(struct lab *labs, uint32_t count);
+/* Waits until no worker is at work. */
+void steps_settle(struct team *team);
+
+/* Ends all workers. */
+void steps_stop(struct team *team);
 
 /* Works out what a lab's last slot says; the first slot of an episode begins the observation's history. */
 void steps_measure(struct lab *lab);
