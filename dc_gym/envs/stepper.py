@@ -145,6 +145,7 @@ class LabStepper:
         episode.totals, episode.frame = EpisodeTotals(episode.scene), partial(_frame, weak, place)
         self._returns[place] = 0.0
         self._library.measure(self._address + place * LAB.itemsize)
+        self._share_anew(place)
         self._observe_by_python(place)
         return {"seed": seed, **metrics(frame, episode.scene)}
 
@@ -212,7 +213,8 @@ class LabStepper:
         if flags & DIED:
             self._bury(died)
         if flags & CHANGED:
-            self._share_anew()
+            for place in self._standing():
+                self._share_anew(place)
         if self._by_python:
             for place in self._standing():
                 self._observe_by_python(place)
@@ -287,14 +289,13 @@ class LabStepper:
             if own is not None:
                 session.lab.serve_readers()
 
-    def _share_anew(self) -> None:
-        """Computes the fair total of labs where other flows are at work, and their rewards."""
-        for place in self._standing():
-            own: Any = self._records[place]
-            if own["work_changed"] and RewardKind.GOODPUT in self._networks[place].kinds:
-                held = self._of(place)
-                own["fair_bps"] = fair_total_bps(held.recorder.info, held.recorder.scene, held.at_work)
-                self._library.reward(self._address + place * LAB.itemsize)
+    def _share_anew(self, place: int) -> None:
+        """Computes the fair total of a lab if other flows are at work, and its reward by it."""
+        own: Any = self._records[place]
+        if own["work_changed"] and RewardKind.GOODPUT in self._networks[place].kinds:
+            held = self._of(place)
+            own["fair_bps"] = fair_total_bps(held.recorder.info, held.recorder.scene, held.at_work)
+            self._library.reward(self._address + place * LAB.itemsize)
 
     def _observe_by_python(self, place: int) -> None:
         network, slot = self._networks[place], int(self._slot[place])
