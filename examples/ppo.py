@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PPO in one file on a vector of labs, after CleanRL's ppo_continuous_action.py: python examples/ppo.py --steps 100000
 
-It needs PyTorch alone. One seed gives one training, bit for bit, on one machine and version of PyTorch. docs/training.md says what
-it learns and how fast it is.
+It needs PyTorch alone. One seed gives one training, bit for bit, on one machine and version of PyTorch. docs/training.md says
+what it learns and how fast it is.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Agent(nn.Module):
 def advantages(
     rewards: torch.Tensor, values: torch.Tensor, terminated: torch.Tensor, over: torch.Tensor, gamma: float, lam: float
 ) -> torch.Tensor:
-    """Returns the generalized advantage estimates, [steps, labs]. `values` has one step more. After a truncation, the value of the
-    last observation stands for the rest; after a termination there is none."""
+    """Returns the generalized advantage estimates, [steps, labs]. `values` has one step more. After a truncation, the value of
+    the last observation stands for the rest; after a termination there is none."""
     found, last = torch.zeros_like(rewards), torch.zeros(rewards.shape[1])
     for step in reversed(range(len(rewards))):
         error = rewards[step] + gamma * values[step + 1] * ~terminated[step] - values[step]

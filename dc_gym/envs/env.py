@@ -117,7 +117,8 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
         self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
         in_lab = self.session.experiment.spec.ground == "lab"
-        self._stepper = LabStepper((self.session,), (self.episode,)) if in_lab else None
+        self.stepper = LabStepper((self.session,), (self.episode,)) if in_lab else None
+        """Steps the lab; None on the host ground."""
         self._under_way = False
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
@@ -131,20 +132,20 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         self._under_way = False
         frame = self.session.begin(drawn, fresh=fresh)
         self._under_way = True
-        if self._stepper is None:
+        if self.stepper is None:
             return add_timing(self.episode.begin(frame, drawn), self.session.pace)
-        info = self._stepper.begin(0, frame, drawn)
-        return self._stepper.observations[0], info
+        info = self.stepper.begin(0, frame, drawn)
+        return self.stepper.observations[0], info
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if not self._under_way:
             raise AgentError("step: there is no episode under way; reset first")
         values = self.episode.action.to_values(action)
-        if self._stepper is None:
+        if self.stepper is None:
             turn = add_timing(self.episode.advance(self.session.step(values)), self.session.pace)
             self._under_way = not turn[3]
             return turn
-        return self._step_lab(self._stepper, values)
+        return self._step_lab(self.stepper, values)
 
     def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         try:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -144,7 +146,7 @@ class LabStepper:
         lab.lend(partial(_question, weak, place), partial(_forget, weak, place), LOOK_S)
         episode.totals, episode.frame = EpisodeTotals(episode.scene), partial(_frame, weak, place)
         self._returns[place] = 0.0
-        self._library.measure(self._address + place * LAB.itemsize)
+        self.measure(place)
         self._share_anew(place)
         self._observe_by_python(place)
         return {"seed": seed, **metrics(frame, episode.scene)}
@@ -184,6 +186,28 @@ class LabStepper:
             self._state[chosen] = LabState.ANSWERS
         self._room -= 1
         return self._results(self._library.exchange(self._team.address))
+
+    def measure(self, place: int) -> None:
+        """Works out the last step of a lab again."""
+        self._library.measure(self._address + place * LAB.itemsize)
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Within it, `step` does everything but the exchange with the labs: for measurements of its own cost. Afterwards the
+        episodes are over."""
+        library, stage = self._library, copy(self._library)
+
+        def exchange(team: int) -> int:
+            self._state[...], self._room = LabState.STANDS, BLOCK_STEPS
+            return 0
+
+        self._library, stage.exchange = stage, exchange
+        try:
+            yield
+        finally:
+            self._library = library
+            for session in self.sessions:
+                session.close()
 
     def running(self) -> list[int]:
         """Returns the labs that were told to go on and have not stood still again. Nothing happens to them meanwhile."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def frames_of(*overrides: str) -> list[Frame]:
     found, info = scene(*overrides)
     rng = np.random.default_rng(7)
     made = [random_frame(found, info, rng, step) for step in range(20)]
-    for before, now in zip(made, made[1:], strict=False):
+    for before, now in pairwise(made):
         now.cells[:, 2:7] = before.cells[:, 2:7] + now.cells[:, 2:7] % 2**20
         for name in ("received_bytes", "acked_bytes", "retransmits"):
             now.flows[name] = before.flows[name] + now.flows[name] % 2**20
@@ -190,7 +191,7 @@ def test_sums_have_numpys_order(flows: int) -> None:
 
 
 def test_what_the_library_does_not_know_is_left_to_python() -> None:
-    found, info = scene()
+    found, _ = scene()
     observer = Observer(found, "backlog,srtt,s1-*:marks")
     network = Network(found, observer, WeightedReward.of("goodput - 0.1*gini"))
     assert [(each.part.key, each.place) for each in network.python_parts] == [("srtt", slice(10, 14))]

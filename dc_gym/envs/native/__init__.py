@@ -7,6 +7,7 @@ It is loaded by ctypes and needs neither Python's headers nor a certain libc. `m
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from enum import IntEnum, IntFlag
 from functools import cache
 from typing import Any
@@ -200,13 +201,12 @@ class Library:
         found.steps_work.argtypes, found.steps_work.restype = (pointer, pointer), None
         for function in (found.steps_settle, found.steps_stop, found.steps_measure, found.steps_reward):
             function.argtypes, function.restype = (pointer,), None
-        self.exchange, self.work, self.settle, self.stop = (
-            found.steps_exchange,
-            found.steps_work,
-            found.steps_settle,
-            found.steps_stop,
-        )
-        self.measure, self.reward = found.steps_measure, found.steps_reward
+        self.exchange: Callable[[int], int] = found.steps_exchange
+        self.work: Callable[[int, int], None] = found.steps_work
+        self.settle: Callable[[int], None] = found.steps_settle
+        self.stop: Callable[[int], None] = found.steps_stop
+        self.measure: Callable[[int], None] = found.steps_measure
+        self.reward: Callable[[int], None] = found.steps_reward
 
 
 @cache
