@@ -63,7 +63,7 @@ class Feature:
     """True if the feature reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
     samples."""
     setting: tuple[str, int] | None = None
-    """Of a quantity that agents set: the name of its actuator, and its number there."""
+    """The actuator and number of a quantity that agents set; None for other features."""
 
 
 _registry: dict[str, Feature] = {}

@@ -23,7 +23,7 @@ SLOTS = BLOCK_STEPS + 1
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """What the recordings of one episode have in common."""
+    """The common parts of the recordings of one episode."""
 
     scene: Scene
     info: FlowInfo

@@ -45,7 +45,7 @@ RUN, DIED, OVER, CHANGED = map(int, (Flags.RUN, Flags.DIED, Flags.OVER, Flags.CH
 
 @dataclass(slots=True)
 class Steps:
-    """What came of a step: arrays over the labs, which belong to the caller. Labs that took no part have zeros."""
+    """The results of a step: arrays over the labs, which belong to the caller. Labs that took no part have zeros."""
 
     observations: npt.NDArray[np.float32]
     rewards: Floats
@@ -59,7 +59,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """What a lab's record points to, and what belongs to its episode."""
+    """The arrays that a lab's record points to, and the rest of its episode."""
 
     recorder: Recorder
     recording: Recording

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 FILE = Path(__file__).parents[2] / "examples" / "ppo.py"
-SHORT = ["--steps", "512", "--labs", "2", "--rollout", "64", "--epochs", "2", "--minibatches", "2", "--set", "time.duration=300ms"]
+SHORT = "--steps 512 --labs 2 --rollout 64 --epochs 2 --minibatches 2 --set time.duration=300ms".split()
 
 
 @pytest.fixture(scope="module")

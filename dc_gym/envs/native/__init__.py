@@ -67,7 +67,7 @@ class RewardKind(IntEnum):
 
 
 class Flags(IntFlag):
-    """What an exchange leaves to Python."""
+    """Reasons to look at the labs after an exchange."""
 
     RUN = 1
     DIED = 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the C library of steps must know of a network: its constants, its observation and its rewards, as arrays.
+"""Arrays for the C library of steps: the constants of a network, its observation and its rewards.
 
 Features of ports and most rewards are computed there. What it does not know, and what users register, is left to Python.
 """
