@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 FILE = Path(__file__).parents[2] / "examples" / "ppo.py"
-SHORT = "--steps 512 --labs 2 --rollout 64 --epochs 2 --minibatches 2 --set time.duration=300ms".split()
+SHORT = ["--steps", "512", "--labs", "2", "--rollout", "64", "--epochs", "2", "--minibatches", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,17 @@ def test_one_seed_is_one_training(tmp_path: Path) -> None:
 
     told, saved = [], []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        argv = [sys.executable, str(FILE), *SHORT, "--seed", str(seed), "--save", str(tmp_path / name)]
+        argv = [
+            sys.executable,
+            str(FILE),
+            *SHORT,
+            "--set",
+            "time.duration=300ms",
+            "--seed",
+            str(seed),
+            "--save",
+            str(tmp_path / name),
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         told.append(done.stdout.splitlines())
