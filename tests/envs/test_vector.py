@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dc_gym.base.errors import AgentError, LabError
+from dc_gym.base.errors import AgentError, LabError, ProtocolError
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.metrics import BLANK
+from dc_gym.envs.native import Flags, LabState
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
 from dc_gym.envs.vector import LabVectorEnv
@@ -193,30 +194,35 @@ def test_what_a_lab_says_in_a_step_is_heard(tmp_path: Path, monkeypatch: pytest.
     """A message of another kind does not disturb the step that it falls into."""
     labs = LabVectorEnv(2, SPEC, folder=tmp_path)
     labs.reset(seed=1)
-    stepper = labs._stepper
+    stepper, lab = labs._stepper, labs.sessions[1].lab
     assert stepper is not None
+    exchange, hear, said = stepper._library.exchange, lab.hear, b"\x02\0\0\0\x03\0\0\0hi\n"
     heard: list[bytes] = []
-    lab = labs.sessions[1].lab
-    monkeypatch.setattr(lab, "hear", heard.append)
-    exchange, said = stepper._library.exchange, b"\x02\0\0\0\x03\0\0\0hi\n"
 
-    def once(team: int) -> int:
-        """Lets lab 1 say something before it has stood still, as the library leaves it to Python."""
-        if heard or stepper._records["said"][1]:
-            return int(exchange(team))
-        flags = exchange(team)
-        stepper._messages[1, : len(said)] = np.frombuffer(said, np.uint8)
-        stepper._records["said"][1], state = len(said), int(stepper._state[1])
-        stepper._state[1] = 4
-        assert state == 3
-        monkeypatch.setattr(lab, "hear", lambda data: (heard.append(data), stepper._state.__setitem__(1, 3)))
-        return int(flags) | 1
+    def interrupted(team: int) -> int:
+        """Makes an exchange, and then as if lab 1 had said something first."""
+        flags = int(exchange(team))
+        if not heard:
+            stepper._messages[1, : len(said)] = np.frombuffer(said, np.uint8)
+            stepper._records["said"][1], stepper._state[1] = len(said), LabState.SAID
+            flags |= Flags.RUN
+        return flags
 
-    monkeypatch.setattr(stepper._library, "exchange", once)
+    def heard_by(data: bytes) -> None:
+        heard.append(data)
+        hear(data)
+        stepper._state[1] = LabState.STANDS
+
+    monkeypatch.setattr(stepper._library, "exchange", interrupted)
+    monkeypatch.setattr(lab, "hear", heard_by)
     labs.step(np.ones((2, 4), np.float32))
-    assert heard == [said]
+    assert heard == [said] and lab._lines[-1] == "hi"
     monkeypatch.undo()
+    for kind in (1, 3):
+        with pytest.raises(ProtocolError, match=r"came while the lab runs|carries 0 bytes"):
+            lab.hear(kind.to_bytes(4, "little") + bytes(4))
     labs.step(np.ones((2, 4), np.float32))
+    assert [episode.frame and episode.frame.step for episode in labs.episodes] == [2, 2]
     labs.close()
 
 
