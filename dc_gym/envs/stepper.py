@@ -5,8 +5,8 @@ A step of all labs is: the values to set, one call, and arrays of what came of i
 happens: a message from a lab, a lab's death, an episode's end, other flows at work, a full recording. Frames and infos are made
 when somebody looks at them.
 
-What the library does not know is computed from frames, lab by lab: features of hosts, rewards such as `jain`, features and
-rewards of users, and commands in force under agent.latency.
+What the library does not know is computed from frames, lab by lab: rewards such as `jain`, features and rewards of users, and
+commands in force under agent.latency.
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ class LabStepper:
         recording = Recording(recorder, frame)
         arrays: dict[str, npt.NDArray[Any]] = {
             "base_rtt_ns": np.ascontiguousarray(info.base_rtt_ns, np.float64),
+            "payload_share": np.ascontiguousarray(info.payload_share, np.float64),
+            "host": np.ascontiguousarray(info.host, np.int64),
             "first_row": np.ascontiguousarray(info.first_row, np.int64),
             "path_row": np.ascontiguousarray(info.switch_rows, np.int64),
             "path_flow": np.ascontiguousarray(info.switch_flows, np.int64),

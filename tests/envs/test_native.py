@@ -13,18 +13,18 @@ from c_layout import layout, layout_of, numbers
 
 from dc_gym.base.errors import MachineError
 from dc_gym.envs import native, observation
-from dc_gym.envs.frame import Frame
+from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.measures import fair_total_bps
 from dc_gym.envs.native import LAB, Element, Flags, LabState, RewardKind, address
 from dc_gym.envs.native.network import REWARDS, Network
-from dc_gym.envs.observation import Observer
+from dc_gym.envs.observation import PRESETS, Observer
 from dc_gym.envs.recording import Recorder, Recording
 from dc_gym.envs.reward import WeightedReward, rewards
+from dc_gym.envs.scene import Scene
 from tests.envs.made import STEP, random_frame, scene
 
 C = "dc_gym/envs/native/steps.h"
 MARKING = 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"'
-KNOWN = ("backlog", "backlog_change", "marks", "drops", "utilization", "tx_rate", "rx_rate", "active_flows")
 SCENES = [
     (),
     ('workload.kind="all_to_all"', 'workload.transport="udp"', 'workload.rate="3Mbit/s"'),
@@ -82,6 +82,8 @@ class OneLab:
         info, kept = self.info, self.recording
         self.arrays: dict[str, Any] = {
             "base_rtt_ns": info.base_rtt_ns.astype(float),
+            "payload_share": info.payload_share.astype(float),
+            "host": info.host.astype(np.int64),
             "first_row": info.first_row.astype(np.int64),
             "path_row": info.switch_rows.astype(np.int64),
             "path_flow": info.switch_flows.astype(np.int64),
@@ -132,9 +134,9 @@ def frames_of(*overrides: str) -> list[Frame]:
 @pytest.mark.parametrize("history", [1, 3])
 def test_observations_are_those_of_python(overrides: tuple[str, ...], history: int) -> None:
     found, _ = scene(*overrides)
-    names = [each.name for each in observation.features() if each.kind == "port" and each.name in KNOWN]
+    names = PRESETS["full"].split(",")
     settings = list(dict.fromkeys(quantity.name for each in found.actuated for quantity in each.actuator.quantities))
-    observe = ",".join([*names, "enforced", *(name for name in settings if name != "rate")])
+    observe = ",".join([*names, *(name for name in settings if name != "rate")])
     first, *others = frames_of(*overrides)
     lab = OneLab(observe, history, "action", first, *overrides)
     assert not lab.network.python_parts
@@ -190,9 +192,13 @@ def test_sums_have_numpys_order(flows: int) -> None:
         assert lab.mix(kept, lab.scene, lab.scene.share(kept.in_force_bps)) == lab.reward[0]
 
 
-def test_what_the_library_does_not_know_is_left_to_python() -> None:
+def test_what_the_library_does_not_know_is_left_to_python(registries: None) -> None:
+    def twice(frame: Frame, scene: Scene) -> Floats:
+        return 2 * frame.column("backlog_bytes")[scene.host_row]
+
+    observation.register("twice", "host", 0, 1, "an example", twice, flows=False)
     found, _ = scene()
-    observer = Observer(found, "backlog,srtt,s1-*:marks")
+    observer = Observer(found, "backlog,twice,s1-*:marks")
     network = Network(found, observer, WeightedReward.of("goodput - 0.1*gini"))
-    assert [(each.part.key, each.place) for each in network.python_parts] == [("srtt", slice(10, 14))]
+    assert [(each.part.key, each.place) for each in network.python_parts] == [("twice", slice(10, 14))]
     assert network.python_rewards == (1,) and network.elements["kind"].tolist().count(Element.NONE) == 4

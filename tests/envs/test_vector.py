@@ -28,10 +28,13 @@ from dc_gym.spec import Spec
 pytestmark = pytest.mark.lab
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}, "time": {"duration": "2s"}}
 FULL = ["agent.observe=full", "agent.history=3", "agent.reward=goodput - 0.1*queueing_delay - 0.2*gini", "agent.latency=1500us"]
+CALM = [f"plugins=['{Path(__file__).parents[2] / 'examples' / 'calm.py'}']", "agent.observe=default,switch:standing,srtt"]
+CALM += ["agent.history=3", "agent.reward=goodput - 5*unrest"]
 CASES = {
     "default": (SPEC, [], 150),
     "commands by packets": (SPEC, ["agent.control=network", "agent.reward=thesis - drops"], 20),
-    "Python's features and rewards, and latency": (SPEC, FULL, 140),
+    "all features, a reward of Python's, and latency": (SPEC, FULL, 140),
+    "a user's feature": (SPEC, CALM, 20),
     "udp": (SPEC, ["workload.transport=udp", "workload.rate=6Mbit/s", "agent.action=thesis"], 30),
     "flows that end": (
         SPEC | {"workload": {"kind": "poisson", "load": 0.5, "size": "2kB"}, "time": {"duration": "40ms"}},
@@ -61,7 +64,7 @@ def by_frames(spec: Any, overrides: list[str], seeds: list[int], actions: Any, f
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_vector_is_its_single_environments_and_their_frames(name: str, tmp_path: Path) -> None:
+def test_a_vector_is_its_single_environments_and_their_frames(name: str, tmp_path: Path, registries: None) -> None:
     spec, overrides, count = CASES[name]
     seeds, rng = [3, 4, 5], np.random.default_rng(1)
     with ExitStack() as stack:

@@ -49,6 +49,11 @@ class Element(IntEnum):
     SHARE = 3
     FORCE = 4
     ONE = 5
+    SRTT = 6
+    RTT_MIN = 7
+    CWND = 8
+    RETRANSMITS = 9
+    GOODPUT = 10
 
 
 class RewardKind(IntEnum):
@@ -137,6 +142,8 @@ LAB = np.dtype(
         ("live_cells", _POINTER),
         ("live_flows", _POINTER),
         ("base_rtt_ns", _POINTER),
+        ("payload_share", _POINTER),
+        ("host", _POINTER),
         ("first_row", _POINTER),
         ("path_row", _POINTER),
         ("path_flow", _POINTER),

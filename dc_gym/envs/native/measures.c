@@ -85,7 +85,55 @@ static double carried_bytes(double rate_bps, double share_s)
 	return most(rate_bps * share_s, FRAME_BYTES);
 }
 
-static float element(const struct lab *lab, const struct element *each, double share_s)
+/* How a flow counts for its host (observation._mean_rtt, _cwnd, _retransmits, _goodput). Returns whether it
+ * does. */
+static int counts(const struct lab *lab, uint32_t flow, uint32_t kind, double *value)
+{
+	const struct sm_flow *now = &flows_of(lab, lab->slot)[flow],
+			     *then = &flows_of(lab, before(lab))[flow];
+	uint32_t rtt_us = kind == ELEMENT_SRTT ? now->srtt_us : now->min_rtt_us;
+	int runs = now->status == SM_FLOW_RUNNING;
+
+	switch (kind) {
+	case ELEMENT_SRTT:
+	case ELEMENT_RTT_MIN:
+		*value = (double)rtt_us * 1000 / lab->base_rtt_ns[flow] - 1;
+		return runs && rtt_us;
+	case ELEMENT_CWND:
+		*value = now->cwnd_packets * (double)FRAME_BYTES;
+		return runs;
+	case ELEMENT_RETRANSMITS:
+		*value = ((double)now->retransmits - (double)then->retransmits) * FRAME_BYTES;
+		return 1;
+	default:
+		*value = ((double)now->received_bytes - (double)then->received_bytes) /
+			 lab->payload_share[flow];
+		return 1;
+	}
+}
+
+/* observation._sum_over_hosts; of round trips, the mean */
+static const double *over_hosts(const struct lab *lab, uint32_t kind)
+{
+	uint32_t hosts = lab->network->hosts;
+	double *sums = SCRATCH(lab, 0), *flows = SCRATCH(lab, 1), value;
+
+	for (uint32_t host = 0; host < hosts; host++)
+		sums[host] = flows[host] = 0;
+	for (uint32_t i = 0; i < lab->flows; i++) {
+		if (lab->host[i] >= 0 && counts(lab, i, kind, &value)) {
+			sums[lab->host[i]] += value;
+			flows[lab->host[i]] += 1;
+		}
+	}
+	for (uint32_t host = 0; host < hosts; host++)
+		if ((kind == ELEMENT_SRTT || kind == ELEMENT_RTT_MIN) && flows[host] > 0)
+			sums[host] /= flows[host];
+	return sums;
+}
+
+/* `hosts`: the values of all hosts, for a kind that has one for each. */
+static float element(const struct lab *lab, const struct element *each, double share_s, const double *hosts)
 {
 	const uint64_t *cells = cells_of(lab, lab->slot);
 	double value = 1;
@@ -104,8 +152,10 @@ static float element(const struct lab *lab, const struct element *each, double s
 	case ELEMENT_FORCE:
 		value = lab->enforced[(size_t)lab->slot * lab->network->values + each->place];
 		break;
-	default:
+	case ELEMENT_ONE:
 		break;
+	default:
+		value = hosts[each->place];
 	}
 	value = value * each->scale /
 		(each->divisor > 0 ? each->divisor : carried_bytes(each->rate_bps, share_s));
@@ -121,12 +171,20 @@ static void observe(struct lab *lab)
 	double share_s = (double)elapsed_ns(lab) / 8e9;
 	size_t count = network->elements;
 	float *last = lab->seen + (network->history - 1) * count;
+	const double *hosts = NULL;
+	uint32_t kind = ELEMENT_NONE;
 
 	if (lab->numbers[lab->slot])
 		memmove(lab->seen, lab->seen + count, (network->history - 1) * count * sizeof(*last));
-	for (size_t i = 0; i < count; i++)
-		if (network->element[i].kind != ELEMENT_NONE)
-			last[i] = element(lab, &network->element[i], share_s);
+	for (size_t i = 0; i < count; i++) {
+		const struct element *each = &network->element[i];
+
+		if (each->kind != kind && each->kind > ELEMENT_ONE)
+			hosts = over_hosts(lab, each->kind);
+		kind = each->kind;
+		if (kind != ELEMENT_NONE)
+			last[i] = element(lab, each, share_s, hosts);
+	}
 	if (!lab->numbers[lab->slot])
 		for (float *to = lab->seen; to < last; to += count)
 			memcpy(to, last, count * sizeof(*last));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays for the C library of steps: the constants of a network, its observation and its rewards.
 
-Features of ports and most rewards are computed there. What it does not know, and what users register, is left to Python.
+All features of observation.py and most rewards are computed there. Other rewards, and what users register, are left to Python.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ from dc_gym.monitors.state_matrix import COLUMNS
 
 COUNTED = {"marks": ("marks", FRAME_BYTES), "drops": ("drops", FRAME_BYTES), "utilization": ("tx_bytes", 1)}
 """Features that are the change of a column over what the line carries: the column, and its factor."""
+OF_HOSTS = {
+    "srtt": Element.SRTT,
+    "rtt_min": Element.RTT_MIN,
+    "cwnd": Element.CWND,
+    "retransmits": Element.RETRANSMITS,
+    "goodput": Element.GOODPUT,
+}
 REWARDS = {
     "goodput": RewardKind.GOODPUT,
     "queueing_delay": RewardKind.QUEUEING_DELAY,
@@ -112,6 +119,12 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
         own["divisor"], own["rate_bps"] = 0, scene.rate_bps.max()
     elif name == "active_flows":
         own["kind"], own["place"] = Element.SHARE, _cells(rows, "active_flows")
+    elif name in OF_HOSTS:
+        own["kind"], own["place"] = OF_HOSTS[name], rows
+        if name == "cwnd":
+            own["divisor"] = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, FRAME_BYTES)[rows]
+        elif name in ("retransmits", "goodput"):
+            own["divisor"], own["rate_bps"] = 0, scene.rate_bps[scene.host_row[rows]]
     elif name == "enforced":
         own["kind"] = Element.ONE
         if scene.rates is not None:

@@ -35,6 +35,12 @@ enum element_kind {
 	ELEMENT_SHARE,  /* n / (1 + n) of the cell now */
 	ELEMENT_FORCE,  /* the value that the kernels enforce */
 	ELEMENT_ONE,    /* 1 */
+	/* Of the flows that leave by a host; `place` is the host. */
+	ELEMENT_SRTT,
+	ELEMENT_RTT_MIN,
+	ELEMENT_CWND,
+	ELEMENT_RETRANSMITS,
+	ELEMENT_GOODPUT,
 };
 
 /* An element is its source x scale / divisor, within low..high. */
@@ -96,6 +102,8 @@ struct lab {
 	const uint64_t *live_cells;
 	const struct sm_flow *live_flows;
 	const double *base_rtt_ns;           /* [flows] */
+	const double *payload_share;         /* [flows] */
+	const int64_t *host;                 /* [flows]: -1: of a host that does not act */
 	const int64_t *first_row;            /* [flows] */
 	const int64_t *path_row, *path_flow; /* [path_ports]: the switch ports of all paths, and whose */
 	uint64_t *cells;                     /* [slots, rows, columns] */
