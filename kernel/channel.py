@@ -111,6 +111,10 @@ class Channel:
     def fileno(self) -> int:
         return self._sock.fileno()
 
+    def set_option(self, name: int, value: bytes) -> None:
+        """Sets an option of the socket (SOL_SOCKET)."""
+        self._sock.setsockopt(socket.SOL_SOCKET, name, value)
+
     def receive(self) -> Message | None:
         """Returns the next message (blocking), or None when the lab has closed its end."""
         try:

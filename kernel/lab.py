@@ -13,6 +13,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections import deque
@@ -22,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.errors import LabError, ProtocolError, UsageError
 from dc_gym.base.processes import ProcessStat, children
-from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
+from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.memory import memory_folder
 from dc_gym.kernel.share import RegionServer
@@ -122,8 +123,12 @@ class Lab:
         self._channel: Channel | None = None
         self._asked: tuple[int, int] | None = None  # set by until_step: the request that has not been answered yet
         self._keeps_questions = False
+        self._borrower: tuple[Callable[[], tuple[int, int]], Callable[[], None]] | None = None
+        self._attended = -1
         self._poll, self._channel_fd = select.poll(), -1
         self._standstill = _Standstill(-1, 0.0)
+        self.cpu: int
+        """The CPU on which the lab runs."""
         self._share: RegionServer
 
     def __enter__(self) -> Self:
@@ -178,7 +183,7 @@ class Lab:
 
         The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead.
         """
-        self._keeps_questions, self._asked = True, None
+        self._keeps_questions, self._asked, self._borrower = True, None, None
         self._standstill = _Standstill(-1, time.monotonic())
         while True:
             if not self._serve(poll_s):
@@ -191,12 +196,52 @@ class Lab:
     def _question(self) -> tuple[int, int] | None:
         return self._asked
 
+    @property
+    def question(self) -> tuple[int, int]:
+        """The number of the step in which the lab is paused, and the virtual time."""
+        asked = self._asked if self._borrower is None else self._borrower[0]()
+        assert asked is not None, "there is no question"
+        return asked
+
     def answer(self, code: int) -> None:
         """Resumes a lab that is paused in a step. The lab's call returns `code`."""
-        assert self._asked is not None, "there is no question"
-        step, self._asked = self._asked[0], None
+        (step, _), self._asked, self._borrower = self.question, None, None
         with suppress(BrokenPipeError):  # the lab has died; the next wait for a request reports it
             self.channel.reply_step(step, code)
+
+    def lend(self, question: Callable[[], tuple[int, int]], ended: Callable[[], None], patience_s: float) -> None:
+        """Leaves the channel to a caller that answers and receives itself, until the next `answer` or `until_step` here.
+
+        Args:
+            question: returns the lab's present question.
+            ended: is called when the lab is closed.
+            patience_s: how long the caller's receiving waits; then it calls `attend`.
+        """
+        seconds, rest = divmod(patience_s, 1)
+        timeout = struct.pack("@ll", int(seconds), int(rest * 1e6))
+        self.channel.set_option(socket.SO_RCVTIMEO, timeout)
+        self._borrower = question, ended
+
+    def hear(self, data: bytes) -> None:
+        """Takes a message that the borrower received: any but a question."""
+        message = parse(data)
+        if message.type in (MessageType.HELLO, MessageType.STEP):
+            raise ProtocolError(f"lab channel: {message.type.name} came while the lab runs")
+        self._take(message)
+
+    def attend(self, step: int) -> None:
+        """Serves readers, and raises LabError if a lab that was resumed in `step` hangs."""
+        now = time.monotonic()
+        if step != self._attended:
+            self._attended, self._standstill = step, _Standstill(-1, now)
+        self.serve_readers()
+        self._check_alive(self.state(), now)
+
+    def serve_readers(self) -> None:
+        """Gives the region to readers that wait for it."""
+        region = self.channel.region
+        while region is not None and self._share.is_asked():
+            self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(region))
 
     def _serve(self, poll_s: float) -> bool:
         """Waits at most `poll_s` for messages and handles them. Returns False at the end of the channel."""
@@ -220,6 +265,9 @@ class Lab:
 
     def close(self) -> None:
         """Kills the lab if it still runs and frees all resources. May be called twice."""
+        if self._borrower is not None:
+            (_, ended), self._borrower = self._borrower, None
+            ended()
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -244,7 +292,7 @@ class Lab:
         self._channel = self._stack.enter_context(Channel(ours))
         self._channel_fd = ours.fileno()
         self._poll.register(ours, select.POLLIN)
-        cpu = self._stack.enter_context(claimed_cpu())
+        self.cpu = cpu = self._stack.enter_context(claimed_cpu())
         lifeline, held = os.pipe()
         self._stack.callback(os.close, held)
         argv = [
@@ -271,14 +319,17 @@ class Lab:
     def _serve_one(self) -> bool:
         """Handles one message. Returns False at the end of the channel."""
         message = self.channel.receive()
-        if message is None:
-            return False
+        if message is not None:
+            self._take(message)
+        return message is not None
+
+    def _take(self, message: Message) -> None:
         match message.type:
             case MessageType.STEP:
                 step, virtual_ns = STEP.unpack(message.payload)
                 if self._keeps_questions:
                     self._asked = (step, virtual_ns)
-                    return True
+                    return
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
                 self._seen = (virtual_ns, time.monotonic())  # the caller may have taken a long time to answer
             case MessageType.LOG:
@@ -292,7 +343,6 @@ class Lab:
                 self._bye = LabExit(status, virtual_ns)
             case MessageType.HELLO:  # earlier there was nothing to give, and a waiting watcher would keep waking poll()
                 self._poll.register(self._share, select.POLLIN)
-        return True
 
     def _log(self, text: str) -> None:
         *whole, self._partial = (self._partial + text).split("\n")

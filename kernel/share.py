@@ -39,6 +39,10 @@ class RegionServer:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    def is_asked(self) -> bool:
+        """Returns whether a client waits."""
+        return bool(select.select([self._socket], [], [], 0)[0])
+
     def serve_one(self, memory_fd: int, offset: int, length: int) -> None:
         """Answers one connection.
 

@@ -246,13 +246,15 @@ class Commands:
     The values of all rows are one flat array: those of the first row, then those of the second, and so on.
     """
 
+    head: npt.NDArray[np.void]
+    """One `COMMANDS` record, live."""
     rows: npt.NDArray[np.void]
-    """`COMMAND_ROW` records, live."""
+    """`COMMAND_ROW` records, live. They follow the head."""
     size: int
     """The number of values of all rows."""
 
     def __init__(self, head: npt.NDArray[np.void], rows: npt.NDArray[np.void]) -> None:
-        self.rows = rows
+        self.head, self.rows = head, rows
         self._seq, self._ack = head["seq"], head["ack"]
         self._applied_ns, self._timeouts, self._end = head["applied_ns"], head["timeouts"], head["end"]
         counts = rows["n_values"].tolist()
@@ -424,6 +426,11 @@ class StateMatrix:
     def t_ns(self) -> int:
         """CLOCK_MONOTONIC of the last sweep."""
         return int(self._t_ns[0])
+
+    @property
+    def live(self) -> dict[str, npt.NDArray[np.void]]:
+        """The header and the head of the commands in the live memory, as arrays of one record."""
+        return {"header": self._live, "commands": self.commands.head}
 
     @property
     def commands(self) -> Commands:

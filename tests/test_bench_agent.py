@@ -16,7 +16,7 @@ from dc_gym.benchmarks.perf import steps
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.session import Session
 
-COSTS = {"observations": 10.0, "rewards": 5.0}
+COSTS = {"actions": 10.0, "all of a step": 15.0}
 
 
 def test_all_take_turns_and_medians_count(monkeypatch):
@@ -36,7 +36,7 @@ def test_all_take_turns_and_medians_count(monkeypatch):
     assert calls == [("a", steps.WARM_UP), ("a", 8), ("b", steps.WARM_UP), ("b", 8)] * 3
 
 
-@pytest.mark.parametrize(("env", "good"), [(700, True), (690, False)])
+@pytest.mark.parametrize(("env", "good"), [(850, True), (840, False)])
 def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
     paces = {"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}
     check, *others = steps.step_checks({name: steps.RacerPace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
@@ -46,11 +46,13 @@ def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
     assert words[2] == "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us; CPU 150 us"
 
 
-@pytest.mark.parametrize(("labs", "good"), [(600, True), (590, False)])
-def test_the_bar_of_rllib_is_its_share_of_single_envs_that_cost_nothing(labs, good):
-    check, stricter = steps.sampling_checks({"labs": labs, "single": 1000, "together": 4000})
-    assert check.ok == good and check.measured == f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step)"
-    assert stricter.ok and stricter.required == "recorded" and stricter.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
+@pytest.mark.parametrize(("labs", "good"), [(500, True), (490, False)])
+def test_the_bar_of_rllib_is_its_share_of_a_vector_that_costs_nothing(labs, good):
+    check, other = steps.sampling_checks({"labs": labs, "single": 4000, "together": 1000})
+    assert check.ok == good and check.measured.startswith(
+        f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step"
+    )
+    assert other.ok and other.required == "recorded" and other.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
 
 
 def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
@@ -74,7 +76,7 @@ def test_a_race_in_labs(lab_kernel, tmp_path):
         found = steps.race(racers, rounds=1, steps=20)
         assert all(pace.steps_per_s > 0 and pace.python_us > 0 for pace in found.values())
     costs = steps.python_parts(env, actions)
-    assert list(costs) == ["actions", "observations", "rewards", "metrics and totals"] and min(costs.values()) > 0
+    assert list(costs) == ["actions", "observations and rewards", "all of a step"] and min(costs.values()) > 0
     env.close()
 
 

@@ -12,8 +12,8 @@ where bw_max is the line rate, a_max = 1, and a_min is the spec's floor as a sha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -48,20 +48,23 @@ class Head:
     """The share of the upper bound as a formula, in words."""
     to_share: Share
     from_share: Share
+    by_element: bool = False
+    """True if each number depends on its own action and floor alone, so that the actions of many networks can be mapped at
+    once."""
 
 
 _registry: dict[str, Head] = {}
 
 
-def register(name: str, bound: float, formula: str, to_share: Share, from_share: Share) -> None:
-    """Registers a head. Each name can be registered once."""
+def register(name: str, bound: float, formula: str, to_share: Share, from_share: Share, *, by_element: bool = False) -> None:
+    """Registers a head. Each name can be registered once. `by_element`: as in Head."""
     if name in _registry:
         raise AgentError(f"action {name!r} is registered already; choose another name")
     if not 0 < bound < np.inf:
         raise AgentError(f"action {name!r}: the bound {bound} is not positive and finite; give another")
     usercode.check_call(AgentError, f"action {name!r}: to_share", to_share, "action", "floor")
     usercode.check_call(AgentError, f"action {name!r}: from_share", from_share, "share", "floor")
-    _registry[name] = Head(name, float(bound), formula, to_share, from_share)
+    _registry[name] = Head(name, float(bound), formula, to_share, from_share, by_element)
 
 
 def heads() -> tuple[Head, ...]:
@@ -78,6 +81,17 @@ class _Part:
         self.floor = rows.low / rows.high
         self.above = dict(rows.ordered)
         self.counted = [quantity.unit in COUNTED for quantity in rows.actuator.quantities]
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Part]) -> _Part:
+        """Returns the part of several networks: the ports of the first, then those of the second, and so on."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        low, high, start = (np.concatenate([getattr(part.rows, end) for part in parts]) for end in ("low", "high", "start"))
+        names = tuple(name for part in parts for name in part.rows.names)
+        rows = np.concatenate([part.rows.rows for part in parts])
+        return cls(first.head, replace(first.rows, rows=rows, names=names, low=low, high=high, start=start))
 
     def to_values(self, action: Floats) -> Floats:
         """Returns [ports x quantities] values of as many actions."""
@@ -137,12 +151,13 @@ class Action:
             raise AgentError(f"agent.action: {what}; give one for all, or one for each")
         heads = [_registry[each] for each in (names * len(scene.actuated) if len(names) == 1 else names)]
         self.head, self.name = heads[0], name
+        self.head_by_element = all(head.by_element for head in heads)
         self._names = scene.value_names
-        self._parts = tuple(_Part(head, rows) for head, rows in zip(heads, scene.actuated, strict=True))
+        self.parts = tuple(_Part(head, rows) for head, rows in zip(heads, scene.actuated, strict=True))
         sizes = [rows.low.size for rows in scene.actuated]
-        self._bound = np.repeat([head.bound for head in heads], sizes)
-        self._least = -self._bound
-        high = self._bound.astype(np.float32)
+        self.bound = np.repeat([head.bound for head in heads], sizes)
+        self._least = -self.bound
+        high = self.bound.astype(np.float32)
         self.space = spaces.Box(-high, high, dtype=np.float32)
 
     def to_values(self, action: npt.ArrayLike) -> Floats:
@@ -152,24 +167,61 @@ class Action:
             given = np.asarray(action, np.float64).reshape(-1)
         except (TypeError, ValueError):
             raise AgentError(f"action: {usercode.shown(action)} is no array of numbers; give one for each value") from None
-        if given.shape != self._bound.shape:
-            raise AgentError(f"action: {given.size} numbers where {self._bound.size} values are set; give one for each")
+        if given.shape != self.bound.shape:
+            raise AgentError(f"action: {given.size} numbers where {self.bound.size} values are set; give one for each")
         if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
             name = self._names[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {name} is not a number; has the policy diverged?")
-        given = np.minimum(np.maximum(given, self._least), self._bound)
-        if len(self._parts) == 1:
-            return self._parts[0].to_values(given)
-        return np.concatenate([part.to_values(given[part.rows.place]) for part in self._parts])
+        given = np.minimum(np.maximum(given, self._least), self.bound)
+        if len(self.parts) == 1:
+            return self.parts[0].to_values(given)
+        return np.concatenate([part.to_values(given[part.rows.place]) for part in self.parts])
 
     def from_values(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Returns the action that comes nearest to these values, [values]."""
         wanted = np.asarray(values, np.float64)
-        if wanted.shape != self._bound.shape:
-            raise AgentError(f"action: values of shape {wanted.shape} where {self._bound.size} are set; give one for each")
-        found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self._parts])
-        nearest: npt.NDArray[np.float32] = np.clip(found, -self._bound, self._bound).astype(np.float32)
+        if wanted.shape != self.bound.shape:
+            raise AgentError(f"action: values of shape {wanted.shape} where {self.bound.size} are set; give one for each")
+        found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self.parts])
+        nearest: npt.NDArray[np.float32] = np.clip(found, -self.bound, self.bound).astype(np.float32)
         return nearest
+
+
+class VectorAction:
+    """The actions of several networks whose agents set the same values, between bounds of each one's own."""
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        self._actions = tuple(actions)
+        self._bound = actions[0].bound
+        parts = zip(*(action.parts for action in actions), strict=True)
+        self._parts = tuple((own[0].rows.place, _Part.joined(own)) for own in parts)
+        self._together = len(actions) > 1 and all(action.head_by_element for action in actions)
+
+    def to_values(self, actions: npt.ArrayLike, but: Sequence[int] = ()) -> Floats:
+        """Returns the values as [networks, values]. `but`: networks whose actions do not count."""
+        if not self._together:
+            return self._one_by_one(actions, but)
+        try:
+            given = np.asarray(actions, np.float64)
+        except (TypeError, ValueError):
+            return self._one_by_one(actions, but)
+        if given.shape != (len(self._actions), len(self._bound)) or but or isnan(np.add.reduce(given, None)):
+            return self._one_by_one(actions, but)
+        given = np.minimum(np.maximum(given, -self._bound), self._bound)
+        if len(self._parts) == 1:
+            return self._parts[0][1].to_values(given.reshape(-1)).reshape(given.shape)
+        values = np.empty(given.shape)
+        for place, part in self._parts:
+            own = given[:, place]
+            values[:, place] = part.to_values(own.reshape(-1)).reshape(own.shape)
+        return values
+
+    def _one_by_one(self, actions: Any, but: Sequence[int]) -> Floats:
+        values = np.zeros((len(self._actions), len(self._bound)))
+        for index, action in enumerate(self._actions):
+            if index not in but:
+                values[index] = action.to_values(actions[index])
+        return values
 
 
 def _over_range(unit: Any, floor: Floats) -> Floats:
@@ -212,7 +264,30 @@ def _from_tanh(share: Floats, floor: Floats) -> Floats:
         return np.arctanh(_from_linear(share, floor))
 
 
-register("linear", 1, "(a + 1) / 2, from the lower bound (a rate's floor) to the upper one (its line)", _linear, _from_linear)
-register("log", 1, "equal ratios from the lower bound (-1) to the upper one (1): for small rates", _log, _from_log)
-register("rates", 1, "(tanh(a) + 1) / 2, equation 4.1 on actions of -1..1: 12 % to 88 % of the range", _tanh, _from_tanh)
-register("thesis", THESIS_BOUND, "(tanh(a) + 1) / 2, equation 4.1: 0.005 % to 99.995 % of the range", _tanh, _from_tanh)
+register(
+    "linear",
+    1,
+    "(a + 1) / 2, from the lower bound (a rate's floor) to the upper one (its line)",
+    _linear,
+    _from_linear,
+    by_element=True,
+)
+register(
+    "log", 1, "equal ratios from the lower bound (-1) to the upper one (1): for small rates", _log, _from_log, by_element=True
+)
+register(
+    "rates",
+    1,
+    "(tanh(a) + 1) / 2, equation 4.1 on actions of -1..1: 12 % to 88 % of the range",
+    _tanh,
+    _from_tanh,
+    by_element=True,
+)
+register(
+    "thesis",
+    THESIS_BOUND,
+    "(tanh(a) + 1) / 2, equation 4.1: 0.005 % to 99.995 % of the range",
+    _tanh,
+    _from_tanh,
+    by_element=True,
+)

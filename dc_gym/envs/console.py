@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.scene import Scene
-from dc_gym.monitors.state_matrix import FLOW, Buffer, Commands, StateMatrix
+from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, Buffer, Commands, StateMatrix
 from dc_gym.spec import AgentSpec
 
 
@@ -40,6 +40,11 @@ class Console:
     def matrix(self) -> StateMatrix:
         assert self._matrix is not None, "open comes first"
         return self._matrix
+
+    @property
+    def offsets(self) -> npt.NDArray[np.uint32]:
+        """[values]: the bytes from the beginning of the commands to where each value is commanded."""
+        return _offsets(self.matrix.commands, self._scene)
 
     def open(self, region: Buffer) -> None:
         """Opens the state matrix. Call it at the first step, when the matrix exists."""
@@ -109,6 +114,18 @@ class Console:
             return matrix.cells.copy(), matrix.t_ns - matrix.t0_ns
         sweep = matrix.read()
         return sweep.cells, sweep.t_ns - matrix.t0_ns
+
+
+def _offsets(commands: Commands, scene: Scene) -> npt.NDArray[np.uint32]:
+    """Returns, for each value that the scene's agents set, the bytes from the beginning of the commands to its `wanted`."""
+    first = {(int(row["row"]), row["actuator"].decode()): number for number, row in enumerate(commands.rows)}
+    offsets = [
+        COMMANDS.itemsize + COMMAND_ROW.itemsize * first[row, each.actuator.name] + 8 * number
+        for each in scene.actuated
+        for row in each.rows.tolist()
+        for number in range(len(each.actuator.quantities))
+    ]
+    return np.array(offsets, np.uint32)
 
 
 def _places(commands: Commands, scene: Scene) -> npt.NDArray[np.intp]:

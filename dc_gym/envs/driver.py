@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.actors import Actors
 from dc_gym.envs.console import Console
-from dc_gym.envs.env import EpisodeTracker
+from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.file_policy import differences
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.scene import Scene, flow_info

@@ -21,16 +21,13 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.action import Action
-from dc_gym.envs.frame import DONE, Frame
+from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.lazy_info import LazyInfo
-from dc_gym.envs.metrics import BLANK, metrics
-from dc_gym.envs.observation import Observer, Vector
+from dc_gym.envs.metrics import BLANK
+from dc_gym.envs.observation import Vector
 from dc_gym.envs.pace import AgentTiming
-from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session, check_seed
-from dc_gym.envs.totals import EpisodeTotals
+from dc_gym.envs.stepper import LabStepper
 from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -77,36 +74,6 @@ class Seeds:
         return given
 
 
-class EpisodeTracker:
-    """Turns the frames of one episode into observations, rewards and infos. The single, vector and multi-agent environments share
-    it."""
-
-    def __init__(self, spec: Spec, scene: Scene) -> None:
-        agent = spec.agent
-        self.scene, self.steps = scene, spec.steps
-        self.observer = Observer(self.scene, agent.observe, agent.history)
-        self.action = Action(self.scene, agent.action)
-        self.mix = WeightedReward.of(agent.reward)
-        self.totals = EpisodeTotals(self.scene)
-        self.frame: Frame | None = None
-
-    def begin(self, frame: Frame, seed: int) -> tuple[Vector, dict[str, Any]]:
-        """Returns the observation and info of the first frame."""
-        self.totals, self.frame = EpisodeTotals(self.scene), frame
-        return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
-
-    def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Returns what a step of the environment returns."""
-        self.frame = frame
-        reward = self.mix(frame, self.scene, self.scene.share(frame.in_force_bps))
-        fill = self.totals.add(frame, reward)
-        truncated = frame.step >= self.steps  # the end of the duration stops the remaining flows
-        terminated = not truncated and _all_ended(frame)
-        over = terminated or truncated
-        info = {**fill(), "episode_totals": self.totals.result()} if over else LazyInfo(BLANK, fill)
-        return self.observer.observe(frame), reward, terminated, truncated, info
-
-
 def add_timing(turn: T, pace: AgentTiming | None) -> T:
     """Adds the agent's timing to info, the last element of `turn`, on a real clock. Returns `turn`."""
     if pace is not None:
@@ -115,11 +82,6 @@ def add_timing(turn: T, pace: AgentTiming | None) -> T:
         if "episode_totals" in info:
             info["episode_totals"] |= pace.totals()
     return turn
-
-
-def _all_ended(frame: Frame) -> bool:
-    status = frame.flows["status"]
-    return bool(len(status) and status[0] >= DONE and (status >= DONE).all())  # usually the first flow has not ended
 
 
 class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
@@ -154,6 +116,10 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         self.render_mode = None
         self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
         self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
+        in_lab = self.session.experiment.spec.ground == "lab"
+        self.stepper = LabStepper((self.session,), (self.episode,)) if in_lab else None
+        """Steps the lab; None on the host ground."""
+        self._under_way = False
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
 
@@ -163,15 +129,40 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
             check_seed(seed)
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
+        self._under_way = False
         frame = self.session.begin(drawn, fresh=fresh)
-        return add_timing(self.episode.begin(frame, drawn), self.session.pace)
+        self._under_way = True
+        if self.stepper is None:
+            return add_timing(self.episode.begin(frame, drawn), self.session.pace)
+        info = self.stepper.begin(0, frame, drawn)
+        return self.stepper.observations[0], info
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        frame = self.episode.frame
-        if frame is None or frame.step >= self.session.steps:
+        if not self._under_way:
             raise AgentError("step: there is no episode under way; reset first")
-        turn = self.episode.advance(self.session.step(self.episode.action.to_values(action)))
-        return add_timing(turn, self.session.pace)
+        values = self.episode.action.to_values(action)
+        if self.stepper is None:
+            turn = add_timing(self.episode.advance(self.session.step(values)), self.session.pace)
+            self._under_way = not turn[3]
+            return turn
+        return self._step_lab(self.stepper, values)
+
+    def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        try:
+            steps = stepper.step(values)
+        except BaseException:
+            if stepper.running():
+                self.session.close()
+            raise
+        for error in steps.died.values():
+            self._under_way = False
+            raise error
+        observation, reward = steps.observations[0], steps.rewards.item()
+        if 0 not in steps.ends:
+            return observation, reward, False, False, LazyInfo(BLANK, stepper.info(0))
+        terminated, truncated = steps.terminated.item(), steps.truncated.item()
+        self._under_way = not truncated
+        return observation, reward, terminated, truncated, steps.ends[0]
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
         """Returns the values of each item of agent.observe, such as switch:backlog."""
@@ -184,5 +175,5 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
 
     def close(self) -> None:
         self.session.close()
-        self.episode.frame = None
+        self.episode.frame, self._under_way = None, False
         super().close()

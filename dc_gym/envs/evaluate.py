@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dc_gym.envs.actors import Actors
-from dc_gym.envs.env import EpisodeTracker
+from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.session import Session
 from dc_gym.spec import Spec

@@ -112,7 +112,12 @@ def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
 
 def fair_goodput_bps(frame: Frame, scene: Scene) -> float:
     """Returns the payload rate that all flows at work in the step would get together if each had its fair share."""
-    return float(fair_rates_bps(frame.info, scene, frame.at_work) @ frame.info.payload_share)
+    return fair_total_bps(frame.info, scene, frame.at_work)
+
+
+def fair_total_bps(info: FlowInfo, scene: Scene, flows: Bools) -> float:
+    """Returns the payload rate that the chosen flows would get together if each had its fair share."""
+    return float(fair_rates_bps(info, scene, flows) @ info.payload_share)
 
 
 def jain_of_goodput(frame: Frame) -> Floats:

@@ -7,7 +7,7 @@ block is computed when it is full. A step whose info is read earlier is computed
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -74,28 +74,48 @@ BLANK: dict[str, None] = dict.fromkeys(
 """The names of the metrics, in order."""
 
 
+class Frames(Protocol):
+    """The frames of a block, in order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Frame: ...
+
+    def stacked(self) -> Frame:
+        """Returns all of them as one stack."""
+
+
+class FrameList(list[Frame]):
+    """Frames that were added one after the other."""
+
+    def stacked(self) -> Frame:
+        return stacked(self)
+
+
 class Block:
     """A block of steps that took equally long. Once the metrics are computed, the frames are dropped and the metrics stay."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, frames: Frames | None = None) -> None:
+        """`frames`: where somebody else records the steps; None: `add` adds them."""
         self.scene = scene
-        self.frames: list[Frame] = []
+        self.frames: Frames = FrameList() if frames is None else frames
         self.columns: dict[str, Floats] | None = None
 
     def add(self, frame: Frame) -> int:
         """Adds a step and returns its index in the block."""
+        assert isinstance(self.frames, FrameList), "these steps are recorded elsewhere"
         self.frames.append(frame)
         return len(self.frames) - 1
 
     def takes(self, frame: Frame) -> bool:
         """Returns whether the block has room and `frame` took as long as its other steps."""
-        return not self.frames or (len(self.frames) < BLOCK_STEPS and self.frames[0].elapsed_ns == frame.elapsed_ns)
+        return not len(self.frames) or (len(self.frames) < BLOCK_STEPS and self.frames[0].elapsed_ns == frame.elapsed_ns)
 
     def work_out(self) -> dict[str, Floats]:
         """Computes the metrics of all steps and returns each as [steps]. No step can be added afterwards."""
         if self.columns is None:
-            self.columns = columns(stacked(self.frames), self.scene)
-            self.frames = []
+            self.columns = columns(self.frames.stacked(), self.scene)
+            self.frames = FrameList()
         return self.columns
 
     def of(self, place: int) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.agent_observation import observer_of
 from dc_gym.envs.agents import CENTRAL, HOSTS, divide
-from dc_gym.envs.env import EpisodeTracker, Seeds, as_spec
+from dc_gym.envs.env import Seeds, as_spec
+from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame, Rows
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene

@@ -62,6 +62,8 @@ class Feature:
     flows: bool = True
     """True if the feature reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
     samples."""
+    setting: tuple[str, int] | None = None
+    """The actuator and number of a quantity that agents set; None for other features."""
 
 
 _registry: dict[str, Feature] = {}
@@ -166,7 +168,9 @@ def setting(each: ActuatedRows, number: int) -> Feature:
         values[each.rows] = frame.enforced[each.place].reshape(each.low.shape)[:, number] / high
         return values
 
-    return Feature(quantity.name, "port", 0, 1, "value in force over its upper bound", compute, flows=False)
+    return Feature(
+        quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (each.actuator.name, number)
+    )
 
 
 def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
@@ -225,6 +229,13 @@ class Observer:
         else:
             self._frames.append(now)
         return np.concatenate(self._frames)
+
+    def values(self, part: Part, frame: Frame) -> Vector:
+        """Returns the elements of one part in one frame, without history."""
+        now: Vector = values_of(part.feature, frame, self.scene)[part.at].astype(np.float32)
+        if np.isnan(now).any():
+            raise AgentError(f"agent.observe: {part.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
+        return np.clip(now, np.float32(part.feature.low), np.float32(part.feature.high))
 
     def unflatten(self, observation: npt.ArrayLike) -> dict[str, Vector]:
         """Returns the values of each item of agent.observe as [rows], or with a history as [frames, rows], the oldest frame

@@ -142,6 +142,11 @@ class Session:
         return self._lab
 
     @property
+    def console(self) -> Console:
+        """The access to the network that runs, for callers that serve its steps themselves."""
+        return self._console
+
+    @property
     def pace(self) -> AgentTiming | None:
         """The agent's timing in this episode; None if the clock waits for it."""
         return self._console.pace

@@ -62,11 +62,22 @@ class EpisodeTotals:
         self._last = frame
         return partial(self._block.of, self._block.add(frame))
 
+    def finish(self, reward: float, steps: int, last: Frame, first_ns: int) -> dict[str, float]:
+        """Returns the totals of an episode whose steps were recorded elsewhere. `first_ns`: the time of its first frame."""
+        self.reward, self.steps, self._last, self._elapsed_ns = reward, steps, last, last.t_ns - first_ns
+        return self.result()
+
     def _add_up(self) -> None:
         """Adds the steps of the current block to the totals and starts a new block."""
-        if not (frames := self._block.frames):
+        block, self._block = self._block, Block(self.scene)
+        self.add_up(block)
+
+    def add_up(self, block: Block) -> None:
+        """Adds the steps of a block, which follow those that were added before."""
+        frames = block.frames
+        if not len(frames):
             return
-        found, self._block = self._block.work_out(), Block(self.scene)
+        found = block.work_out()
         flows = found["flows"]
         self._delivered_bytes = _sum(self._delivered_bytes, found["goodput_bps"] * frames[0].elapsed_s / 8)
         for name, counted in DELAYS.items():

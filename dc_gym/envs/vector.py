@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Gymnasium VectorEnv of many labs in one process. It lets all labs run at once and then collects what each measured.
+"""A Gymnasium VectorEnv of many labs in one process. One call of the C library of steps lets all labs run at once and measures
+them (stepper.py).
 
-Each sub-environment is a lab of its own, with the traffic of its own seed. Autoreset is Gymnasium's NEXT_STEP: the step after the
-last one of an episode resets. If a lab dies or hangs, its episode ends as truncated with `lab_died` in its info, and the reset
-that follows boots another lab; the other labs are not affected. A lab that dies in a reset is replaced at once.
+Each sub-environment is a lab of its own, with the traffic of its own seed, and if asked for with a spec of its own. Autoreset is
+Gymnasium's NEXT_STEP: the step after the last one of an episode resets. If a lab dies or hangs, its episode ends as truncated
+with `lab_died` in its info, and the reset that follows boots another lab; the other labs are not affected. A lab that dies in a
+reset is replaced at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,20 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dc_gym.base.errors import AgentError, LabError
-from dc_gym.envs.env import EpisodeTracker, Seeds, add_timing, as_spec, check_options
+from dc_gym.envs.action import VectorAction
+from dc_gym.envs.env import Seeds, add_timing, as_spec, check_options
+from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.lazy_info import LazyInfo
 from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session, check_seed
+from dc_gym.envs.stepper import LabStepper, Steps
 from dc_gym.spec import Spec
 
 Batch = npt.NDArray[np.float32]
+Values = npt.NDArray[np.float64]
+OneSpec = Spec | str | Path | Mapping[str, Any]
 Flags = npt.NDArray[Any]
 """An array of bool."""
 BATCH_BLANK = BLANK | {f"_{name}": None for name in BLANK}
@@ -35,43 +43,45 @@ BATCH_BLANK = BLANK | {f"_{name}": None for name in BLANK}
 
 
 class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[Any]]):
-    """`num_envs` labs of one spec, stepped in one call. Spaces, rewards and infos are those of DataCenterEnv, batched."""
+    """`num_envs` labs, stepped in one call. Spaces, rewards and infos are those of DataCenterEnv, batched."""
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
     sessions: tuple[Session, ...] = ()
+    _frame_seen: Vector
+    """The last observation of a network on the host ground."""
 
     def __init__(
         self,
         num_envs: int = 1,
-        spec: Spec | str | Path | Mapping[str, Any] | None = None,
-        overrides: Iterable[str] = (),
+        spec: OneSpec | Sequence[OneSpec] | None = None,
+        overrides: Iterable[str] | Sequence[Iterable[str]] = (),
         *,
         ground: str | None = None,
         folder: str | Path | None = None,
         render_mode: str | None = None,
         step_info: bool = True,
     ) -> None:
-        """`step_info`: False leaves the info of steps empty, except of those that begin or end an episode. RLlib spends time on
-        each number in an info, whether it is read or not."""
+        """`spec`: that of all labs, or a sequence with one for each. `overrides`: likewise. `step_info`: False leaves the info of
+        steps empty, except of those that begin or end an episode. RLlib spends time on each number in an info, whether it is read
+        or not."""
         if num_envs < 1:
             raise AgentError(f"num_envs: {num_envs} labs are none; give 1 or more")
         if spec is None:
             raise AgentError("spec: missing; give a Spec, the path of a spec file, or a dict of its keys")
         self.num_envs, self.render_mode, self._step_info = num_envs, render_mode, step_info
-        read, parent = as_spec(spec, overrides, ground), None if folder is None else Path(folder)
-        if read.ground == "host" and num_envs > 1:
-            raise AgentError(f'num_envs: {num_envs} networks would share the machine in real time; ground "host" takes 1')
-        first = Session(read, parent)
-        self.sessions = (first, *(Session(read, parent, like=first) for _ in range(num_envs - 1)))
+        self.sessions = _sessions(_specs(num_envs, spec, overrides, ground), None if folder is None else Path(folder))
         self.episodes = tuple(EpisodeTracker(session.experiment.spec, session.scene) for session in self.sessions)
+        require_alike(self.sessions, self.episodes)
+        in_lab = self.sessions[0].experiment.spec.ground == "lab"
+        self._stepper = LabStepper(self.sessions, self.episodes) if in_lab else None
+        self._actions = VectorAction([episode.action for episode in self.episodes])
         self.single_observation_space = self.episodes[0].observer.space
         self.single_action_space = self.episodes[0].action.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._seeds = tuple(Seeds() for _ in range(num_envs))
-        self._over: Flags = np.zeros(num_envs, bool)
+        self._over: list[int] = []
         self._under_way = False
-        self._observations = np.zeros((num_envs, *self.single_observation_space.shape), np.float32)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -80,47 +90,82 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         seed for each lab; None draws the next seeds."""
         fresh = check_options(options)
         seeds = [own.take(given) for own, given in zip(self._seeds, self._spread(seed), strict=True)]
-        begun, infos = dict(enumerate(seeds)), [dict[str, Any]() for _ in seeds]
         with self._running() as running:
-            for index, drawn in begun.items():
-                running.add(index)
-                self.sessions[index].post_begin(drawn, fresh=fresh)
-            for index, frame in self._heard(running, begun):
-                infos[index] = self._turn(index, frame, begun)[0]
-        self._over[:] = False
-        return self._observations.copy(), self._batched(infos)
+            infos = self._begin(dict(enumerate(seeds)), running, fresh=fresh)
+        self._over = []
+        return self._seen(), self._batched([infos[index] for index in range(self.num_envs)])
 
     def step(self, actions: npt.NDArray[np.floating[Any]]) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         if not self._under_way:
             raise AgentError("step: there are no episodes under way; reset first")
         if len(actions) != self.num_envs:
             raise AgentError(f"step: {len(actions)} actions for {self.num_envs} labs; give one for each")
-        rates = [
-            None if over else self.episodes[index].action.to_values(actions[index])
-            for index, over in enumerate(self._over.tolist())
-        ]
-        begun = {index: self._seeds[index].take(None) for index, rate in enumerate(rates) if rate is None}
-        rewards, ends = np.zeros(self.num_envs), np.zeros((2, self.num_envs), bool)
-        infos = [dict[str, Any]() for _ in rates]
-        with self._running() as running:
-            for index, rate in enumerate(rates):
-                running.add(index)
-                if rate is None:
-                    self.sessions[index].post_begin(begun[index])
-                else:
-                    self.sessions[index].post(rate)
-            for index, frame in self._heard(running, begun):
-                infos[index], rewards[index], ends[0, index], ends[1, index] = self._turn(index, frame, begun)
-        self._over = np.logical_or(ends[0], ends[1])
-        return self._observations.copy(), rewards, ends[0], ends[1], self._step_infos(infos)
+        values = self._actions.to_values(actions, self._over)
+        if self._stepper is None:
+            return self._step_by_frames(values)
+        if self._over:
+            return self._step_some(self._stepper, values)
+        with self._running():
+            steps = self._stepper.step(values)
+        if steps.ends or steps.died:
+            return self._with_ends(self._stepper, steps, {})
+        info: dict[str, Any] = {}
+        if self._step_info:
+            info = LazyInfo(BATCH_BLANK, partial(_filled, self._stepper.infos()))
+        return steps.observations, steps.rewards, steps.terminated, steps.truncated, info
 
-    def _step_infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Returns the batched info of a step. For most steps nothing is computed before the info is read."""
-        if not self._step_info:
-            return self._batched([{} if isinstance(info, LazyInfo) else info for info in infos])
-        if all(isinstance(info, LazyInfo) for info in infos):
-            return LazyInfo(BATCH_BLANK, lambda: self._batched(infos))
-        return self._batched(infos)
+    def close_extras(self, **kwargs: Any) -> None:
+        for session in self.sessions:
+            session.close()
+
+    def _step_some(self, stepper: LabStepper, values: Values) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
+        """Steps where some labs begin episodes. All of them run at the same time."""
+        begun = {index: self._seeds[index].take(None) for index in self._over}
+        going = [index for index in range(self.num_envs) if index not in begun]
+        with self._running() as running:
+            for index, drawn in begun.items():
+                running.add(index)
+                self.sessions[index].post_begin(drawn)
+            steps = stepper.step(values, going)
+            infos = self._begun(begun, running)
+        steps.observations = stepper.observations
+        return self._with_ends(stepper, steps, infos)
+
+    def _with_ends(
+        self, stepper: LabStepper, steps: Steps, infos: dict[int, dict[str, Any]]
+    ) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
+        """Returns the results of a step in which episodes ended or began. `infos`: of those that began."""
+        infos = infos | steps.ends
+        infos |= {index: {"lab_died": str(error).splitlines()[0]} for index, error in steps.died.items()}
+        self._over = sorted({*steps.ends, *steps.died})
+        fills = stepper.infos() if self._step_info else [None] * self.num_envs
+        batch = [infos[index] if index in infos else {} if fill is None else fill() for index, fill in enumerate(fills)]
+        return steps.observations, steps.rewards, steps.terminated, steps.truncated, self._batched(batch)
+
+    def _step_by_frames(self, values: Values) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
+        """Steps the one network on the host ground."""
+        if self._over:
+            with self._running() as running:
+                infos = self._begin({0: self._seeds[0].take(None)}, running)
+            self._over = []
+            return self._seen(), np.zeros(1), np.zeros(1, bool), np.zeros(1, bool), self._batched([infos[0]])
+        ends = np.zeros((2, 1), bool)
+        with self._running():
+            try:
+                frame = self.sessions[0].step(values[0])
+            except LabError as error:
+                self._over, ends[1] = [0], True
+                return self._seen(), np.zeros(1), ends[0], ends[1], self._batched([{"lab_died": str(error).splitlines()[0]}])
+            turn = add_timing(self.episodes[0].advance(frame), self.sessions[0].pace)
+        self._frame_seen, reward, ends[0], ends[1], info = turn
+        self._over = [0] if ends.any() else []
+        if not self._step_info and not self._over:
+            info = {}
+        return self._seen(), np.array([reward]), ends[0], ends[1], self._batched([info])
+
+    def _seen(self) -> Batch:
+        """Returns the last observations."""
+        return self._frame_seen[np.newaxis].copy() if self._stepper is None else self._stepper.observations
 
     def _batched(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Returns infos in Gymnasium's form: by name, an array over the labs and a mask."""
@@ -129,54 +174,49 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             found = self._add_info(found, info, index)
         return found
 
-    def close_extras(self, **kwargs: Any) -> None:
-        for session in self.sessions:
-            session.close()
-
     @contextmanager
     def _running(self) -> Iterator[set[int]]:
-        """Yields the set of labs that were told to go on and have not yet answered. If an error occurs these labs are closed: the
-        next reset boots new ones, and no step is possible before it."""
+        """Yields the set of labs that were told to begin an episode and have not yet answered. If an error occurs, these labs and
+        those that the stepper lets run are closed: the next reset boots new ones, and no step is possible before it."""
         running: set[int] = set()
         self._under_way = False
         try:
             yield running
         except BaseException:
-            for index in running:
+            for index in {*running, *(self._stepper.running() if self._stepper else ())}:
                 self.sessions[index].close()
             raise
         self._under_way = True
 
-    def _heard(self, running: set[int], begun: Mapping[int, int]) -> Iterator[tuple[int, Frame | LabError]]:
-        """Yields what each lab measured, or how it died. A lab that died in a reset is booted again, once, after all others have
-        answered."""
-        dead = []
-        for index, session in enumerate(self.sessions):
-            try:
-                frame: Frame | LabError = session.collect()
-            except LabError as error:
-                frame = error
-            running.discard(index)
-            if isinstance(frame, LabError) and index in begun:
-                dead.append(index)
-            else:
-                yield index, frame
-        for index in dead:
-            yield index, self.sessions[index].begin(begun[index])
+    def _begin(self, begun: Mapping[int, int], running: set[int], *, fresh: bool = False) -> dict[int, dict[str, Any]]:
+        """Begins episodes with these seeds, by lab, all at the same time. Returns the infos."""
+        for index, drawn in begun.items():
+            running.add(index)
+            self.sessions[index].post_begin(drawn, fresh=fresh)
+        return self._begun(begun, running)
 
-    def _turn(self, index: int, frame: Frame | LabError, begun: Mapping[int, int]) -> tuple[dict[str, Any], float, bool, bool]:
-        """Returns info, reward, terminated and truncated. If a lab has died, its last observation stays."""
-        if isinstance(frame, LabError):
-            return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
-        if index in begun:
-            turn = self.episodes[index].begin(frame, begun[index])
-            self._observations[index], info = add_timing(turn, self.sessions[index].pace)
-            return info, 0.0, False, False
-        observation: Vector
-        step = self.episodes[index].advance(frame)
-        observation, reward, terminated, truncated, info = add_timing(step, self.sessions[index].pace)
-        self._observations[index] = observation
-        return info, reward, terminated, truncated
+    def _begun(self, begun: Mapping[int, int], running: set[int]) -> dict[int, dict[str, Any]]:
+        """Returns the infos of the episodes that begin. A lab that dies is booted again, once, after all others have answered."""
+        found, dead = {}, []
+        for index, seed in begun.items():
+            try:
+                frame = self.sessions[index].collect()
+            except LabError:
+                dead.append(index)
+                continue
+            finally:
+                running.discard(index)
+            found[index] = self._first(index, frame, seed)
+        for index in dead:
+            found[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
+        return found
+
+    def _first(self, index: int, frame: Frame, seed: int) -> dict[str, Any]:
+        """Begins an episode of a lab that stands still at its first frame, and returns the frame's info."""
+        if self._stepper is not None:
+            return self._stepper.begin(index, frame, seed)
+        self._frame_seen, info = add_timing(self.episodes[index].begin(frame, seed), self.sessions[index].pace)
+        return info
 
     def _spread(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
         if seed is None:
@@ -188,3 +228,81 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             if each is not None:
                 check_seed(each)
         return seeds
+
+
+def _filled(fills: Sequence[Callable[[], dict[str, Any]] | None]) -> dict[str, Any]:
+    """Returns the batched info of a step that all labs made."""
+    infos = [fill() for fill in fills if fill is not None]
+    found: dict[str, Any] = {name: np.array([info[name] for info in infos]) for name in BLANK}
+    return found | {f"_{name}": np.ones(len(infos), bool) for name in BLANK}
+
+
+def _specs(
+    labs: int, spec: OneSpec | Sequence[OneSpec], overrides: Iterable[str] | Sequence[Iterable[str]], ground: str | None
+) -> list[Spec]:
+    """Returns the spec of each lab. Equal ones are one object."""
+    one = isinstance(spec, Spec | str | Path | Mapping)
+    given: list[Any] = [spec] * labs if one else list(spec)  # type: ignore[arg-type]
+    changes = [overrides] if isinstance(overrides, str) else list(overrides)
+    own: list[Any] = changes if any(not isinstance(each, str) for each in changes) else [changes] * labs
+    for what, each in (("spec", given), ("overrides", own)):
+        if len(each) != labs:
+            raise AgentError(f"{what}: {len(each)} for {labs} labs; give one for all, or one for each")
+    known: dict[str, Spec] = {}
+    found = []
+    for base, change in zip(given, own, strict=True):
+        key = f"{id(base)} {[*change]!r}"
+        if key not in known:
+            known[key] = as_spec(base, change, ground)
+        found.append(known[key])
+    if found[0].ground == "host" and labs > 1:
+        raise AgentError(f'num_envs: {labs} networks would share the machine in real time; ground "host" takes 1')
+    return found
+
+
+def _sessions(specs: Sequence[Spec], parent: Path | None) -> tuple[Session, ...]:
+    """Returns a session for each spec. Those of one spec share what is worked out from it."""
+    first: dict[int, Session] = {}
+    found = []
+    for spec in specs:
+        session = Session(spec, parent, like=first.get(id(spec)))
+        first.setdefault(id(spec), session)
+        found.append(session)
+    return tuple(found)
+
+
+def require_alike(sessions: Sequence[Session], episodes: Sequence[EpisodeTracker]) -> None:
+    """Raises AgentError unless the labs of a vector have the same agent: the same keys of [agent], ports, hosts and values."""
+    first = sessions[0]
+    agent = first.experiment.spec.to_dict()["agent"]
+    for index, (session, episode) in enumerate(zip(sessions, episodes, strict=True)):
+        if session.scene is first.scene:
+            continue
+        what = f"labs 0 and {index} of one vector differ in"
+        mine, theirs = first.experiment.spec.ground, session.experiment.spec.ground
+        if mine != theirs:
+            raise AgentError(f"{what} ground: {mine!r} and {theirs!r}; give all the same")
+        own = session.experiment.spec.to_dict()["agent"]
+        for key in sorted({*agent, *own}):
+            if agent.get(key) != own.get(key):
+                raise AgentError(f"{what} agent.{key}: {agent.get(key)!r} and {own.get(key)!r}; give all the same")
+        for name, mine_all, theirs_all in (
+            ("the observation", episodes[0].observer.names, episode.observer.names),
+            ("what is set", episodes[0].scene.value_names, episode.scene.value_names),
+        ):
+            if mine_all != theirs_all:
+                raise AgentError(f"{what} {name}: {_first_difference(mine_all, theirs_all)}; give them one network")
+        for name, a, b in (
+            ("the observation space", episodes[0].observer.space, episode.observer.space),
+            ("the action space", episodes[0].action.space, episode.action.space),
+        ):
+            if a != b:
+                raise AgentError(f"{what} {name}: {a} and {b}; give them one network")
+
+
+def _first_difference(mine: Sequence[str], theirs: Sequence[str]) -> str:
+    """Returns the first elements that differ, in words."""
+    for place, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+        if a != b:
+            return f"element {place} is {a} and {b}"
+    return f"{len(mine)} and {len(theirs)} elements"

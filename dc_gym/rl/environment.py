@@ -151,7 +151,7 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
 
 def register(spec: Spec, told: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
-    from dc_gym.envs.env import EpisodeTracker
+    from dc_gym.envs.episode import EpisodeTracker
     from dc_gym.envs.multi_agent import Agents
     from dc_gym.envs.session import Session, external
 

@@ -55,7 +55,8 @@ class DataCenterMultiAgentEnv(MultiAgentEnv):
         self._tables = {name: table_of(boxes[name], levels) for name in names} if levels else None
         self.possible_agents, self.agents = list(names), list(names)
         self.observation_spaces = dict(self.lab.observation_spaces)
-        self.action_spaces = dict.fromkeys(names, spaces.Discrete(levels)) if levels else dict(boxes)
+        own: dict[str, spaces.Space[Any]] = {name: spaces.Discrete(levels) if levels else boxes[name] for name in names}
+        self.action_spaces = own
         worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
         self._series = EpisodeSeeds((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}

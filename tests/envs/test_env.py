@@ -239,7 +239,7 @@ def raiser(error):
     return call
 
 
-def test_a_vector_outlives_a_bad_action_and_a_failed_post(tmp_path, monkeypatch):
+def test_a_vector_outlives_a_bad_action_and_a_failed_exchange(tmp_path, monkeypatch):
     labs = LabVectorEnv(2, SPEC, SHORT, folder=tmp_path)
     go = np.ones((2, 4), np.float32)
     with pytest.raises(AgentError, match="reset first"):
@@ -253,7 +253,7 @@ def test_a_vector_outlives_a_bad_action_and_a_failed_post(tmp_path, monkeypatch)
     labs.step(go)
     assert [episode.frame.step for episode in labs.episodes] == [1, 1], "nothing was posted before"
     with monkeypatch.context() as broken:
-        broken.setattr(labs.sessions[1], "post", raiser(OSError("no room")))
+        broken.setattr(labs._stepper._library, "exchange", raiser(OSError("no room")))
         with pytest.raises(OSError, match="no room"):
             labs.step(go)
     with pytest.raises(AgentError, match="reset first"):
