@@ -52,8 +52,9 @@ class LabConfig:
     seed: int = 1
     memory_bytes: int = 512 << 20
     clock_read_ns: int = 25
-    event_loop: bool = True
     """Virtual time, in ns, that a process pays for a clock read."""
+    event_loop: bool = True
+    """False: each event of a link is a timer interrupt."""
     watchdog_s: float = 60.0
     """CPU time, in s, that the lab may use without progress of virtual time. It counts as hung after that, or after
     STANDSTILL_WALL times as much wall time."""
