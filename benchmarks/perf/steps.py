@@ -50,7 +50,7 @@ class BareSession(Session):
         config = super().lab_config(*args)
         if not self._plain:
             return config
-        return replace(config, argv=[sys.executable, "-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv[3:]])
+        return replace(config, argv=[sys.executable, "-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv])
 
 
 @dataclass(frozen=True, slots=True)
