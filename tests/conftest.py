@@ -193,7 +193,7 @@ def in_nics(in_fabric: Callable[..., str], request: pytest.FixtureRequest) -> Ca
     """Runs a program with `nic`, the NICs of all hosts; returns what it leaves in `out`. Only bad cables may lose frames."""
     native = sorted(PROGRAMS.glob("nic-*.native")) if request.param == "native" else []
     head = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom nic_guest import *\n"
-    head += f"nic = Nics(fabric, {bool(native)})\nnic.warm(ovs)\nout = {}\n"
+    head += f"nic = Nics(fabric, {bool(native)})\nnic.warm(ovs)\nout = {{}}\n"
     tail = "\nprint(json.dumps([out, fabric.losses()]))"
 
     def run(body: str, **topology: Any) -> Any:

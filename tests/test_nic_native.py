@@ -38,8 +38,8 @@ BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=
 CASES = {
     "late decisions": ("nic.latency=2us", "nic.decisions=in-turn", "nic.trace=all"),
     "bad links": (*BAD_LINKS, "nic.retransmit=selective", "nic.message=20kB"),
-    "lasting queue pairs": ("nic.queue_pairs=hosts", "workload.kind=ring", "workload.size=100kB", "workload.rounds=3"),
-    "under TCP": ("nic.tcp=cubic", "topology.marking=red-instant"),
+    "lasting queue pairs": ("nic.queue_pairs=hosts", "workload.kind=ring_allreduce", "workload.size=40kB", "workload.rounds=2"),
+    "under TCP": ("nic.tcp=cubic",),
     "lost events": ("controller.name=swift", "nic.event_loss=10%", "nic.event_coalesce=3", *BAD_LINKS),
 }
 
@@ -118,18 +118,21 @@ def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyP
     header = Path(algorithms.HEADERS / "fixed.h").read_text().replace('"fixed"', '"mine"')
     (tmp_path / "mine.h").write_text(header)
     controllers.register(Controller("mine", "", ecn=False, nic=True, header=tmp_path / "mine.h"))
-    assert nic_configuration.native_object(load(tmp_path, "controller.name=mine")) is None
+    asked = load(tmp_path)
+    mine = replace(asked, controller=replace(asked.controller, name="mine"))
+    assert nic_configuration.native_object(mine) is None
     with pytest.raises(SpecError, match="mine is a header of your own, which is compiled to BPF; leave it out"):
-        nic_configuration.check(load(tmp_path, "controller.name=mine", "nic.engine=native"), 10**9)
+        nic_configuration.check(replace(mine, nic=replace(mine.nic, engine="native")), 10**9)
 
 
 def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamped = (PROGRAMS / fingerprint.STAMP).read_text()
     for name in ("ctrl/nic/algorithms/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
         assert f"  {name}\n" in stamped
+    asked = load(tmp_path)
     monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)
     with pytest.raises(MachineError, match=r"^nic-dcqcn.native is not built; run `make programs`$"):
-        nic_configuration.native_object(load(tmp_path))
+        nic_configuration.native_object(asked)
 
 
 # --- what the kernel takes
