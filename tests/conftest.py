@@ -181,7 +181,9 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
     def run(params: dict[str, Any], body: str, ecn: bool = False, **changes: Any) -> str:
         head = f"import sys\nsys.path.insert(0, {str(found.python)!r})\n"
         head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn)
-        ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), **{"memory_bytes": 512 << 20} | changes)
+        ran = in_lab(
+            head + "".join(f"    {line}\n" for line in body.strip().splitlines()), **{"memory_bytes": 512 << 20} | changes
+        )
         assert ran.exit.status == 0, ran.text
         return ran.text
 

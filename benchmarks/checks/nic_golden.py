@@ -3,9 +3,9 @@
 
 Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py). In userspace its decisions must be within a
 stated distance of its float reference. As machine code of a lab's kernel, in a lab's BPF and, with BPF and root, in this
-machine's, they must equal those in userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their
-actions among their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs.
-They also run through Table VI.
+machine's, they must equal those in userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by
+event. RL-CC's algorithms have their actions among their next inputs, so they are compared with their policies in floats decision
+by decision, for the same inputs. They also run through Table VI.
 """
 
 from __future__ import annotations

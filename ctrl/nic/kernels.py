@@ -89,7 +89,9 @@ def arguments(
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
 
 
-def native_arguments(algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None, repeat: int = 0) -> tuple[str, ...]:
+def native_arguments(
+    algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None, repeat: int = 0
+) -> tuple[str, ...]:
     """Returns the arguments of cctest for an algorithm of dc-gym as machine code. The lab boots with its native object."""
     native = ("--native", str(algorithm.native), "--words", str(algorithm.state_words))
     return arguments(algorithm.object, values, table, repeat) + native
@@ -115,7 +117,8 @@ def reason_not_here() -> str:
 
 def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in a lab, one after the other. The lab boots with all native objects that they name."""
-    native = dict.fromkeys(Path(words[words.index("--native") + 1]) for each in commands if "--native" in (words := each.arguments))
+    named = [each.arguments for each in commands if "--native" in each.arguments]
+    native = dict.fromkeys(Path(words[words.index("--native") + 1]) for words in named)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"
         run_dir.mkdir()
