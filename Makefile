@@ -183,7 +183,7 @@ $(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 # The same for the lab kernel: machine code that runs at any address and uses no registers but the general ones.
 NATIVE_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(if $(STRICT),-Werror) -DNIC_NATIVE -ffreestanding -fPIE -fvisibility=hidden \
 	-fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-asynchronous-unwind-tables -mno-red-zone -mgeneral-regs-only \
-	-nostdlib -static-pie -Wl,--no-dynamic-linker,--build-id=none,-z,noexecstack
+	-nostdlib -static-pie -Wl,--no-dynamic-linker,--build-id=none,--orphan-handling=error,-z,noexecstack
 $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HEADERS) | $(BIN)
 	@echo "native $@"
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
