@@ -17,7 +17,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest libsteps.so) \
-	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o cctest-$(name).bpf.o))
+	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format lock docs pictures programs kernel openvswitch wheel image clean
@@ -162,15 +162,15 @@ LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefi
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) $(LINKPROBE))
 
-NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h)
+NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h) $(KERNEL)/drivers/nic_native.h
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
-NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nics.c cctrace.c libelf_gap.c) $(INPUT)
+NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c stand_in.c hooks.c rows.c nics.c cctrace.c libelf_gap.c) $(INPUT)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
 
-CCTEST := $(addprefix $(NIC)/,cctest.c cctrace.c libelf_gap.c) $(PROGRAM)
+CCTEST := $(addprefix $(NIC)/,cctest.c stand_in.c cctrace.c libelf_gap.c) $(PROGRAM)
 $(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(DAEMON) -I$(NIC) $(CCTEST) $(LIBBPF))
+	$(call link,-I$(DAEMON) -I$(NIC) -I$(KERNEL)/drivers $(CCTEST) $(LIBBPF))
 
 CCRUN := $(addprefix $(NIC)/,ccrun.c cctrace.c) $(PROGRAM)
 $(BIN)/ccrun-%: $(CCRUN) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
@@ -188,8 +188,17 @@ $(BIN)/nic-%.bpf.o: $(NIC)/shim.bpf.c $(NIC_HEADERS) | $(BIN)
 $(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 	$(call bpf)
 
-SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
-	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
+# The same for the lab kernel: machine code that runs at any address and uses no registers but the general ones.
+NATIVE_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(if $(STRICT),-Werror) -DNIC_NATIVE -ffreestanding -fPIE -fvisibility=hidden \
+	-fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-asynchronous-unwind-tables -mno-red-zone -mgeneral-regs-only \
+	-nostdlib -static-pie -Wl,--no-dynamic-linker,--build-id=none,--orphan-handling=error,-z,noexecstack
+$(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HEADERS) | $(BIN)
+	@echo "native $@"
+	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
+		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
+
+SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h drivers/nic_native.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256

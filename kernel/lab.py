@@ -35,6 +35,7 @@ EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01
 LAST_LINES = 15
 STANDSTILL_WALL = 10
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
+NATIVE = "lab_native"  # kernel parameter; the kernel's messages on these files begin with it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
@@ -60,6 +61,8 @@ class LabConfig:
     STANDSTILL_WALL times as much wall time."""
     virtual_limit_ns: int = 1 << 62
     """Virtual time, in ns, at which a lab that is still alive counts as asleep for ever."""
+    native: Sequence[Path] = ()
+    """Native objects (drivers/nic_native.h) that the kernel reads at boot."""
     kernel_args: Sequence[str] = ()
 
 
@@ -423,6 +426,7 @@ def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
         "seccomp=on", "norandmaps", "random.trust_bootloader=1",
         f"lab_channel={channel_fd}", f"lab_seed={config.seed}", f"lab_event_loop={config.event_loop:d}",
         f"uml_dir={config.run_dir / '.lab'}/", "umid=uml",
+        *(f"{NATIVE}={path}" for path in config.native),
         *config.kernel_args,
     ]  # fmt: skip
 
@@ -469,6 +473,8 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
         return f"the lab ran out of its {memory_bytes >> 20} MiB of memory: raise lab.memory ({death.strip()})"
     if death is not None and "sleep forever" in death:
         return _SLEEPS
+    if death is not None and f"{NATIVE}: " in death:
+        return f"the lab did not boot: {death[death.index(NATIVE) :].strip()}"
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
     if code == -signal.SIGKILL:

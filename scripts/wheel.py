@@ -102,7 +102,7 @@ def _copy_bundle(bundle: Path, progress: Progress) -> None:
 
 def _check_static(path: Path) -> None:
     """Raises TestbedError if a program needs a loader or a shared library of the machine."""
-    if path.suffix in (".o", ".sha256"):
+    if path.suffix in (".o", ".native", ".sha256"):
         return
     said = run(["readelf", "--program-headers", "--dynamic", str(path)], TestbedError)
     if "INTERP" in said or "(NEEDED)" in said:

@@ -178,26 +178,29 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
 
     found = openvswitch.ensure()
 
-    def run(params: dict[str, Any], body: str, ecn: bool = False) -> str:
+    def run(params: dict[str, Any], body: str, ecn: bool = False, **changes: Any) -> str:
         head = f"import sys\nsys.path.insert(0, {str(found.python)!r})\n"
         head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn)
-        ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), memory_bytes=512 << 20)
+        ran = in_lab(
+            head + "".join(f"    {line}\n" for line in body.strip().splitlines()), **{"memory_bytes": 512 << 20} | changes
+        )
         assert ran.exit.status == 0, ran.text
         return ran.text
 
     return run
 
 
-@pytest.fixture
-def in_nics(in_fabric: Callable[..., str]) -> Callable[..., Any]:
+@pytest.fixture(params=["native", "bpf"])
+def in_nics(in_fabric: Callable[..., str], request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Runs a program with `nic`, the NICs of all hosts; returns what it leaves in `out`. Only bad cables may lose frames."""
+    native = sorted(PROGRAMS.glob("nic-*.native")) if request.param == "native" else []
     head = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom nic_guest import *\n"
-    head += "nic = Nics(fabric)\nnic.warm(ovs)\nout = {}\n"
+    head += f"nic = Nics(fabric, {bool(native)})\nnic.warm(ovs)\nout = {{}}\n"
     tail = "\nprint(json.dumps([out, fabric.losses()]))"
 
     def run(body: str, **topology: Any) -> Any:
         params = {"kind": "single", "rate_bps": 10**10, "delay_ns": 2_500, "buffer_bytes": 4_000_000} | topology
-        out, losses = json.loads(in_fabric(params, head + body.strip() + tail).splitlines()[-1])
+        out, losses = json.loads(in_fabric(params, head + body.strip() + tail, native=native).splitlines()[-1])
         assert set(losses) <= {"cable"}
         return out
 

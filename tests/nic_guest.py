@@ -69,8 +69,9 @@ class Decision:
 class Nics:
     """The NICs of a fabric; `start` gives them an algorithm and flows, `stop` takes both away."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        self.graph = fabric.graph
+    def __init__(self, fabric: Fabric, native: bool = False) -> None:
+        """`native`: algorithms run as machine code, with which the lab was booted."""
+        self.graph, self._native = fabric.graph, native
         FOLDER.mkdir()
         nics.make(fabric)
         self.devices = nics.devices(fabric.graph)
@@ -83,6 +84,7 @@ class Nics:
         """Starts the NICs. An algorithm's parameter is the setting `parameter_INDEX`."""
         self.write(flows, **settings)
         options = [f"--nics={FOLDER / 'nics'}", f"--object={PROGRAMS / f'nic-{algorithm}.bpf.o'}"]
+        options += [f"--native={PROGRAMS / f'nic-{algorithm}.native'}"] if self._native else []
         options += [f"--trace={FOLDER / 'trace'}", "--t0=1"] if trace else []
         options += [f"--table={table}"] if table else []
         self._nicd = subprocess.Popen([PROGRAMS / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -2,10 +2,10 @@
 """`dcgym bench nic-golden`: compares the NIC algorithms' decisions with float references, and between kernels.
 
 Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py). In userspace its decisions must be within a
-stated distance of its float reference. In a lab's BPF and, with BPF and root, in this machine's, they must equal those in
-userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their
-actions among their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs.
-They also run through Table VI.
+stated distance of its float reference. As machine code of a lab's kernel, in a lab's BPF and, with BPF and root, in this
+machine's, they must equal those in userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by
+event. RL-CC's algorithms have their actions among their next inputs, so they are compared with their policies in floats decision
+by decision, for the same inputs. They also run through Table VI.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def checks(seeds: int = 3) -> Iterable[Check]:
             mine = [case for case in cases if case.algorithm == each]
             yield from policy_checks(mine) if each.table else [_references(mine)]
         yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
+        built_in = [case for case in cases if case.algorithm.native]
+        yield _kernel("a lab's native code", kernels.run_in_lab, built_in, native=True)
         yield _kernel("a lab's BPF", kernels.run_in_lab, cases)
         why = kernels.reason_not_here()
         yield (
@@ -126,23 +128,25 @@ def wrong_alphas(case: TraceCase) -> Iterator[str]:
             yield f"{case.name}, line {number}: alpha {made.state[ALPHA_WORD]}, not {reference.alpha}"
 
 
-def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase]) -> Check:
+def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Check:
     """Returns the check on all traces run through BPF_PROG_TEST_RUN."""
-    wrong = list(differing(kernel, cases))
+    wrong = list(differing(kernel, cases, native))
     decisions = sum(len(case.made) for case in cases)
     return Check(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
 
 
-def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase]) -> Iterator[str]:
+def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Iterator[str]:
     """Yields the first difference of each case between a kernel's decisions and those in userspace."""
-    objects = [kernels.test_object(case.algorithm) for case in cases]
-    commands = [
-        kernels.CctestCall(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
-        for path, case in zip(objects, cases, strict=True)
-    ]
+    commands = [kernels.CctestCall(_arguments(case, native), golden.text(case.steps)) for case in cases]
     for case, answer in zip(cases, kernel(commands), strict=True):
         got = [golden.parsed(line) for line in answer.lines()]
         for number, (theirs, ours) in enumerate(zip(got, case.made, strict=True), 1):
             if theirs != ours:
                 yield f"{case.name}, line {number}: {theirs}, userspace {ours}"
                 break
+
+
+def _arguments(case: TraceCase, native: bool) -> tuple[str, ...]:
+    if native:
+        return kernels.native_arguments(case.algorithm, case.values, case.table)
+    return kernels.arguments(kernels.test_object(case.algorithm), case.values, case.table)

@@ -73,6 +73,8 @@ class Algorithm:
     """Path of ccrun-NAME, the algorithm in userspace."""
     object: Path
     """Path of nic-NAME.bpf.o, the NIC with this algorithm."""
+    native: Path | None = None
+    """Path of nic-NAME.native, the same as machine code of the lab kernel. None for a user's algorithm."""
 
     def preset(self, name: str) -> ParameterPreset:
         for each in self.presets:
@@ -88,7 +90,7 @@ class Algorithm:
 
 
 @cache
-def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
+def describe(header: Path, runner: Path, object_file: Path, native: Path | None = None) -> Algorithm:
     """Returns the algorithm as its runner describes it."""
     try:
         said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
@@ -111,6 +113,7 @@ def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
         header=header,
         runner=runner,
         object=object_file,
+        native=native,
     )
 
 

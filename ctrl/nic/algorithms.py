@@ -63,15 +63,30 @@ def header_of(name: str) -> Path:
 def load(name: str, folder: Path) -> Algorithm:
     """Returns a registered algorithm. A user's algorithm is first compiled into `folder`."""
     header = header_of(name)
-    known = controllers.find(name)
-    if known is not None and known.header is not None:
+    if has_own_header(name):
         from dc_gym.ctrl.nic import build
 
         return build.compile_header(header, folder, name)
     runner = PROGRAMS / f"ccrun-{name}"
     if not runner.is_file():
         raise MachineError(f"{runner.name} is not built; run `make programs`")
-    return describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o")
+    return describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o", PROGRAMS / f"nic-{name}.native")
+
+
+def native_object(name: str) -> Path:
+    """Returns the native object of one of dc-gym's algorithms."""
+    if has_own_header(name):
+        raise UsageError(f"{name} is a header of your own, which is compiled to BPF; leave it out")
+    native = PROGRAMS / f"nic-{name}.native"
+    if not native.is_file():
+        raise MachineError(f"{native.name} is not built; run `make programs`")
+    return native
+
+
+def has_own_header(name: str) -> bool:
+    """Returns True for an algorithm that does not come with dc-gym."""
+    known = controllers.find(name)
+    return known is not None and known.header is not None
 
 
 def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> ResolvedParameters:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* Types and helpers for programs of the data path, which have no libc. */
+/* Types and helpers for programs of the data path, which have no libc: BPF's, or those of native code. */
 #ifndef DCGYM_BPF_H
 #define DCGYM_BPF_H
 
@@ -8,7 +8,9 @@
 #include <linux/bpf.h>
 
 #include <bpf/bpf_endian.h>
+#ifndef NIC_NATIVE
 #include <bpf/bpf_helpers.h>
+#endif
 
 typedef __u8 uint8_t;
 typedef __u16 uint16_t;
@@ -25,5 +27,9 @@ typedef __s64 int64_t;
 #define true 1
 #define false 0
 #define NULL ((void *)0)
+
+#ifdef NIC_NATIVE
+#include "native.h"
+#endif
 
 #endif

@@ -21,7 +21,7 @@
 #ifndef DCGYM_CC_H
 #define DCGYM_CC_H
 
-#ifdef __bpf__
+#if defined(__bpf__) || defined(NIC_NATIVE)
 #include "bpf.h" /* fixed-width types for programs that have no libc */
 #else
 #include <stdbool.h>

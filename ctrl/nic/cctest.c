@@ -3,13 +3,15 @@
  * Algorithms of the NIC in the kernel.
  *
  *   cctest --object FILE --load    loads all programs of any object; a line of JSON for each
- *   cctest --object FILE [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
+ *   cctest --object FILE [--native FILE --words N] [--parameters V,V,...] [--table FILE] [--repeat N]
+ *          < events > decisions
  *
  * The second hands the events of a trace (cctrace.h) to cctest-NAME.bpf.o, one by one, by BPF_PROG_TEST_RUN.
- * Decisions are printed as ccrun does. With --repeat each event is handed over N times in a row, and its line
- * is the time of one decision in ns: that of the program less that of the same program without the decision.
- * What the verifier says of a program that it refuses goes to standard error. Needs CAP_BPF and
- * CAP_NET_ADMIN.
+ * With --native FILE the object is nic-NAME.bpf.o, of which only the maps are used; the algorithm is the one
+ * in nic-NAME.native, with which the lab was booted. Decisions are printed as ccrun does. With --repeat each
+ * event is handed over N times in a row, and its line is the time of one decision in ns: that of the program
+ * less that of the same program without the decision. What the verifier says of a program that it refuses
+ * goes to standard error. Needs CAP_BPF and CAP_NET_ADMIN.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +25,8 @@
 #include "cctrace.h"
 #include "options.h"
 #include "program.h"
+#include "shim.h"
+#include "stand_in.h"
 
 #define LOG_STATS     4 /* levels of the verifier's log: its last line alone */
 #define LOG_ALL       1
@@ -40,8 +44,8 @@ struct programs {
 };
 
 struct options {
-	const char *object, *parameters, *table;
-	uint64_t repeat;
+	const char *object, *native, *parameters, *table;
+	uint64_t repeat, words;
 	bool load;
 };
 
@@ -150,6 +154,18 @@ static int set_parameters(struct bpf_object *object, const char *text)
 	return 0;
 }
 
+static int set_settings(struct bpf_object *object, const char *text)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.settings");
+	struct nic_settings settings = { 0 };
+
+	if (text && *text && cctrace_numbers(text, settings.parameter, CC_PARAMETERS_MAX) < 0)
+		return fail("--parameters", "numbers with commas are needed");
+	if (!map || bpf_map__set_initial_value(map, &settings, sizeof(settings)))
+		return fail("--object", "it has no settings; give one that shim.bpf.c was made into");
+	return 0;
+}
+
 static int set_table(struct bpf_object *object, const char *path)
 {
 	static uint32_t words[CC_TABLE_WORDS];
@@ -175,20 +191,38 @@ static uint32_t words_of(struct bpf_object *object)
 	return value && bytes == sizeof(*value) && *value <= CC_STATE_WORDS_MAX ? *value : 0;
 }
 
-/* ns that one of `repeat` runs took, or -errno. */
-static int run_once(const struct bpf_program *program, struct cctest_step *step, int repeat)
+/* Hands a program a packet of `bytes`, and takes it back: ns that one of `repeat` runs took, or -errno. */
+static int run_once(int program, void *packet, uint32_t bytes, int repeat)
 {
-	struct cctest_step out = { 0 };
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = step, .data_size_in = sizeof(*step),
-		    .data_out = &out, .data_size_out = sizeof(out), .repeat = repeat);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = packet, .data_size_in = bytes, .data_out = packet,
+		    .data_size_out = bytes, .repeat = repeat);
+	int err = bpf_prog_test_run_opts(program, &options);
 
 	if (err)
 		return err;
-	if (options.retval || options.data_size_out != sizeof(out))
-		return -EPROTO;
-	*step = out;
-	return (int)options.duration;
+	return options.retval || options.data_size_out != bytes ? -EPROTO : (int)options.duration;
+}
+
+/* The same by nic_test of the NIC. */
+static int run_native(int program, struct cctest_step *step, int repeat)
+{
+	struct nic_test test = { .event = step->event, .flow = step->flow };
+	int took;
+
+	if (step->event.flags & CC_NEW_FLOW)
+		*step = (struct cctest_step){ .event = step->event,
+					      .flow = step->flow,
+					      .rate = CC_LINE_RATE };
+	test.result = (struct cc_result){ .rate = step->rate,
+					  .window_bytes = step->window_bytes,
+					  .probe = step->probe };
+	memcpy(test.state, step->state, sizeof(test.state));
+	took = run_once(program, &test, sizeof(test), repeat);
+	step->rate = test.result.rate;
+	step->window_bytes = test.result.window_bytes;
+	step->probe = test.result.probe;
+	memcpy(step->state, test.state, sizeof(test.state));
+	return took;
 }
 
 static void print_decision(const struct cctest_step *step, uint32_t words)
@@ -197,6 +231,35 @@ static void print_decision(const struct cctest_step *step, uint32_t words)
 	for (uint32_t word = 0; word < words; word++)
 		printf(",%" PRIu32, step->state[word]);
 	putchar('\n');
+}
+
+static int run_native_trace(struct bpf_object *object, const struct options *o,
+			    const struct cctrace_step *steps, int count)
+{
+	struct cctest_step step = { .rate = CC_LINE_RATE };
+	uint64_t id;
+	int program, err = stand_in_id(o->native, &id);
+
+	if (err)
+		return fail(o->native, strerror(-err));
+	program = stand_in_load(object, "nic_test", id);
+	if (program < 0)
+		return fail(o->native,
+			    program == -ENOENT ? "this lab was booted without it" : strerror(-program));
+	for (int i = 0; i < count; i++) {
+		int took;
+
+		step.event = steps[i].event;
+		step.flow = steps[i].flow;
+		took = run_native(program, &step, o->repeat ? (int)o->repeat : 1);
+		if (took < 0)
+			return fail("BPF_PROG_TEST_RUN", strerror(-took));
+		if (o->repeat)
+			printf("%d\n", took);
+		else
+			print_decision(&step, (uint32_t)o->words);
+	}
+	return 0;
 }
 
 static int run_trace(struct bpf_object *object, const struct cctrace_step *steps, int count, int repeat)
@@ -213,9 +276,9 @@ static int run_trace(struct bpf_object *object, const struct cctrace_step *steps
 
 		step.event = steps[i].event;
 		step.flow = steps[i].flow;
-		took = run_once(test, &step, repeat ? repeat : 1);
+		took = run_once(bpf_program__fd(test), &step, sizeof(step), repeat ? repeat : 1);
 		if (repeat && took >= 0)
-			idle = run_once(null, &step, repeat);
+			idle = run_once(bpf_program__fd(null), &step, sizeof(step), repeat);
 		if (took < 0 || idle < 0)
 			return fail("BPF_PROG_TEST_RUN", strerror(took < 0 ? -took : -idle));
 		if (repeat)
@@ -226,7 +289,7 @@ static int run_trace(struct bpf_object *object, const struct cctrace_step *steps
 	return 0;
 }
 
-static int read_and_run(struct bpf_object *object, int repeat)
+static int read_and_run(struct bpf_object *object, const struct options *o)
 {
 	struct cctrace_step *steps = NULL;
 	char message[64];
@@ -236,7 +299,8 @@ static int read_and_run(struct bpf_object *object, int repeat)
 		snprintf(message, sizeof(message), "line %d is not an event", line_number);
 		status = fail("standard input", message);
 	} else {
-		status = run_trace(object, steps, count, repeat);
+		status = o->native ? run_native_trace(object, o, steps, count)
+				   : run_trace(object, steps, count, (int)o->repeat);
 	}
 	free(steps);
 	return status;
@@ -248,8 +312,12 @@ static int prepare(struct programs *programs, const char *path, const struct opt
 {
 	int status = open_programs(programs, path, level);
 
-	if (!status && options->parameters)
+	if (!status && options->native) {
+		stand_in_maps_only(programs->object);
+		status = set_settings(programs->object, options->parameters);
+	} else if (!status && options->parameters) {
 		status = set_parameters(programs->object, options->parameters);
+	}
 	if (!status)
 		*err = bpf_object__load(programs->object);
 	return status;
@@ -276,8 +344,7 @@ static int run(struct programs *programs, const struct options *options)
 		status = set_table(programs->object, options->table);
 	if (status)
 		return status;
-	return options->load ? print_programs(programs)
-			     : read_and_run(programs->object, (int)options->repeat);
+	return options->load ? print_programs(programs) : read_and_run(programs->object, options);
 }
 
 int main(int argc, char **argv)
@@ -287,6 +354,10 @@ int main(int argc, char **argv)
 	const struct program_option options[] = {
 		{ "object", "FILE", "the programs, a BPF object", .text = &o.object, .required = true },
 		{ "load", NULL, "load them and no more, and print a line of JSON for each", .flag = &o.load },
+		{ "native", "FILE", "nic-NAME.native, whose algorithm runs on the maps of nic-NAME.bpf.o",
+		  .text = &o.native },
+		{ "words", "N", "with --native: words of the algorithm's state", .number = &o.words,
+		  .max = CC_STATE_WORDS_MAX },
 		{ "parameters", "V,V,...", "the algorithm's parameters", .text = &o.parameters },
 		{ "table", "FILE", "words of a policy", .text = &o.table },
 		{ "repeat", "N", "hand each event over N times, and print the ns of a decision",

@@ -4,6 +4,7 @@
 
 #include "policy.h"
 #include "rows.h"
+#include "stand_in.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -14,8 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define LOG_SHOWN 2000 /* characters of a message */
+
+const char *const data_path_programs[DATA_PATH_PROGRAMS] = { "nic_depart", "nic_turn", "nic_receive",
+							     "nic_cap" };
 
 static int set_entries(struct data_path *d, const char *name, uint32_t n, struct fault *f)
 {
@@ -62,6 +67,38 @@ static int load(struct data_path *d, const char *path, struct fault *f)
 			 "load %s: %s; the kernel's words are above: how many instructions its verifier went "
 			 "through, of how many that it may, and what it refuses",
 			 path, strerror(-rc));
+}
+
+static const char *why_not_native(int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+		return "this lab was booted without it, or it was built anew since";
+	case -EINVAL:
+		return "this kernel takes none, or its maps are not those of --object; run `make programs`";
+	default:
+		return strerror(-rc);
+	}
+}
+
+/* The maps are there: loads programs of the native object on them. */
+static int load_native(struct data_path *d, const char *path, struct fault *f)
+{
+	size_t n = d->nics->capped ? DATA_PATH_PROGRAMS : DATA_PATH_PROGRAMS - 1;
+	uint64_t id;
+	int rc = stand_in_id(path, &id);
+
+	if (rc)
+		return fault_say(f, -EINVAL,
+				 "--native: read '%s': %s; name an object that `make programs` built", path,
+				 strerror(-rc));
+	for (size_t i = 0; i < n; i++) {
+		d->native[i] = stand_in_load(d->object, data_path_programs[i], id);
+		if (d->native[i] < 0)
+			return fault_say(f, d->native[i], "load %s of %s: %s", data_path_programs[i], path,
+					 why_not_native(d->native[i]));
+	}
+	return 0;
 }
 
 static void *map_rows(struct data_path *d, const char *name, size_t size, uint32_t n, struct fault *f)
@@ -123,7 +160,8 @@ static int fill(struct data_path *d, struct fault *f)
 	return rc;
 }
 
-int data_path_open(struct data_path *d, const char *path, const struct nics *nics, struct fault *f)
+int data_path_open(struct data_path *d, const char *path, const char *native, const struct nics *nics,
+		   struct fault *f)
 {
 	int rc;
 
@@ -141,12 +179,16 @@ int data_path_open(struct data_path *d, const char *path, const struct nics *nic
 		rc = set_entries(d, "ports", nics->n, f);
 	if (!rc && nics->capped)
 		rc = set_entries(d, "capped", nics->capped, f);
-	if (!rc && !nics->capped)
+	if (!rc && native)
+		stand_in_maps_only(d->object);
+	else if (!rc && !nics->capped)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(d->object, "nic_cap"), false);
 	if (!rc)
 		rc = set_settings(d, &nics->settings, f);
 	if (!rc)
 		rc = load(d, path, f);
+	if (!rc && native)
+		rc = load_native(d, native, f);
 	if (!rc)
 		rc = fill(d, f);
 	if (!rc && nics->capped)
@@ -173,6 +215,9 @@ int data_path_table(struct data_path *d, const uint32_t *words, struct fault *f)
 void data_path_close(struct data_path *d)
 {
 	data_path_detach(d);
+	for (size_t i = 0; i < DATA_PATH_PROGRAMS; i++)
+		if (d->native[i] > 0)
+			close(d->native[i]);
 	if (d->senders)
 		munmap(d->senders, d->nics->rows * sizeof(*d->senders));
 	if (d->receivers)
@@ -181,6 +226,13 @@ void data_path_close(struct data_path *d)
 		munmap(d->ports, d->nics->n * sizeof(*d->ports));
 	bpf_object__close(d->object);
 	*d = (struct data_path){ 0 };
+}
+
+int data_path_program(const struct data_path *d, size_t program)
+{
+	struct bpf_program *bpf = bpf_object__find_program_by_name(d->object, data_path_programs[program]);
+
+	return d->native[program] > 0 ? d->native[program] : bpf_program__fd(bpf);
 }
 
 int data_path_map(const struct data_path *d, const char *name)

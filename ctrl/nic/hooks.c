@@ -25,17 +25,16 @@ struct hook {
 };
 
 static const struct {
-	const char *program, *device;
-	size_t name_at; /* in struct nic */
+	size_t device_at; /* in struct nic */
 	enum bpf_tc_attach_point at;
-} places[] = {
-	{ "nic_depart", "ring", offsetof(struct nic, ring), BPF_TC_EGRESS },
-	{ "nic_turn", "tail", offsetof(struct nic, tail), BPF_TC_INGRESS },
-	{ "nic_receive", "wire", offsetof(struct nic, wire), BPF_TC_INGRESS },
-	{ "nic_cap", "wire", offsetof(struct nic, wire),
-	  BPF_TC_EGRESS }, /* the last: only where flows are capped */
+} places[DATA_PATH_PROGRAMS] = {
+	/* in the order of data_path_programs */
+	{ offsetof(struct nic, ring), BPF_TC_EGRESS },
+	{ offsetof(struct nic, tail), BPF_TC_INGRESS },
+	{ offsetof(struct nic, wire), BPF_TC_INGRESS },
+	{ offsetof(struct nic, wire), BPF_TC_EGRESS },
 };
-#define N_PLACES (sizeof(places) / sizeof(places[0]))
+#define N_PLACES DATA_PATH_PROGRAMS
 
 /* ---- namespaces ---- */
 
@@ -87,12 +86,12 @@ static int taken(const struct nic *nic, const char *device, const char *program,
 		here ? "" : " ", device);
 }
 
-static int attach(struct data_path *d, struct hook *h, const char *device, const char *program,
-		  struct fault *f)
+static int attach(struct data_path *d, struct hook *h, const char *device, size_t p, struct fault *f)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = h->ifindex, .attach_point = h->at);
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .handle = HANDLE, .priority = PRIORITY);
 	const struct nic *nic = &d->nics->nic[h->nic];
+	const char *program = data_path_programs[p];
 	int rc = bpf_tc_hook_create(&hook);
 
 	if (rc && rc != -EEXIST)
@@ -100,7 +99,7 @@ static int attach(struct data_path *d, struct hook *h, const char *device, const
 				 "NIC '%s': add qdisc clsact: %s; the kernel needs CONFIG_NET_SCH_INGRESS",
 				 nic->name, strerror(-rc));
 	h->made = !rc;
-	opts.prog_fd = bpf_program__fd(bpf_object__find_program_by_name(d->object, program));
+	opts.prog_fd = data_path_program(d, p);
 	rc = bpf_tc_attach(&hook, &opts);
 	if (rc == -EEXIST)
 		return taken(nic, device, program, f);
@@ -118,14 +117,14 @@ static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 	int rc = 0;
 
 	for (size_t p = 0; p < n && !rc; p++) {
-		const char *device = (const char *)nic + places[p].name_at;
+		const char *device = (const char *)nic + places[p].device_at;
 		struct hook *h = &d->hooks[i * N_PLACES + p];
 
 		*h = (struct hook){ .nic = i, .ifindex = (int)if_nametoindex(device), .at = places[p].at };
 		if (!h->ifindex)
 			return fault_say(f, -ENODEV, "NIC '%s': there is no %s in %s", nic->name, device,
 					 nic->netns);
-		rc = attach(d, h, device, places[p].program, f);
+		rc = attach(d, h, device, p, f);
 	}
 	return rc;
 }

@@ -89,6 +89,14 @@ def arguments(
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
 
 
+def native_arguments(
+    algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None, repeat: int = 0
+) -> tuple[str, ...]:
+    """Returns the arguments of cctest for an algorithm of dc-gym as machine code. The lab boots with its native object."""
+    native = ("--native", str(algorithm.native), "--words", str(algorithm.state_words))
+    return arguments(algorithm.object, values, table, repeat) + native
+
+
 def run_here(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in this machine's kernel."""
     answers = []
@@ -108,7 +116,9 @@ def reason_not_here() -> str:
 
 
 def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
-    """Runs the commands in a lab, one after the other."""
+    """Runs the commands in a lab, one after the other. The lab boots with all native objects that they name."""
+    named = [each.arguments for each in commands if "--native" in each.arguments]
+    native = dict.fromkeys(Path(words[words.index("--native") + 1]) for words in named)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"
         run_dir.mkdir()
@@ -119,15 +129,15 @@ def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
             words = shlex.join([str(CCTEST), *each.arguments])
             script.append(f"{words} < {number}.in > {number}.out 2> {number}.err; echo $? > {number}.status")
         (run_dir / "script").write_text("\n".join([f"cd {shlex.quote(str(run_dir))}", *script]) + "\n")
-        _boot(run_dir)
+        _boot(run_dir, tuple(native))
         return [_answer(run_dir, number) for number in range(len(commands))]
 
 
-def _boot(run_dir: Path) -> None:
+def _boot(run_dir: Path, native: Sequence[Path]) -> None:
     log: list[str] = []
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run"}
     argv = ["/bin/sh", str(run_dir / "script")]
-    config = LabConfig(build.ensure().path, PROGRAMS, run_dir, argv, env, memory_bytes=256 << 20)
+    config = LabConfig(build.ensure().path, PROGRAMS, run_dir, argv, env, memory_bytes=256 << 20, native=native)
     with Lab(config, on_log=log.append) as booted:
         status = booted.wait().status
     if status:

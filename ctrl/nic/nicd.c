@@ -23,7 +23,7 @@
 #define LEAST_STEP_NS 10000
 
 struct options {
-	const char *object, *nics, *table, *trace, *channel;
+	const char *object, *native, *nics, *table, *trace, *channel;
 	uint64_t t0_ns, step_ns;
 };
 
@@ -42,6 +42,10 @@ static int parse_options(int argc, char **argv, struct options *o)
 	const struct program_option options[] = {
 		{ "object", "FILE", "the algorithm's data path, nic-NAME.bpf.o", .text = &o->object,
 		  .required = true },
+		{ "native", "FILE",
+		  "nic-NAME.native, which runs in place of the object's programs; a lab's kernel alone takes "
+		  "it, if it was booted with it",
+		  .text = &o->native },
 		{ "nics", "FILE", "record file of the NICs, their flows and their settings", .text = &o->nics,
 		  .required = true },
 		{ "table", "FILE", "words of a policy", .text = &o->table },
@@ -141,7 +145,7 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 
 	d->t0_ns = o->t0_ns;
 	if (!rc)
-		rc = data_path_open(&d->path, o->object, &d->nics, f);
+		rc = data_path_open(&d->path, o->object, o->native, &d->nics, f);
 	if (!rc && o->table)
 		rc = read_table(d, o->table, f);
 	if (!rc && o->trace)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The NIC shim's data path (docs/nic.md): one object a congestion control algorithm, compiled with
- * -DCC_ALGORITHM='"algorithms/NAME.h"'. All NICs of a ground share its maps; nicd.c loads and attaches it.
+ * -DCC_ALGORITHM='"algorithms/NAME.h"', to BPF or (native.c) to machine code of the lab kernel. All NICs of a
+ * ground share its maps; nicd.c loads and attaches it.
  *
  *   nic_depart    ring, egress   doorbells become tokens; tokens get the time until which fq holds them
  *   nic_turn      tail, ingress  a token has come round: sends a packet of its flow
@@ -168,7 +169,7 @@ int nic_turn(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	flow = bpf_ntohl(frame->nic.flow);
 	s = sender_of(flow);
-	if (!s)
+	if (!s || !s->payload_bytes)
 		return TC_ACT_SHOT;
 	generation = token_in(frame)->generation;
 	port = port_of(s->port);

@@ -21,7 +21,7 @@ from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
-from dc_gym.spec import Spec
+from dc_gym.spec import Spec, nic_configuration
 
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
@@ -31,6 +31,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
     """Returns the settings of the lab that runs the plan in `folder`/.lab."""
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
     env = inside("/tmp")
+    native = nic_configuration.native_object(spec)
     return LabConfig(
         kernel=kernel.path,
         programs=PROGRAMS,
@@ -43,6 +44,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         event_loop=spec.lab.event_loop == "on",
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
+        native=() if native is None else (native,),
     )
 
 

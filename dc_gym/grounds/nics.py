@@ -52,6 +52,8 @@ class NicPlan:
 
     object: str
     """The algorithm as a BPF object."""
+    native: str | None
+    """The native object that runs in place of the BPF object's programs. None: they run themselves."""
     table: bool
     """True if the algorithm reads a policy's table."""
     trace: bool
@@ -84,13 +86,15 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
-        "object": hashlib.sha256(algorithm.object.read_bytes()).hexdigest(),
+        "engine": "bpf" if chosen.native is None else "native",
+        "object": hashlib.sha256((chosen.native or algorithm.object).read_bytes()).hexdigest(),
     }
     if chosen.policy is not None:
         nic_policy.write_table(chosen.policy.table(), folder / NIC_TABLE)
         facts["policy"] = {"sha256": chosen.policy.sha256(), "provenance": dict(chosen.policy.provenance)}
     switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
-    return NicPlan(str(algorithm.object), *switches, facts, step_ns)
+    native = None if chosen.native is None else str(chosen.native)
+    return NicPlan(str(algorithm.object), native, *switches, facts, step_ns)
 
 
 def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) -> None:

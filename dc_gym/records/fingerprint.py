@@ -39,6 +39,7 @@ GUEST = (
     "ctrl/actuators/*.py",
     "ctrl/controllers.py",
     "ctrl/nic/*.[ch]",
+    "ctrl/nic/*.ld",
     "ctrl/nic/algorithms/*.h",
     "ctrl/nic/algorithm.py",
     "ctrl/nic/algorithms.py",

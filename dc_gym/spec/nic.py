@@ -17,6 +17,7 @@ RETRANSMITS = ("go-back-n", "selective")
 QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
 DECISIONS = ("side-by-side", "in-turn")
+ENGINES = ("native", "bpf")
 """Names of the numbers in ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
 LEAST_LINE_BPS = 100_000
@@ -151,6 +152,13 @@ class NicSpec:
         names=lambda: TRACES,
         help="which [decisions](results.md#decisionsparquet) to record: `changes`, `all` (also packets that changed "
         "nothing, so it shows when each left), or `off`",
+    )
+    engine: str | None = key(
+        TEXT,
+        names=lambda: ENGINES,
+        otherwise="`native` in a lab, `bpf` for a header of yours and on the host ground",
+        help="how the data path runs: `native`, as machine code of the lab kernel, or `bpf`; [the decisions are "
+        "equal](nic.md#native-code)",
     )
     event_loss_ppm: int = key(
         SHARE_PPM, 0, name="event_loss", low=0, high=PPM, help="share of events that never reach the algorithm"

@@ -29,6 +29,8 @@ class NicConfiguration:
     setting: ResolvedParameters
     policy: NicPolicy | None
     """The policy file. None if the algorithm reads none."""
+    native: Path | None
+    """The native object that runs in place of the BPF object. None if BPF runs."""
 
 
 def configure(spec: Spec, line_bps: int, folder: Path) -> NicConfiguration:
@@ -49,7 +51,20 @@ def configure(spec: Spec, line_bps: int, folder: Path) -> NicConfiguration:
         why = f"{algorithm.name} sets a window by ACKs, which are TCP's own; choose an algorithm that sets rates"
         raise KeyFault("nic.tcp", nic.tcp, why)
     setting = algorithms.resolve_parameters(algorithm, nic.preset or "", dict(nic.parameters), line_bps)
-    return NicConfiguration(algorithm, setting, _policy(algorithm, nic.policy))
+    return NicConfiguration(algorithm, setting, _policy(algorithm, nic.policy), native_object(spec))
+
+
+def native_object(spec: Spec) -> Path | None:
+    """Returns the native object that a spec's lab boots with. None: its NICs are BPF, or it has none."""
+    name, engine = spec.controller.name, spec.nic.engine
+    if not spec.controller.nic or engine == "bpf":
+        return None
+    if engine is None and (spec.ground == "host" or algorithms.has_own_header(name)):
+        return None
+    if spec.ground == "host":
+        raise KeyFault("nic.engine", engine, 'is for a lab\'s kernel; on ground "host" NICs are BPF: leave it out')
+    with _blamed("nic.engine", engine):
+        return algorithms.native_object(name)
 
 
 def check(spec: Spec, line_bps: int) -> None:

@@ -86,6 +86,11 @@ struct lab_page {
  */
 #define LAB_TCA_TBF_KEEP 16
 
+/* Flag of BPF_PROG_LOAD for a program of type SCHED_CLS: machine code that the kernel read at boot
+ * (lab_native=) runs in its place, and loading fails with ENOENT if there is none (nic_native.c).
+ */
+#define LAB_BPF_F_NATIVE (1u << 31)
+
 /* The cable's attributes below IFLA_INFO_DATA. */
 enum {
 	IFLA_CABLE_UNSPEC,

@@ -26,6 +26,7 @@ class NicLoader(Program):
     ) -> None:
         """`records` names the file of NICs and flows in `folder`. `trace`: decisions are kept if the plan asks for them."""
         argv = [f"{programs}/nicd", "--object", nic["object"], "--nics", str(folder / records)]
+        argv += ["--native", nic["native"]] if nic["native"] else []
         argv += ["--table", str(folder / NIC_TABLE)] if nic["table"] else []
         if step_ns := nic["step_ns"]:
             argv += ["--channel", matrix, "--t0", str(t0_ns), "--step", str(step_ns)]

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NICs as machine code of the lab kernel: equal results, what a run says of it, and objects that cannot be used."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dc_gym import spec
+from dc_gym.base.errors import LabError, MachineError, SpecError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.checks import nic_golden
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.controllers import Controller
+from dc_gym.ctrl.nic import algorithms, kernels
+from dc_gym.kernel.lab import Lab
+from dc_gym.records import fingerprint
+from dc_gym.records.results import Result
+from dc_gym.run import runner
+from dc_gym.spec import nic_configuration
+
+SPEC = """
+controller.name = "dcqcn"
+topology.preset = "dumbbell-1g"
+workload.kind = "pairs"
+time.duration = "20ms"
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+"""
+BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=60us", "topology.jitter=5us")
+CASES = {
+    "late decisions": ("nic.latency=2us", "nic.decisions=in-turn", "nic.trace=all"),
+    "bad links": (*BAD_LINKS, "nic.retransmit=selective", "nic.message=20kB"),
+    "lasting queue pairs": ("nic.queue_pairs=hosts", "workload.kind=ring_allreduce", "workload.size=40kB", "workload.rounds=2"),
+    "under TCP": ("nic.tcp=cubic",),
+    "lost events": ("controller.name=swift", "nic.event_loss=10%", "nic.event_coalesce=3", *BAD_LINKS),
+}
+
+
+def load(folder: Path, *settings: str) -> spec.Spec:
+    (folder / "spec.toml").write_text(SPEC)
+    return spec.load(folder / "spec.toml", settings)
+
+
+def run(folder: Path, name: str, *settings: str) -> Result:
+    folder.chmod(0o755)
+    return runner.run(load(folder, *settings), folder / name, Quiet(), plot=False)
+
+
+def both(folder: Path, *settings: str) -> list[Result]:
+    return [run(folder, engine, f"nic.engine={engine}", *settings) for engine in ("native", "bpf")]
+
+
+# --- decisions and results
+
+
+@pytest.mark.lab
+def test_native_code_decides_as_userspace_does() -> None:
+    cases = [
+        case for name in algorithms.names() for case in list(nic_golden.of(algorithms.load(name, PROGRAMS), 1, PROGRAMS))[:5]
+    ]
+    short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for case in cases]
+    assert list(nic_golden.differing(kernels.run_in_lab, short, native=True)) == []
+    wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
+    assert len(list(nic_golden.differing(kernels.run_in_lab, [wrong], native=True))) == 1
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", algorithms.names())
+def test_each_algorithm_s_run_has_the_digest_of_its_run_in_bpf(tmp_path: Path, name: str) -> None:
+    native, bpf = both(tmp_path, f"controller.name={name}")
+    assert native.manifest["digest"] == bpf.manifest["digest"]
+    assert native.records("decisions").size
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("case", CASES)
+def test_all_parts_of_the_data_path_have_the_digests_of_bpf(tmp_path: Path, case: str) -> None:
+    native, bpf = both(tmp_path, *CASES[case])
+    assert native.manifest["digest"] == bpf.manifest["digest"]
+
+
+@pytest.mark.lab
+def test_more_memory_than_32_bits_address_is_no_limit(tmp_path: Path) -> None:
+    native, bpf = both(tmp_path, "lab.memory=5GB")
+    assert native.manifest["digest"] == bpf.manifest["digest"]
+
+
+@pytest.mark.lab
+def test_a_manifest_says_which_code_ran(tmp_path: Path) -> None:
+    native, bpf = both(tmp_path)
+    for result, engine, name in ((native, "native", "nic-dcqcn.native"), (bpf, "bpf", "nic-dcqcn.bpf.o")):
+        assert result.manifest["nic"]["engine"] == engine
+        assert result.manifest["nic"]["object"] == hashlib.sha256((PROGRAMS / name).read_bytes()).hexdigest()
+
+
+# --- what a spec may ask for
+
+
+def test_an_engine_is_chosen_by_where_and_what_runs(tmp_path: Path) -> None:
+    assert nic_configuration.native_object(load(tmp_path)) == PROGRAMS / "nic-dcqcn.native"
+    assert nic_configuration.native_object(load(tmp_path, "nic.engine=bpf")) is None
+    assert nic_configuration.native_object(load(tmp_path, "ground=host")) is None
+    assert nic_configuration.native_object(load(tmp_path, "controller.name=cubic")) is None
+    with pytest.raises(SpecError, match=r'nic\.engine = "native"'):
+        nic_configuration.check(load(tmp_path, "ground=host", "nic.engine=native"), 10**9)
+    with pytest.raises(SpecError, match=r"nic\.engine.*native, bpf"):
+        load(tmp_path, "nic.engine=fast")
+
+
+def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers, "_registry", dict(controllers._registry))
+    header = Path(algorithms.HEADERS / "fixed.h").read_text().replace('"fixed"', '"mine"')
+    (tmp_path / "mine.h").write_text(header)
+    controllers.register(Controller("mine", "", ecn=False, nic=True, header=tmp_path / "mine.h"))
+    asked = load(tmp_path)
+    mine = replace(asked, controller=replace(asked.controller, name="mine"))
+    assert nic_configuration.native_object(mine) is None
+    with pytest.raises(SpecError, match="mine is a header of your own, which is compiled to BPF; leave it out"):
+        nic_configuration.check(replace(mine, nic=replace(mine.nic, engine="native")), 10**9)
+
+
+def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamped = (PROGRAMS / fingerprint.STAMP).read_text()
+    for name in ("ctrl/nic/algorithms/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
+        assert f"  {name}\n" in stamped
+    asked = load(tmp_path)
+    monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)
+    with pytest.raises(MachineError, match=r"^nic-dcqcn\.native is not built; run `make programs`$"):
+        nic_configuration.native_object(asked)
+
+
+# --- what the kernel takes
+
+
+def spoilt(at: int, value: int) -> Callable[[bytes], bytes]:
+    """Returns a change of one word of struct nic_native_head."""
+    return lambda data: data[:at] + struct.pack("<Q", value) + data[at + 8 :]
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda data: None, "cannot be opened (error 2); run `make programs`"),
+        (lambda data: data[:40], "is no native object; run `make programs`"),
+        (spoilt(0, 1), "is no native object; run `make programs`"),
+        (spoilt(8, 99), "is of version 99, this kernel takes 1; run `make programs`"),
+        (lambda data: data[:-100], "bytes of"),
+        (spoilt(24, 1 << 40), "is damaged; run `make programs`"),
+        (spoilt(32, 1 << 40), "is damaged; run `make programs`"),
+        (spoilt(48, 1 << 40), "is damaged; run `make programs`"),
+    ],
+)
+def test_a_lab_does_not_boot_with_an_object_that_cannot_be_used(
+    lab_config: Callable[..., Any], tmp_path: Path, change: Callable[[bytes], bytes | None], says: str
+) -> None:
+    path = tmp_path / "bad.native"
+    bad = change((PROGRAMS / "nic-dcqcn.native").read_bytes())
+    if bad is not None:
+        path.write_bytes(bad)
+    with Lab(lab_config(["/bin/true"], native=(path,))) as lab, pytest.raises(LabError) as raised:
+        lab.wait()
+    first = str(raised.value).splitlines()[0]
+    assert first.startswith(f"the lab did not boot: lab_native: {path} ") and says in first
+
+
+@pytest.mark.lab
+def test_a_relocation_that_leaves_the_object_ends_the_boot(lab_config: Callable[..., Any], tmp_path: Path) -> None:
+    data = (PROGRAMS / "nic-dcqcn.native").read_bytes()
+    (table,) = struct.unpack_from("<Q", data, 32)
+    for at in (0, 8, 16):
+        path = tmp_path / f"{at}.native"
+        path.write_bytes(spoilt(table + at, 1 << 40)(data))
+        with Lab(lab_config(["/bin/true"], native=(path,))) as lab, pytest.raises(LabError, match=f"{path} is damaged"):
+            lab.wait()
+
+
+LOADS = """
+import subprocess
+from dc_gym.base.package import PROGRAMS
+def load(algorithm, maps):
+    files = f"--object={PROGRAMS}/nic-{maps}.bpf.o", f"--native={PROGRAMS}/nic-{algorithm}.native"
+    done = subprocess.run([PROGRAMS / "cctest", *files, "--words=0"], input="", capture_output=True, text=True)
+    print(done.returncode, done.stderr.strip())
+load("dcqcn", "dcqcn")
+load("swift", "swift")
+load("rlcc-tree", "dcqcn")
+"""
+
+
+@pytest.mark.lab
+def test_programs_run_on_objects_of_the_boot_alone_and_on_maps_that_fit(in_lab: Callable[..., Any]) -> None:
+    native = [PROGRAMS / f"nic-{name}.native" for name in ("dcqcn", "rlcc-tree")]
+    good, unknown, misfit = in_lab(LOADS, native=native).lines
+    assert good == "0 "
+    assert unknown == f"2 cctest: {PROGRAMS}/nic-swift.native: this lab was booted without it"
+    assert misfit == f"2 cctest: {PROGRAMS}/nic-rlcc-tree.native: Invalid argument"
+
+
+@pytest.mark.lab
+def test_a_loader_says_that_its_lab_was_booted_without_the_object(in_nics: Callable[..., Any], tmp_path: Path) -> None:
+    body = f"""
+import subprocess
+nic.write([Flow("h1", "h2", 10_000)])
+Path("/tmp/new.native").write_bytes(Path("{PROGRAMS}/nic-fixed.native").read_bytes() + b"new")
+argv = [PROGRAMS / "nicd", "--object={PROGRAMS}/nic-fixed.bpf.o", f"--nics={{FOLDER / 'nics'}}", "--native=/tmp/new.native"]
+done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+out = [done.returncode, done.stderr]
+"""
+    status, said = in_nics(body, hosts=2)
+    assert status == 1
+    why = "this lab was booted without it, or it was built anew since"
+    assert said == f"nicd: load nic_depart of /tmp/new.native: {why}\n"
