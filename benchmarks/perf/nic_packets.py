@@ -24,7 +24,7 @@ from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
 NIC, TCP = "dcqcn", "dctcp"
-MOST = 2.0
+MOST = 1.0
 REPEATS = 3
 LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
 """By the number of flows: a time when they have settled, and one when there are enough packets."""
