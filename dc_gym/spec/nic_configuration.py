@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
@@ -16,9 +17,10 @@ from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
-from dc_gym.nets import nic_policy
-from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.spec.experiment import Spec
+
+if TYPE_CHECKING:
+    from dc_gym.nets.nic_policy import NicPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ def check(spec: Spec, line_bps: int) -> None:
 
 
 def _policy(algorithm: Algorithm, asked: str | Path | None) -> NicPolicy | None:
+    from dc_gym.nets import nic_policy  # imports numpy
+
     if algorithm.table:
         with _blamed("nic.policy", None):
             return nic_policy.load(algorithm.name, nic_policy.shipped(asked) if isinstance(asked, str) else asked)

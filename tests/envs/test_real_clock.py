@@ -166,9 +166,9 @@ def test_a_policy_in_a_run(host, tmp_path):
     spec = specs.of_preset("dumbbell-10m", ["ground=host", "controller.policy=random", "workload.kind=pairs", *SHORT])
     experiment = Experiment.of(spec)
     (tmp_path / "out" / ".lab").mkdir(parents=True)
-    write_plan(experiment, openvswitch.ensure(Quiet()), tmp_path / "out" / ".lab")
+    plan = partial(write_plan, experiment, openvswitch.ensure(Quiet()), tmp_path / "out" / ".lab")
     driver, lines = PolicyDriver(experiment), []
-    assert HostGround(spec).run(tmp_path / "out", lines.append, Quiet(), driver) == 0
+    assert HostGround(spec).run(tmp_path / "out", plan, lines.append, Quiet(), driver) == 0
     table, totals = driver.table(), driver.totals()
     steps = table["step"].tolist()
     assert steps[0] == 0 and steps[-1] == 20 and totals["missed"] == 20 - len(steps) + 1
@@ -182,7 +182,7 @@ def test_the_policy_of_a_run_that_fails_is_not_what_is_blamed(host, tmp_path, mo
     monkeypatch.setattr(HostGround, "_argv", lambda *_: ["/bin/sh", "-c", "echo 'ground: no room'; exit 3"])
     (tmp_path / "out" / ".lab").mkdir(parents=True)
     lines = []
-    assert HostGround(spec).run(tmp_path / "out", lines.append, Quiet(), PolicyDriver(Experiment.of(spec))) == 3
+    assert HostGround(spec).run(tmp_path / "out", lambda: None, lines.append, Quiet(), PolicyDriver(Experiment.of(spec))) == 3
     assert lines == ["ground: no room"]
 
 
