@@ -34,7 +34,7 @@ def test_a_packet_costs_what_the_longer_run_took_more():
     short, long = [Spent(1000, 5.0, 7.0), Spent(1000, 3.0, 4.0)], [Spent(3000, 3.5, 4.8), Spent(3000, 9.0, 9.0)]
     found = nic_packets.cost(short, long)
     assert (found.packets, round(found.wall_us), round(found.cpu_us)) == (2000, 250, 400)
-    other = nic_packets.PacketCost(2000, 124.0, 400.0)
+    other = nic_packets.PacketCost(2000, 249.0, 399.0)
     assert not nic_packets.check(2, found, other).ok and nic_packets.check(2, other, found).ok
 
 
