@@ -62,9 +62,10 @@ def both(folder: Path, *settings: str) -> list[Result]:
 
 
 @pytest.mark.lab
-def test_native_code_decides_as_userspace_does() -> None:
+def test_native_code_decides_as_userspace_does(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     cases = [
-        case for name in algorithms.names() for case in list(nic_golden.of(algorithms.load(name, PROGRAMS), 1, PROGRAMS))[:5]
+        case for name in algorithms.names() for case in list(nic_golden.of(algorithms.load(name, PROGRAMS), 1, tmp_path))[:5]
     ]
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for case in cases]
     assert list(nic_golden.differing(kernels.run_in_lab, short, native=True)) == []
