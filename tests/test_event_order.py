@@ -15,7 +15,8 @@ import pytest
 pytestmark = pytest.mark.lab
 
 PROLOGUE = """
-import ctypes, os, socket, struct, time
+import os, socket, struct, time
+from dc_gym.base.clock import sleep_until
 from dc_gym.topologies.realize import cables
 from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.realize.rtnl import IFINFOMSG, RTM_NEWLINK, NetlinkRequest, NetlinkSocket
@@ -24,7 +25,6 @@ HERE, PROTOCOL, LENGTH, RATE_BPS = NetlinkSocket(), 0x88B5, 125, 10**9
 BUSY_NS = LENGTH * 8 * 10**9 // RATE_BPS  # a frame's time on the line: 1 us
 SO_TIMESTAMPNS = 35
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-libc = ctypes.CDLL(None)
 
 def wire(*delays_ns):
     "Cables a0 to b0, a1 to b1, ... with these delays; a socket for each a, and one that hears every b."
@@ -43,11 +43,6 @@ def wire(*delays_ns):
         says.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
         says[-1].bind((f"a{number}", PROTOCOL))
     return says, hears
-
-def until(when_ns):
-    class Time(ctypes.Structure):
-        _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
-    libc.clock_nanosleep(1, 1, ctypes.byref(Time(*divmod(when_ns, 10**9))), None)
 
 def say(sender, text):
     sender.send((bytes.fromhex("ffffffffffff" "020000000001" "88b5") + text.encode().ljust(LENGTH))[:LENGTH])
@@ -95,7 +90,7 @@ def test_frames_sent_at_one_moment_arrive_in_the_order_of_sending(printed):
         import itertools
         says, hears = wire(*[20_000] * 4)
         for number, order in enumerate(itertools.permutations(range(4))):
-            until(T + number * 1_000_000)
+            sleep_until(T + number * 1_000_000)
             for which in order:
                 say(says[which], str(which))
             time.sleep(0.0005)
@@ -112,7 +107,7 @@ def test_who_set_out_first_arrives_first(printed):
         delays_ns = (30_000, 90_000, 10_000, 50_000)
         says, hears = wire(*delays_ns)
         for number, delay_ns in sorted(enumerate(delays_ns), key=lambda pair: -pair[1]):
-            until(T - delay_ns)
+            sleep_until(T - delay_ns)
             say(says[number], str(number))
         print(together(heard(hears)))
     """)
@@ -125,10 +120,10 @@ def test_a_second_frame_is_started_when_the_first_has_arrived(printed, ahead_ns,
     of another cable that arrives with the second comes before it if it set out before that moment."""
     found = printed(f"""
         says, hears = wire(50_000, {ahead_ns})
-        until(T)
+        sleep_until(T)
         say(says[0], "first")
         say(says[0], "second")
-        until(T + BUSY_NS + 50_000 - {ahead_ns})  # the first arrives so much later
+        sleep_until(T + BUSY_NS + 50_000 - {ahead_ns})  # the first arrives so much later
         say(says[1], "other")
         first, *rest = heard(hears)
         print(first[0])
