@@ -4,6 +4,7 @@
 # make docs    the documentation into build/docs    make lint, make format
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
 # make pictures the labs' pictures in docs/labs, by the commands that the pages tell
+# make fuzz    fuzzes the parsers, and prints what it reaches (SECONDS=10)
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
 
@@ -16,11 +17,11 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest libsteps.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest libsteps.so libfailing.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
-.PHONY: setup demo test test-all test-rl lint format lock docs pictures programs kernel openvswitch wheel image clean
+.PHONY: setup demo test test-all test-rl fuzz lint format lock docs pictures programs kernel openvswitch wheel image clean
 
 # One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
 setup:
@@ -43,6 +44,11 @@ test-all: setup
 	$(PYTHON) -c "from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet; vm.prepare(Quiet())"
 	$(PYTHON) scripts/wheel.py --no-source build/wheel
 	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
+
+# The table of what fuzzing reaches: SECONDS for each C target, and a fixed number of inputs for each Python reader.
+SECONDS ?= 10
+fuzz: setup
+	$(PYTHON) tests/c_fuzzers.py $(SECONDS)
 
 test-rl: setup
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
@@ -97,8 +103,9 @@ lock: $(VENV)/.installed
 
 # The C programs. Their sources are named below dc_gym/, where a source distribution has them too. They are linked statically:
 # they run wherever the lab kernel does, whatever libraries are there. Each takes its place when it is whole.
-# A run compares sources.sha256 with the sources that are there, so that a stale program is noticed.
-programs: $(PROGRAMS) $(BIN)/sources.sha256
+# A run compares sources.sha256 with the sources that are there, so that a stale program is noticed. Root's runs compare the
+# programs with SHA256SUMS.
+programs: $(PROGRAMS) $(BIN)/sources.sha256 $(BIN)/SHA256SUMS
 
 $(BIN):
 	mkdir -p $@
@@ -121,21 +128,22 @@ TGEN_FOLDER := dc_gym/traffic/tgen
 $(BIN)/lab-init: $(KERNEL)/init.c $(KERNEL)/drivers/lab.h | $(BIN)
 	$(call link,$<)
 
-$(BIN)/lab-launch: $(KERNEL)/launch.c | $(BIN)
-	$(call link,$<)
+LAUNCH := $(addprefix $(KERNEL)/,launch.c confine.c)
+$(BIN)/lab-launch: $(LAUNCH) $(KERNEL)/confine.h | $(BIN)
+	$(call link,$(LAUNCH))
 
 $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
-MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h)
+MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h) $(KERNEL)/drivers/lab.h
 PROGRAM := $(addprefix $(DAEMON)/,program.c options.c)
 INPUT := $(PROGRAM) $(addprefix $(DAEMON)/,record_file.c fault.c)
-SWEEPER := $(addprefix $(MONITORS)/,sweeper.c ports.c qdisc.c matrix.c) $(addprefix $(DAEMON)/,netns.c nl.c batch.c) $(INPUT)
+SWEEPER := $(addprefix $(MONITORS)/,sweeper.c ports.c qdisc.c matrix.c) $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(INPUT)
 QMON := $(MONITORS)/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(DAEMON) -I$(MONITORS) $(QMON))
+	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(KERNEL)/drivers $(QMON))
 
-CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS) $(KERNEL)/drivers/lab.h
+CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS)
 CONTROL_FLAGS := -I$(DAEMON) -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
 CTRL := $(addprefix $(CONTROL)/,actuators.c enforce.c control.c) $(SWEEPER)
 AGENTD := $(addprefix $(CONTROL)/,agentd.c episode.c commands.c) $(CTRL)
@@ -146,9 +154,9 @@ HOSTD := $(CONTROL)/hostd.c $(CTRL)
 $(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(HOSTD))
 
-TGEN := $(wildcard $(TGEN_FOLDER)/*.c) $(INPUT)
+TGEN := $(wildcard $(TGEN_FOLDER)/*.c) $(DAEMON)/calls.c $(INPUT)
 $(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) $(TGEN))
+	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) -I$(KERNEL)/drivers $(TGEN))
 
 # Python loads this one. It has no libc of its own and names none: the symbols are those of Python's, whichever that is.
 STEPS := $(wildcard dc_gym/envs/native/*.c)
@@ -158,9 +166,14 @@ $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers \
 		-o $@.$$$$ $(STEPS) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
-LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c) $(PROGRAM)
+# `dcgym bench faults` preloads this one into Python.
+$(BIN)/libfailing.so: dc_gym/benchmarks/checks/failing_calls.c | $(BIN)
+	@echo "cc     $@"
+	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -o $@.$$$$ $< && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
+
+LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(PROGRAM)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(DAEMON) -I$(MONITORS) $(LINKPROBE))
+	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(KERNEL)/drivers $(LINKPROBE))
 
 NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h) $(KERNEL)/drivers/nic_native.h
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
@@ -197,11 +210,14 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h drivers/nic_native.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
+
+$(BIN)/SHA256SUMS: $(PROGRAMS)
+	@cd $(BIN) && sha256sum $(sort $(notdir $(PROGRAMS))) > sums.$$$$ && chmod 644 sums.$$$$ && mv -f sums.$$$$ SHA256SUMS
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache

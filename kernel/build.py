@@ -26,7 +26,7 @@ from typing import Any
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.progress import choose as choose_progress
-from dc_gym.kernel import selftests
+from dc_gym.kernel import profile, selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run, sha256_of
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, locked, make_folder, partial, publish
@@ -58,7 +58,7 @@ class KernelBuild:
     key: str
     version: str
     fingerprint: str
-    """Identifies this kernel in results. It is equal for equal source, configuration, patches and drivers."""
+    """Identifies this kernel in results. It is equal for equal source, configuration, patches, drivers and profile."""
     manifest: Mapping[str, Any]
 
     @property
@@ -73,6 +73,7 @@ class Parts:
     config: Path = HERE / "lab.config"
     patches: Path = HERE / "patches"
     drivers: Path = HERE / "drivers"
+    profile: Path = profile.ARCHIVE
 
     def patch_files(self) -> list[Path]:
         return sorted(self.patches.glob("*.patch"))
@@ -86,6 +87,7 @@ class Parts:
             "config": sha256_of(self.config),
             "patches": _digest_files(self.patch_files()),
             "drivers": _digest_files(self.driver_files()),
+            "profile": sha256_of(self.profile),
         }
 
     def key(self, source: Source) -> str:
@@ -94,11 +96,12 @@ class Parts:
 
     def copy_to(self, folder: Path) -> Parts:
         """Returns a copy that nobody can edit while it is being built."""
-        copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers")
+        copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers", folder / self.profile.name)
         for path in (folder, copy.patches, copy.drivers):
             path.mkdir()
         for path, place in (
             (self.config, folder),
+            (self.profile, folder),
             *((patch, copy.patches) for patch in self.patch_files()),
             *((driver, copy.drivers) for driver in self.driver_files()),
         ):
@@ -221,14 +224,10 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
     tree, out = work / "tree", work / "out"
     make_folder(out)
     started = time.monotonic()
-    digest = _bring_source(work, tree, source, progress)
+    make = Make(tree, target.with_name(f"{target.name}.log"), held)
+    digest = prepare(work, make, source, parts, progress)
     selftests.keep(tree, source)
-    progress.phase("lab kernel: patch")
-    place_drivers(tree, parts)
-    apply_patches(tree, parts.patch_files(), source.version)
-    make = _Make(tree, target.with_name(f"{target.name}.log"), held)
-    progress.phase("lab kernel: configure")
-    configure(make, parts.config, source.version)
+    profiled = profile.place(tree, parts.profile)
     cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
     shutil.copyfile(tree / "linux", out / "linux")
     shutil.copyfile(tree / ".config", out / "config")
@@ -242,6 +241,7 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
         "tested": source.tested,
         "source": {"identity": source.identity, "sha256": digest},
         **{f"{name}_sha256": value for name, value in parts.digests().items()},
+        "profile": profiled,
         "linux_sha256": sha256_of(out / "linux"),
         "compiler": run(["gcc", "--version"], KernelError).splitlines()[0],
         "compile_cpu_s": round(cpu_s, 1),
@@ -257,6 +257,20 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
         tree.rename(kept)
         progress.note(f"the patched source stays in {kept}")
     return out
+
+
+def prepare(work: Path, make: Make, source: Source, parts: Parts, progress: Progress) -> str:
+    """Creates `make.tree`: unpacks the source, adds drivers and patches, and configures it.
+
+    Returns the SHA-256 of the package or file that the source came from ('' for a tree of the user's).
+    """
+    digest = _bring_source(work, make.tree, source, progress)
+    progress.phase("lab kernel: patch")
+    place_drivers(make.tree, parts)
+    apply_patches(make.tree, parts.patch_files(), source.version)
+    progress.phase("lab kernel: configure")
+    configure(make, parts.config, source.version)
+    return digest
 
 
 def fingerprint(version: str, key: str) -> str:
@@ -283,7 +297,7 @@ def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
             raise KernelError(f"patch {path.name} does not fit Linux {version}: {_misfit(done.stdout + done.stderr)}")
 
 
-def configure(make: _Make, fragment: Path, version: str) -> None:
+def configure(make: Make, fragment: Path, version: str) -> None:
     """Applies the configuration fragment over UML's defaults and verifies that every line of it took effect."""
     merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", str(fragment.absolute())]
     make.step(merge)
@@ -304,7 +318,7 @@ def config_differences(asked: str, got: str) -> list[str]:
     return wrong
 
 
-class _Make:
+class Make:
     """Runs build steps in a tree and logs them to one file.
 
     The child processes hold the cache's lock while they live, and they die with this process.
@@ -330,8 +344,8 @@ class _Make:
             what = f"{argv[0]} {argv[-1]}"
             raise KernelError("\n".join([f"`{what}` of the lab kernel failed ({code}), its log is {self.log}:", *_tail(lines)]))
 
-    def compile(self, jobs: int, progress: Progress) -> tuple[float, float]:
-        """Compiles the kernel and returns the CPU seconds and wall-clock seconds that it took."""
+    def compile(self, jobs: int, progress: Progress, *settings: str) -> tuple[float, float]:
+        """Compiles the kernel and returns the CPU seconds and wall-clock seconds that it took. `settings`: variables of make."""
         done = 0
 
         def count(line: str) -> None:
@@ -342,7 +356,7 @@ class _Make:
 
         progress.phase(f"lab kernel: compile ({jobs} {'job' if jobs == 1 else 'jobs'})")
         began, used = time.monotonic(), _children_cpu_s()
-        self.step([*MAKE, f"-j{jobs}", "linux"], count)
+        self.step([*MAKE, *settings, f"-j{jobs}", "linux"], count)
         return _children_cpu_s() - used, time.monotonic() - began
 
     @contextmanager

@@ -15,6 +15,7 @@ import shutil
 import struct
 from pathlib import Path
 
+from dc_gym.base import contents
 from dc_gym.base.errors import KernelError
 from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
@@ -46,7 +47,7 @@ def headers_of(release: str) -> Path:
 def find(release: str) -> Path | None:
     """Returns the module for that kernel, or None if it is not built."""
     module = cache_dir() / "cable" / f"{release}-{key()}" / "cable.ko"
-    return module if module.is_file() else None
+    return module if module.is_file() and contents.is_listed(module.parent) else None
 
 
 def ensure(release: str, headers: Path) -> Path:
@@ -62,6 +63,7 @@ def ensure(release: str, headers: Path) -> Path:
 
 def load(module: Path) -> None:
     """Loads the module. Raises KernelError with an explanation if the kernel refuses it."""
+    contents.check(module.parent, f"remove {module.parent}, and dc-gym builds it again", [module.name])
     with module.open("rb") as file:
         if _libc.syscall(SYS_FINIT_MODULE, file.fileno(), b"", 0) == 0:
             return
@@ -116,5 +118,7 @@ def _build(headers: Path, work: Path, target: Path) -> Path:
     run(["make", "-C", str(headers), f"M={source}", "modules"], KernelError)
     shutil.copy(source / "cable.ko", out)
     (out / "cable.ko").chmod(0o644)
+    contents.write_sums(out)
+    (out / contents.SUMS).chmod(0o644)
     publish(out, target, work)
     return target / "cable.ko"

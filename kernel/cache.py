@@ -21,6 +21,8 @@ from dc_gym.base.errors import TestbedError, UsageError
 PARTIAL = ".partial-"
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen")
 IN_USE = "in-use.lock"
+TRUST = "DCGYM_TRUST_CACHE"
+"""Environment variable by which root uses a cache that others may change, as in a VM that is thrown away."""
 OF_ROOT = Path("/var/cache/dcgym")
 """Root's cache. Every user may read it."""
 BUNDLE = Path(__file__).absolute().parents[1] / "bundle"
@@ -31,7 +33,7 @@ def cache_dir() -> Path:
     """Returns the cache folder.
 
     It is $DCGYM_CACHE if that is set. Otherwise it is /var/cache/dcgym for root, because root's labs run as another user who must
-    be able to read it, and the user's cache folder for everybody else.
+    be able to read it, and the user's cache folder for everybody else. Root refuses a folder that others may change.
     """
     named = os.environ.get("DCGYM_CACHE")
     if named:
@@ -43,9 +45,26 @@ def cache_dir() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
         path = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "dcgym"
+    if os.geteuid() == 0 and TRUST not in os.environ:
+        _check_roots_own(path)
     if any(character.isspace() or character in ",:" for character in str(path)):
         raise UsageError(f"cache folder '{path}': make and the lab take no white space, comma or colon in it: set DCGYM_CACHE")
     return path
+
+
+def _check_roots_own(path: Path) -> None:
+    """Raises UsageError if somebody but root could change what root would run from this folder."""
+    for folder in (path, *path.resolve().parents):
+        if not folder.exists():
+            continue
+        found = folder.stat()
+        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename what is root's
+        if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):
+            which = "" if folder == path else f": {folder}"
+            raise UsageError(
+                f"cache folder {path}: not root's alone{which} (uid {found.st_uid}, mode {found.st_mode & 0o7777:o}): root runs"
+                f" nothing from it; unset DCGYM_CACHE, name a folder of root's, or set {TRUST}=1"
+            )
 
 
 def find(*names: str) -> Path:

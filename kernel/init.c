@@ -2,16 +2,23 @@
 /*
  * lab-init: process 1 of a lab.
  *
- *     init=/path/to/lab-init -- RUN_FOLDER
+ *     rootflags=PROGRAMS init=/lab-init -- BOOT_FOLDER
  *
- * Mounts what a user program expects, over a root that is read-only, and the run's folder writable in
- * its place. Then it runs the program that RUN_FOLDER/.lab/boot names, waits for it, says BYE through
- * the lab channel and powers the lab off. The boot file has these entries, each ended by a zero byte:
+ * Mounts the host's root, read-only, what a user program expects over it, and the folders that the lab
+ * may write to. Then it seals hostfs, so that no program can mount more of the host or make more of it
+ * writable, runs the program that BOOT_FOLDER/boot names, waits for it, says BYE through the lab
+ * channel and powers the lab off. The boot file has these entries, each ended by a zero byte:
  *
  *     env NAME=VALUE
  *     arg WORD
+ *     cover PATH      a folder that the lab's user may not enter on the host: an empty one takes its place
+ *     read FD PATH    a folder to mount at PATH, read-only; FD is the lab's descriptor of it
+ *     write FD PATH   the same, writable
  *
- * What it and the program print goes to the host through /dev/lab, line by line.
+ * A descriptor leads into a folder whose path the lab's user may not walk. The mounts are made in the
+ * order of the entries.
+ *
+ * All that it and the program print goes to the host through /dev/lab, line by line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +37,15 @@
 #include "drivers/lab.h"
 
 #define MAX_WORDS           256
+#define MAX_MOUNTS          256
 #define STATUS_CANNOT_START 125
 
 struct boot {
 	char *text;
 	char *args[MAX_WORDS + 1];
 	char *env[MAX_WORDS + 1];
+	char *mounts[MAX_MOUNTS]; /* entries cover, read and write */
+	size_t mount_count;
 };
 
 static int fail(const char *what, const char *which)
@@ -73,7 +83,15 @@ static int open_lab(void)
 	return fd;
 }
 
-static int mount_all(const char *run_folder)
+/* The host's root lies over the one from which this program came. */
+static int enter_root(void)
+{
+	if (mount("hostfs", "/", "hostfs", MS_RDONLY, "/") || chdir("/..") || chroot("."))
+		return fail("enter", "the host's root");
+	return 0;
+}
+
+static int mount_usual(void)
 {
 	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",        "/run/netns",
 					    "/run/tmp-upper", "/run/tmp-work",   "/run/etc-upper",
@@ -93,9 +111,46 @@ static int mount_all(const char *run_folder)
 	if (mount_one("overlay", "/tmp", 0, "lowerdir=/tmp,upperdir=/run/tmp-upper,workdir=/run/tmp-work"))
 		return -1;
 	/* So do those in /etc, where a network has names of its own. */
-	if (mount_one("overlay", "/etc", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work"))
-		return -1;
-	return mount_one("hostfs", run_folder, 0, run_folder);
+	return mount_one("overlay", "/etc", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work");
+}
+
+/* Makes the folders on the way to `path` and itself, where a cover lies over the host's. */
+static int make_way(char *path)
+{
+	char *end;
+
+	for (end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
+		*end = '\0';
+		if (mkdir(path, 0755) && errno != EEXIST && errno != EROFS)
+			return fail("mkdir", path);
+		*end = '/';
+	}
+	return mkdir(path, 0755) && errno != EEXIST && errno != EROFS ? fail("mkdir", path) : 0;
+}
+
+static int mount_entry(char *entry)
+{
+	unsigned long flags = strncmp(entry, "write ", 6) ? MS_RDONLY : 0;
+	char source[64], *path;
+	long fd;
+
+	if (strncmp(entry, "cover ", 6) == 0)
+		return mount_one("tmpfs", entry + 6, MS_NOSUID | MS_NODEV, "mode=755");
+	fd = strtol(strchr(entry, ' '), &path, 10);
+	path++;
+	snprintf(source, sizeof(source), "/proc/self/fd/%ld/.",
+		 fd); /* the host's /proc, and the lab's process there */
+	return make_way(path) || mount_one("hostfs", path, flags, source) ? -1 : 0;
+}
+
+static int mount_folders(struct boot *boot)
+{
+	size_t i;
+
+	for (i = 0; i < boot->mount_count; i++)
+		if (mount_entry(boot->mounts[i]))
+			return -1;
+	return 0;
 }
 
 static int write_sysctl(const char *path, const char *value)
@@ -146,29 +201,39 @@ static char *read_file(const char *path, size_t *length)
 	return text;
 }
 
-static int read_boot(struct boot *boot, const char *run_folder)
+static int is_mount(const char *entry)
+{
+	return strncmp(entry, "cover ", 6) == 0 || strncmp(entry, "read ", 5) == 0 ||
+	       strncmp(entry, "write ", 6) == 0;
+}
+
+static int read_boot(struct boot *boot, const char *boot_folder)
 {
 	size_t args = 0, env = 0, length;
-	char path[4096];
 	char *entry;
 
-	snprintf(path, sizeof(path), "%s/.lab/boot", run_folder);
-	boot->text = read_file(path, &length);
+	if (mount_one("hostfs", "/run", MS_RDONLY, boot_folder))
+		return -1;
+	boot->text = read_file("/run/boot", &length);
 	if (!boot->text)
-		return fail("read", path);
+		return fail("read", "the boot file");
+	if (umount("/run"))
+		return fail("unmount", "/run");
 	for (entry = boot->text; entry < boot->text + length; entry += strlen(entry) + 1) {
 		if (strncmp(entry, "env ", 4) == 0 && env < MAX_WORDS)
 			boot->env[env++] = entry + 4;
 		else if (strncmp(entry, "arg ", 4) == 0 && args < MAX_WORDS)
 			boot->args[args++] = entry + 4;
+		else if (is_mount(entry) && boot->mount_count < MAX_MOUNTS)
+			boot->mounts[boot->mount_count++] = entry;
 		else {
 			errno = EINVAL;
-			return fail("understand in .lab/boot the entry", entry);
+			return fail("understand in the boot file the entry", entry);
 		}
 	}
 	if (args == 0) {
 		errno = EINVAL;
-		return fail("find a program in", path);
+		return fail("find a program in", "the boot file");
 	}
 	return 0;
 }
@@ -192,11 +257,12 @@ static int run(struct boot *boot)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int boot_and_run(const char *run_folder)
+static int boot_and_run(const char *boot_folder)
 {
 	struct boot boot = { 0 };
 
-	if (mount_all(run_folder) || set_limits() || read_boot(&boot, run_folder))
+	if (read_boot(&boot, boot_folder) || mount_usual() || mount_folders(&boot) ||
+	    write_sysctl("/sys/module/hostfs/parameters/sealed", "1") || set_limits())
 		return STATUS_CANNOT_START;
 	return run(&boot);
 }
@@ -205,7 +271,7 @@ int main(int argc, char **argv)
 {
 	int status = STATUS_CANNOT_START, lab;
 
-	if (mount_one("devtmpfs", "/dev", 0, "mode=755"))
+	if (enter_root() || mount_one("devtmpfs", "/dev", 0, "mode=755"))
 		return STATUS_CANNOT_START;
 	lab = open_lab();
 	if (lab < 0)
@@ -214,7 +280,7 @@ int main(int argc, char **argv)
 	if (argc == 2)
 		status = boot_and_run(argv[1]);
 	else
-		fprintf(stderr, "lab-init: no run folder after -- on the kernel's command line\n");
+		fprintf(stderr, "lab-init: no boot folder after -- on the kernel's command line\n");
 	sync();
 	if (ioctl(lab, LAB_IOC_BYE, &status))
 		fail("say BYE on", "/dev/lab");

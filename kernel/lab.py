@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab: one lab kernel as a process, from boot to its last message.
 
-The host's root directory is the lab's root directory, read-only. The lab can write only to the run's folder. Everything on which
-the lab may depend is an argument here: memory, seed, cost of a clock read, environment.
+The host's root directory is the lab's root directory, read-only. The lab can write only to the folders that it is given
+(docs/security.md). Everything on which the lab may depend is an argument here: memory, seed, cost of a clock read, environment.
 """
 
 from __future__ import annotations
@@ -15,26 +15,34 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
-from dc_gym.base.errors import LabError, ProtocolError, UsageError
+from dc_gym.base import process_room
+from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError
+from dc_gym.base.files import scratch
 from dc_gym.base.processes import ProcessStat, children
+from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.memory import memory_folder
+from dc_gym.kernel.mounts import LabFolders, behind
 from dc_gym.kernel.share import RegionServer
-from dc_gym.kernel.user import lab_user
+from dc_gym.kernel.user import lab_user, let_lab_read
 
 EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01 00:00 UTC
 LAST_LINES = 15
+LOG_LINE_CHARS = 1 << 20  # more without a newline are shown as lines of their own
 STANDSTILL_WALL = 10
+UNWATCHED_S = 2.0  # the watchdog asks more often, unless its process was stopped
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
+_POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
 NATIVE = "lab_native"  # kernel parameter; the kernel's messages on these files begin with it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
@@ -46,7 +54,7 @@ class LabConfig:
     programs: Path
     """Folder with lab-init and lab-launch."""
     run_dir: Path
-    """The one folder of the host that the lab may write to. An absolute path."""
+    """The run's folder. An absolute path."""
     argv: Sequence[str]
     """The program that runs in the lab, as the lab's root. Its exit status becomes the lab's."""
     env: Mapping[str, str]
@@ -64,6 +72,10 @@ class LabConfig:
     native: Sequence[Path] = ()
     """Native objects (drivers/nic_native.h) that the kernel reads at boot."""
     kernel_args: Sequence[str] = ()
+    writable: Sequence[Path] = ()
+    """The folders of the host that the lab may write to. They exist. None: all of run_dir, as for programs that are trusted."""
+    reads: Sequence[Path] = ()
+    """Further folders that its programs read. A lab of root's has to be let into folders that are closed to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,10 @@ class LabExit:
 
 @dataclass(slots=True)
 class _Standstill:
-    """How long virtual time has had one value. CPU time is what counts, for a lab on a busy machine waits for its turn."""
+    """How long virtual time has had one value. CPU time is what counts, for a lab on a busy machine waits for its turn.
+
+    Wall time while nobody looked does not count: this process was stopped then, as by Ctrl-Z, and its lab probably with it.
+    """
 
     virtual_ns: int
     since_s: float
@@ -83,10 +98,15 @@ class _Standstill:
     used_s: float | None = None
     """CPU time, in s, that the lab had used at the first look."""
     looked_s: float = 0.0
+    seen_s: float | None = None
+    """Wall clock, in s, of the last question."""
 
     def too_long(self, lab_pid: int, now_s: float, watchdog_s: float) -> str:
         """Returns how long it lasts if that is too long, or ''."""
         pause_s = watchdog_s / 10
+        if self.seen_s is not None and now_s - self.seen_s > UNWATCHED_S:
+            self.since_s += now_s - self.seen_s
+        self.seen_s = now_s
         if now_s < max(self.since_s, self.looked_s) + pause_s:
             return ""
         self.looked_s, used_s = now_s, _cpu_s(lab_pid)
@@ -134,6 +154,8 @@ class Lab:
         self.cpu: int
         """The CPU on which the lab runs."""
         self._share: RegionServer
+        self._folders: LabFolders
+        self._errors: IO[bytes]
 
     def __enter__(self) -> Self:
         try:
@@ -280,17 +302,24 @@ class Lab:
     def _start(self) -> None:
         config = self.config
         _check_run_dir(config.run_dir)
-        on_disk = memory_folder(config.memory_bytes)
         private = config.run_dir / ".lab"
         private.mkdir(exist_ok=True)
         self._share = self._stack.enter_context(RegionServer(private))
-        (private / "boot").write_bytes(_boot_entries(config.argv, config.env))
         uid, gid = lab_user()
+        writable = tuple(config.writable) or (config.run_dir,)
         if os.geteuid() == 0:
-            owner = config.run_dir.stat()
-            os.chown(private, uid, gid)
-            os.chown(config.run_dir, uid, gid)
-            self._stack.callback(_give_back, config.run_dir, owner.st_uid, owner.st_gid)
+            for folder in writable:
+                let_lab_read(folder)
+                self._hand_over(folder, uid, gid)
+        let_lab_read(private)
+        self._folders = folders = LabFolders(self._stack)
+        mounts = folders.mounts(writable, (private, *_needed(config)))
+        may_write = ",".join(map(str, folders.writable_fds))
+        memory = self._memory_on_disk(uid, gid)
+        if memory is not None:
+            may_write += f",{folders.open(memory)}"
+        (private / "boot").write_bytes(_boot_entries(config.argv, config.env, mounts))
+        let_lab_read(private)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(Channel(ours))
@@ -300,25 +329,43 @@ class Lab:
         lifeline, held = os.pipe()
         self._stack.callback(os.close, held)
         argv = [
-            str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid), str(cpu),
-            str(config.kernel), *_kernel_args(config, theirs.fileno()), "--", str(config.run_dir),
+            str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid), str(cpu), may_write,
+            str(config.kernel), *_kernel_args(config, folders, theirs.fileno()), "--", folders.reach(private),
         ]  # fmt: skip
-        errors = self._stack.enter_context((private / "stderr").open("w+b"))
+        self._errors = errors = self._stack.enter_context(os.fdopen(os.memfd_create("lab-errors"), "w+b"))
         try:
             self._process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
-                pass_fds=(theirs.fileno(), lifeline),
-                env={"PATH": "/usr/bin:/bin", "HOME": "/"} | ({} if on_disk is None else {"TMPDIR": str(on_disk)}),
+                pass_fds=(theirs.fileno(), lifeline, *folders.fds),
+                env={"PATH": "/usr/bin:/bin", "HOME": "/"} | ({} if memory is None else {"TMPDIR": str(memory)}),
                 cwd="/",
             )
         except OSError as error:
+            if process_room.is_refusal(error):
+                raise MachineError(process_room.refused()) from error
             raise LabError(f"the lab could not be started: {argv[0]}: {error.strerror}") from error
         finally:
             theirs.close()
             os.close(lifeline)
+
+    def _hand_over(self, folder: Path, uid: int, gid: int) -> None:
+        """Gives a folder of root's to the lab's user until the lab is closed."""
+        owner = folder.stat()
+        os.chown(folder, uid, gid)
+        self._stack.callback(_give_back, folder, owner.st_uid, owner.st_gid)
+
+    def _memory_on_disk(self, uid: int, gid: int) -> Path | None:
+        """Returns a folder for the file of the lab's memory, or None if the machine has room for it."""
+        parent = memory_folder(self.config.memory_bytes)
+        if parent is None:
+            return None
+        folder = self._stack.enter_context(scratch(parent, "dcgym-memory-"))
+        if os.geteuid() == 0:
+            self._hand_over(folder, uid, gid)
+        return folder
 
     def _serve_one(self) -> bool:
         """Handles one message. Returns False at the end of the channel."""
@@ -341,7 +388,7 @@ class Lab:
             case MessageType.SEED:
                 self.reseeded_ns = SEED.unpack(message.payload)[1]
             case MessageType.DEATH:
-                self._death = (self._death or "") + message.text
+                self._death = (self._death or "") + self._folders.named(message.text)
             case MessageType.BYE:
                 status, _, virtual_ns = BYE.unpack(message.payload)
                 self._bye = LabExit(status, virtual_ns)
@@ -350,11 +397,14 @@ class Lab:
 
     def _log(self, text: str) -> None:
         *whole, self._partial = (self._partial + text).split("\n")
+        if len(self._partial) > LOG_LINE_CHARS:
+            whole.append(self._partial)
+            self._partial = ""
         for line in whole:
-            line = line.rstrip("\r")
-            if line.endswith("reboot: Power down"):  # the kernel's last line in every lab
+            line, is_last = _POWER_DOWN.subn("", line.rstrip("\r"))
+            if is_last and not line:
                 continue
-            self._lines.append(line)
+            self._lines.append(self._folders.named(line))
             self._on_log(line)
 
     def _end(self) -> LabExit:
@@ -372,8 +422,8 @@ class Lab:
     def _story(self, what: str) -> str:
         state = self.state()
         where = f"{what} (at {state.virtual_ns / 1e9:.6f} s of virtual time)"
-        stderr = self.config.run_dir / ".lab" / "stderr"
-        early = stderr.read_text(errors="replace").splitlines()[-LAST_LINES:] if stderr.exists() else []
+        self._errors.seek(0)
+        early = self._errors.read().decode(errors="replace").splitlines()[-LAST_LINES:]
         lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]
         return "\n".join([where, *(f"  lab: {line}" for line in lines)])
 
@@ -410,23 +460,28 @@ def check_place(path: Path, what: str, remedy: str) -> None:
         raise UsageError(f"'{path}': {what} may have no white space or comma in its path: {remedy}")
 
 
-def _boot_entries(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
+def _needed(config: LabConfig) -> Iterator[Path]:
+    """Yields the folders that the lab's programs read: this package, Python, the cache, and the caller's."""
+    yield from (config.programs.parent.parent, config.programs.parent, config.programs)
+    yield from (Path(sys.prefix), Path(sys.base_prefix), cache_dir(), *config.reads)
+
+
+def _boot_entries(argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[str]) -> bytes:
     """Returns the entries that lab-init reads, each ended by a zero byte."""
-    entries = [*(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
+    entries = [*mounts, *(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
 
 
-def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
+def _kernel_args(config: LabConfig, folders: LabFolders, channel_fd: int) -> list[str]:
     return [
         f"mem={config.memory_bytes}",
-        "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        f"init={config.programs / 'lab-init'}",
+        "root=/dev/root", "rootfstype=hostfs", f"rootflags={folders.reach(config.programs)}", "ro", "init=/lab-init",
         "quiet", "console=lab", "con=null", "con0=null", "loglevel=3",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}", f"time-travel-clock-read={config.clock_read_ns}",
         "seccomp=on", "norandmaps", "random.trust_bootloader=1",
         f"lab_channel={channel_fd}", f"lab_seed={config.seed}", f"lab_event_loop={config.event_loop:d}",
-        f"uml_dir={config.run_dir / '.lab'}/", "umid=uml",
-        *(f"{NATIVE}={path}" for path in config.native),
+        f"uml_dir={behind(folders.writable_fds[0])}/", "umid=uml",
+        *(f"{NATIVE}={folders.reach(path.parent)}/{path.name}" for path in config.native),
         *config.kernel_args,
     ]  # fmt: skip
 

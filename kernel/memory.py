@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dc_gym.base import control_groups
 from dc_gym.base.errors import MachineError
-from dc_gym.kernel.user import lab_user
+from dc_gym.kernel.user import ENTER, ENTER_AND_WRITE, lab_user, lab_user_may
 
 IN_MEMORY = ("tmpfs", "ramfs")
 ON_DISK = ("/var/tmp", "/tmp")
 """Folders to try besides $TMPDIR."""
 UNLIMITED_BYTES = 1 << 60
+_NAMES_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 def memory_folder(memory_bytes: int) -> Path | None:
@@ -58,19 +60,11 @@ def _unfit(folder: Path, memory_bytes: int) -> str:
 
 
 def _lets_in(folder: Path) -> bool:
-    """Returns True if the lab's user may create files there.
-
-    os.access() does not help: for root it returns True whatever the mode.
-    """
-    if os.geteuid() != 0:
-        return True
-    (uid, gid), folder = lab_user(), folder.resolve()
-    for place, asked in ((folder, 0o3), *((parent, 0o1) for parent in folder.parents)):
-        found = place.stat()
-        shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
-        if found.st_mode >> shift & asked != asked:
-            return False
-    return True
+    """Returns True if the lab's user may create files there."""
+    folder = folder.resolve()
+    return os.geteuid() != 0 or (
+        lab_user_may(ENTER_AND_WRITE, folder) and all(lab_user_may(ENTER, parent) for parent in folder.parents)
+    )
 
 
 def _type_of_file_system(folder: Path) -> str:
@@ -92,22 +86,11 @@ def _meminfo_room() -> int:
 
 
 def _control_group_rooms() -> Iterator[int]:
-    """Yields the bytes that each control group above this process has left (cgroup v2 and v1). Its file cache counts as free."""
-    groups = Path("/proc/self/cgroup")
-    for line in groups.read_text().splitlines() if groups.exists() else ():  # a kernel may have none
-        _, controllers, place = line.split(":", 2)
-        if not controllers:
-            base, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            base = Path("/sys/fs/cgroup/memory")
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        group = base / place.lstrip("/")
-        while group.is_relative_to(base):
-            if (room := _room_of(group, *names)) is not None:
-                yield room
-            group = group.parent
+    """Yields the bytes that each control group above this process has left. Its file cache counts as free."""
+    for group, unified in control_groups.folders("memory"):
+        limit, usage, cached = ("memory.max", "memory.current", "inactive_file") if unified else _NAMES_V1
+        if (room := _room_of(group, limit, usage, cached)) is not None:
+            yield room
 
 
 def _room_of(group: Path, limit: str, usage: str, cached: str) -> int | None:

@@ -14,7 +14,7 @@ lib/      their libraries and their dynamic loader
 share/    vswitch.ovsschema
 python/   the Python package mininet
 doc/      the copyright file of every package
-manifest.json
+manifest.json, and SHA256SUMS of all files
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import contents
 from dc_gym.base.errors import KernelError
 from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import cache
@@ -64,6 +65,10 @@ class OpenVSwitch:
     def python(self) -> Path:
         """Returns the folder that holds the Python package mininet."""
         return self.folder / "python"
+
+    def check_contents(self) -> None:
+        """Raises MachineError if a file is not the one that was unpacked."""
+        contents.check(self.folder, "remove the folder, and dc-gym fetches it again")
 
     def argv(self, program: str) -> list[str]:
         """Returns the command that starts `program`, one of PROGRAMS."""
@@ -101,7 +106,7 @@ def load(current: Path) -> OpenVSwitch | None:
         folder = current.resolve(strict=True)
         manifest = json.loads((folder / "manifest.json").read_text())
         version = str(manifest["version"])
-        whole = manifest["layout"] == LAYOUT and all((folder / name).is_file() for name in manifest["files"])
+        whole = manifest["layout"] == LAYOUT and all((folder / name).is_file() for name in (*manifest["files"], contents.SUMS))
         return OpenVSwitch(folder, version, f"ovs-{version}-{manifest['key']}") if whole else None
     except (OSError, ValueError, KeyError):
         return None
@@ -131,6 +136,7 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
         "files": sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()),
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    contents.write_sums(out)
     _open_to_all(out)
     name = offers[0].version.rpartition(":")[2]  # without the epoch, because a colon would end a path in --library-path
     target = current.with_name(f"{name}-{_key(offers)}")

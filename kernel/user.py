@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user as whom a lab runs."""
+"""The user as whom a lab runs, and what that user may do."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 UNPRIVILEGED = 65534  # nobody, if root was not reached by sudo
+ENTER, ENTER_AND_READ, ENTER_AND_WRITE = 0o1, 0o5, 0o3
 
 
 def lab_user() -> tuple[int, int]:
@@ -15,3 +17,23 @@ def lab_user() -> tuple[int, int]:
     uid = int(os.environ.get("SUDO_UID", "0") or 0)
     gid = int(os.environ.get("SUDO_GID", "0") or 0)
     return (uid, gid) if uid and gid else (UNPRIVILEGED, UNPRIVILEGED)
+
+
+def lab_user_may(rights: int, folder: Path) -> bool:
+    """Returns whether the lab's user has these rights in a folder that it has reached.
+
+    os.access() does not help: for root it returns True whatever the mode.
+    """
+    (uid, gid), found = lab_user(), folder.stat()
+    shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
+    return found.st_mode >> shift & rights == rights
+
+
+def let_lab_read(folder: Path) -> None:
+    """Lets root's labs read the files in a folder of root's, whatever root's umask is."""
+    if os.geteuid() != 0:
+        return
+    folder.chmod(0o755)
+    for each in folder.iterdir():
+        if each.is_file() and not each.is_symlink():
+            each.chmod(each.stat().st_mode & 0o777 | 0o444)

@@ -38,7 +38,7 @@ static const struct mark_kind {
 	{ "pie", { FIELD(tc_pie_xstats, ecn_mark), NONE } },
 };
 
-/* What one message says, before it is understood: attributes that may come in any order. */
+/* One message, before it is understood: attributes that may come in any order. */
 struct parts {
 	struct nl_attr kind, options, stats2, basic, pkt64, queue, app;
 };

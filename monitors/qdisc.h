@@ -54,7 +54,7 @@ struct port_counters {
 /* Parse the payload of an RTM_NEWQDISC: 0, or -EBADMSG and *q undefined. */
 int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q);
 
-/* Whether it is a qdisc of that kind, such as "red". */
+/* Returns true for a qdisc of that kind, such as "red". */
 bool qdisc_is(const struct qdisc *q, const char *kind);
 
 void port_sample_add(struct port_sample *s, const struct qdisc *q);

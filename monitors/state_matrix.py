@@ -47,6 +47,8 @@ MAX_VALUES = 4
 """The largest number of values of an actuator."""
 MOST = 2.0**63
 """Above it a command's value counts as this."""
+LAST_COMMAND = 2**64 - 2
+"""The largest number of a command. Only a damaged region has it."""
 MAX_ACTUATORS = 8
 """The largest number of actuators of a port."""
 READ_TRIES = 1000
@@ -258,6 +260,8 @@ class Commands:
         self._seq, self._ack = head["seq"], head["ack"]
         self._applied_ns, self._timeouts, self._end = head["applied_ns"], head["timeouts"], head["end"]
         counts = rows["n_values"].tolist()
+        if max(counts) > MAX_VALUES:
+            raise ProtocolError(f"command: an actuator has {max(counts)} values, and the most are {MAX_VALUES}; it is damaged")
         self.size = sum(counts)
         self._blocks = tuple(_blocks(rows, counts))
 
@@ -272,7 +276,8 @@ class Commands:
             raise ProtocolError(f"command: values of shape {wanted.shape} where {self.size} are set; give one for each")
         if not self._seq.flags.writeable:
             raise ProtocolError("command: the state matrix is mapped read-only; attach to it with writable=True")
-        number = int(self._seq[0]) // 2 * 2  # overwrites a command that an agent began and did not finish because it died
+        # An odd number: an agent began a command and died before it was finished. This one takes its place.
+        number = int(self._seq[0]) // 2 * 2 % LAST_COMMAND
         self._seq[0] = number + 1
         for place, to, _ in self._blocks:
             values = wanted[place] if to.ndim == 1 else wanted[place].reshape(to.shape)

@@ -127,7 +127,7 @@ int sweeper_open(struct sweeper *s, const char *ports_file, struct fault *f)
 	if (!rc)
 		rc = open_sources(s, f);
 	if (!rc)
-		rc = batch_open(&s->batch, s->n_sources * NL_MAX_OPS)
+		rc = batch_open(&s->batch, s->n_sources * NL_MAX_OPS) || calls_open(&s->calls, 2)
 			     ? fault_say(f, -ENOMEM, "ports: out of memory for %u namespaces", s->n_sources)
 			     : 0;
 	if (!rc)
@@ -140,6 +140,7 @@ void sweeper_close(struct sweeper *s)
 	trace_close(&s->trace);
 	matrix_close(&s->matrix);
 	batch_close(&s->batch);
+	calls_close(&s->calls);
 	for (uint32_t i = 0; i < s->n_sources; i++) {
 		nl_close(&s->sources[i].sock);
 		free(s->sources[i].places);
@@ -258,16 +259,18 @@ static int settle_source(struct source *s, int rc, struct fault *f)
 	return 0;
 }
 
-static int dump_all(struct sweeper *s, struct fault *f)
+static void plan_dumps(struct sweeper *s)
 {
-	int rc;
-
 	for (uint32_t i = 0; i < s->n_sources; i++)
 		nl_plan_dump(&s->sources[i].sock, &s->batch);
-	rc = batch_run(&s->batch);
+}
+
+/* After the batch, which left `rc`. */
+static int take_dumps(struct sweeper *s, int rc, struct fault *f)
+{
 	if (rc)
-		return fault_say(f, -EIO, "dump of qdiscs of %u namespaces: io_submit: %s", s->n_sources,
-				 strerror(-rc));
+		return fault_say(f, -EIO, "dump of qdiscs of %u namespaces: sleep, io_submit: %s",
+				 s->n_sources, strerror(-rc));
 	for (uint32_t i = 0; i < s->n_sources && !rc; i++) {
 		struct source *source = &s->sources[i];
 
@@ -277,12 +280,8 @@ static int dump_all(struct sweeper *s, struct fault *f)
 	return rc;
 }
 
-int sweeper_sample(struct sweeper *s, struct fault *f)
+static int check_roots(const struct sweeper *s, struct fault *f)
 {
-	int rc = dump_all(s, f);
-
-	if (rc)
-		return rc;
 	for (uint32_t row = 0; row < s->ports.n; row++)
 		if (!s->samples[row].has_root)
 			return fault_say(
@@ -291,6 +290,15 @@ int sweeper_sample(struct sweeper *s, struct fault *f)
 				"or not yet up?",
 				s->ports.port[row].name, s->ports.port[row].ifname, s->ports.port[row].netns);
 	return 0;
+}
+
+int sweeper_sample(struct sweeper *s, struct fault *f)
+{
+	int rc;
+
+	plan_dumps(s);
+	rc = take_dumps(s, batch_run(&s->batch), f);
+	return rc ? rc : check_roots(s, f);
 }
 
 static void fill_row(uint64_t *cells, const struct port_counters *c)
@@ -306,8 +314,15 @@ static void fill_row(uint64_t *cells, const struct port_counters *c)
 
 int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f)
 {
-	int rc = sweeper_sample(s, f);
+	int rc;
 
+	plan_dumps(s);
+	rc = batch_run_at(&s->batch, &s->calls, t_ns);
+	if (rc == 1)
+		return 0;
+	rc = take_dumps(s, rc, f);
+	if (!rc)
+		rc = check_roots(s, f);
 	if (rc)
 		return rc;
 	for (uint32_t row = 0; row < s->ports.n; row++) {

@@ -4,8 +4,8 @@
  * matrix and appended to a trace (docs/protocols.md).
  *
  * Each sweep dumps the qdiscs of every namespace once over a netlink socket that stays open: one system call
- * for all of them, or two a namespace where the kernel has no AIO. It reads no clock: who calls it knows what
- * time it is. Functions return 0 or -errno with *f filled in (fault.h).
+ * to sleep and for all of them, or more where the kernel has no AIO. It reads no clock: who calls it knows
+ * what time it is. Functions return 0 or -errno with *f filled in (fault.h).
  */
 #ifndef SWEEPER_H
 #define SWEEPER_H
@@ -23,6 +23,7 @@ struct sweeper {
 	struct source *sources; /* one a namespace */
 	uint32_t n_sources;
 	struct batch batch;             /* of all their dumps */
+	struct calls calls;             /* a sleep and that */
 	struct port_sample *samples;    /* of all rows, as of the last sweep */
 	struct port_counters *counters; /* since the first */
 	uint64_t *cells;
@@ -35,7 +36,7 @@ struct sweeper {
 
 #define SWEEPER_INIT                                                                                         \
 	{                                                                                                    \
-		.trace = TRACE_INIT                                                                          \
+		.trace = TRACE_INIT, .calls = CALLS_INIT                                                     \
 	}
 
 /* Read the ports file, enter its namespaces, and look once: each port has a qdisc. */
@@ -54,7 +55,8 @@ int sweeper_finish_trace(struct sweeper *s, struct fault *f);
 /* Look at all ports. */
 int sweeper_sample(struct sweeper *s, struct fault *f);
 
-/* Look at all ports, and publish it as the sweep of t_ns. */
+/* Sleep until t_ns, look at all ports, and publish it as the sweep of that time; nothing if `program_stop` is
+ * set before. */
 int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f);
 
 /* The socket in the namespace of a port, and the port's index there. */

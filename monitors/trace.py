@@ -7,7 +7,8 @@ The counters in it are absolute. The counts of a run are the differences to the 
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors.state_matrix import NAME_LEN, Header, parse_header, parse_names
 
-__all__ = ["QueueTrace", "read_trace"]
+__all__ = ["QueueTrace", "TraceFile", "open_trace", "read_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,38 @@ class QueueTrace:
         return self.cells[:, :, self.columns.index(name)]
 
 
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace whose sweeps are read in pieces, because all of them may be larger than memory."""
+
+    path: Path
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    interval_ns: int
+    t0_ns: int
+    sweeps: int
+    _begin: int
+
+    @property
+    def record(self) -> np.dtype[np.void]:
+        """A sweep as it lies in the file."""
+        return np.dtype([("t_ns", "<u8"), ("cells", "<u8", (len(self.rows), len(self.columns)))])
+
+    def pieces(self, cells: int) -> Iterator[QueueTrace]:
+        """Yields all sweeps, at least one and about so many rows at a time."""
+        at_once = max(1, cells // max(1, len(self.rows)))
+        with self.path.open("rb") as file:
+            file.seek(self._begin)
+            for done in range(0, self.sweeps, at_once):
+                read = np.fromfile(file, self.record, min(at_once, self.sweeps - done))
+                yield self.trace(read)
+
+    def trace(self, sweeps: npt.NDArray[np.void]) -> QueueTrace:
+        """Returns some of its sweeps."""
+        t_ns = sweeps["t_ns"].astype(np.int64)
+        return QueueTrace(self.rows, self.columns, self.interval_ns, self.t0_ns, t_ns, sweeps["cells"])
+
+
 def _map(path: Path) -> mmap.mmap:
     """Maps the bytes of a file."""
     try:
@@ -57,21 +90,24 @@ def _names_end(header: Header) -> int:
 
 def read_trace(path: str | Path) -> QueueTrace:
     """Maps a trace file."""
+    found = open_trace(path)
+    sweeps = (
+        np.frombuffer(_map(found.path), found.record, found.sweeps, found._begin) if found.sweeps else np.empty(0, found.record)
+    )
+    return found.trace(sweeps)
+
+
+def open_trace(path: str | Path) -> TraceFile:
+    """Reads the head of a trace file, and checks its length."""
     path = Path(path)
     buffer = _map(path)
     header = parse_header(buffer, 0, str(path))
     if not _names_end(header) <= header.off_cells <= len(buffer):
         raise ProtocolError(f"{path}: off_cells {header.off_cells} cannot be in {len(buffer)} bytes; it is damaged")
-    record = np.dtype([("t_ns", "<u8"), ("cells", "<u8", (header.rows, header.cols))])
-    count, rest = divmod(len(buffer) - header.off_cells, record.itemsize)
+    rows = parse_names(buffer, header.off_row_names, header.rows, str(path))
+    columns = parse_names(buffer, header.off_col_names, header.cols, str(path))
+    found = TraceFile(path, rows, columns, header.interval_ns, header.t0_ns, 0, header.off_cells)
+    count, rest = divmod(len(buffer) - header.off_cells, found.record.itemsize)
     if rest:
-        raise ProtocolError(f"{path}: {rest} bytes are left over after {count} sweeps of {record.itemsize}; it was cut off")
-    sweeps = np.frombuffer(buffer, record, count, header.off_cells) if count else np.empty(0, record)
-    return QueueTrace(
-        rows=parse_names(buffer, header.off_row_names, header.rows, str(path)),
-        columns=parse_names(buffer, header.off_col_names, header.cols, str(path)),
-        interval_ns=header.interval_ns,
-        t0_ns=header.t0_ns,
-        t_ns=sweeps["t_ns"].astype(np.int64),
-        cells=sweeps["cells"],
-    )
+        raise ProtocolError(f"{path}: {rest} bytes are left over after {count} sweeps of {found.record.itemsize}; it was cut off")
+    return replace(found, sweeps=count)

@@ -65,7 +65,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.traffic import workloads
 
     tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
-    tables += [styles._registry, actuator._registry, actuator.KINDS, policy_keys.KINDS]
+    tables += [styles._registry, styles._recorded, actuator._registry, actuator.KINDS, policy_keys.KINDS]
     tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})

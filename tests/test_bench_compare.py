@@ -127,7 +127,7 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
     class Fake:
         path = Path()
         manifest = {"spec": {}}
-        tables = None
+        stored = None
 
         def records(self, name: str) -> np.ndarray[Any, Any]:
             rows = [(0, 0, -1), (50_000, 500_000_000, 1_000_000_000)]
@@ -135,7 +135,7 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
 
     drawn = type("Drawn", (), {"goodput_bps": np.array([rate, rate * 0]), "t_s": t_s})
     monkeypatch.setattr(measured, "series", lambda *args: drawn)
-    monkeypatch.setattr(measured, "from_dict", lambda *args: grid(scenario_of("long-short"), options(), ()).points[0].spec)
+    monkeypatch.setattr(measured, "without_code", lambda *args: grid(scenario_of("long-short"), options(), ()).points[0].spec)
     found = measured.recovery_s(Fake())  # type: ignore[arg-type]
     assert found == (None if expected is None else pytest.approx(expected, abs=0.011))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,77 @@ def test_a_run_under_way_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
         assert names_in(tmp_path) == sorted([scratch.name, "run.partial", "run.replaced"]) and partial.is_dir()
     assert capsys.readouterr().out.count("in use") == 2
     assert names_in(tmp_path) == ["run"]
+
+
+def test_single_files_that_were_being_written_go(tmp_path: Path) -> None:
+    synthetic.result(tmp_path / "results" / "whole")
+    above_any_process = 4194305
+    for name in ("sweep.json", "results/whole/manifest.json"):
+        (tmp_path / f"{name}.{above_any_process}.partial").touch()
+    for name in (f"mine.{os.getpid()}.partial", "thesis.partial", "thesis.v2.partial"):
+        (tmp_path / name).touch()
+    assert run(tmp_path) == 0
+    assert names_in(tmp_path) == sorted(["results", f"mine.{os.getpid()}.partial", "thesis.partial", "thesis.v2.partial"])
+    assert not list((tmp_path / "results" / "whole").glob("*.partial"))
+
+
+def make_result(path: Path) -> None:
+    with folder.writing(path / "run", force=False) as partial:
+        assert folder_lock.is_held(partial)
+
+
+def make_scratch(path: Path) -> None:
+    with files.scratch(path, "dcgym-links-") as held:
+        assert folder_lock.is_held(held)
+
+
+@pytest.mark.parametrize("begin", [make_result, make_scratch])
+def test_a_run_that_is_just_beginning_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], begin: Callable[[Path], None]
+) -> None:
+    """Between making its folder and taking it, a run looks like one that was killed."""
+    take = folder_lock.take
+
+    def take_after_a_clean(path: Path) -> int | None:
+        monkeypatch.setattr(folder_lock, "take", take)
+        assert run(tmp_path) == 0 and path.is_dir()
+        return take(path)
+
+    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0)
+    monkeypatch.setattr(folder_lock, "take", take_after_a_clean)
+    begin(tmp_path)
+    assert "in use" in capsys.readouterr().out and not names_in(tmp_path)
+
+
+def test_a_run_waits_for_a_clean_that_removes_its_predecessor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.partial").mkdir()
+    claimed_before(tmp_path / "run.partial")
+    failures: list[BaseException] = []
+
+    def try_to_begin() -> None:
+        try:
+            make_result(tmp_path)
+        except BaseException as error:
+            failures.append(error)
+
+    beginner = threading.Thread(target=try_to_begin)
+
+    def discard_beside_a_beginner(path: Path) -> None:
+        beginner.start()
+        beginner.join(0.3)
+        files.discard(path)
+
+    monkeypatch.setattr(clean, "discard", discard_beside_a_beginner)
+    run(tmp_path)
+    beginner.join()
+    assert not failures and not names_in(tmp_path)
+
+
+def test_a_lock_that_somebody_holds_for_ever_keeps_no_run_from_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0)
+    with folder_lock.removing(tmp_path) as alone:
+        assert alone
+        make_result(tmp_path)
 
 
 def test_what_no_run_made_stays(tmp_path: Path) -> None:

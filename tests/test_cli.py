@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import importlib
 import io
@@ -114,6 +115,16 @@ def test_help_imports_no_library() -> None:
 def test_a_lab_waits_for_no_library() -> None:
     modules = "dc_gym.cli.main, dc_gym.cli.run, dc_gym.spec, dc_gym.run.runner, dc_gym.grounds.lab"
     assert not imported(f"import {modules}") & set(LATER)
+
+
+def test_a_run_begins_before_any_library_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(SPEC)
+    program = (
+        "from dc_gym.base.errors import LabError\nfrom dc_gym.cli import main\nfrom dc_gym.run import runner\n"
+        "def run(*_, **__): raise LabError('the lab would boot now')\n"
+        f"runner.run = run\nassert main.main(['run', {str(tmp_path / 'spec.toml')!r}, '--quiet']) == 1"
+    )
+    assert not imported(program) & set(LATER)
 
 
 @pytest.mark.lab
@@ -242,6 +253,17 @@ def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.C
     text = capsys.readouterr().out
     example = text.split("example:\n  dcgym ")[1].splitlines()[0]
     assert parser.build().parse_args(example.split()).command
+
+
+def test_the_parser_of_one_command_has_no_other_and_says_the_same() -> None:
+    def helps(built: argparse.ArgumentParser) -> dict[str, str]:
+        subparsers = next(action for action in built._actions if isinstance(action, argparse._SubParsersAction))
+        return {name: each.format_help() for name, each in subparsers.choices.items()}
+
+    every = helps(parser.build())
+    assert list(parser.ADD) == list(every) and helps(parser.build("no such command")) == every
+    for command, text in every.items():
+        assert helps(parser.build(command)) == {command: text}
 
 
 def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:

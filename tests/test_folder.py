@@ -18,7 +18,7 @@ import pytest
 import synthetic
 
 from dc_gym.base import files, folder_lock, janitor
-from dc_gym.base.errors import MachineError, ResultError, UsageError
+from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError
 from dc_gym.records import folder, results
 
 
@@ -153,7 +153,8 @@ def test_everything_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pyt
     with folder.writing(tmp_path / "run", force=False) as partial:
         write(partial)
         seen: list[str] = []
-        monkeypatch.setattr(folder, "_sync", lambda path: seen.append(f"{path}"))
+        for module in (files, folder):
+            monkeypatch.setattr(module, "sync", lambda path: seen.append(f"{path}"))
         rename = Path.rename
         monkeypatch.setattr(Path, "rename", lambda self, to: (seen.append("rename"), rename(self, to))[1])
         folder.finish(partial)
@@ -198,6 +199,53 @@ def test_an_older_result_stays_until_there_is_a_new_one(good: results.Result) ->
         folder.finish(partial)
     assert results.load_result(good.path).digest != good.digest
     assert names_in(good.path.parent) == ["run"]
+
+
+def fail_after_the_traffic(out: Path, error: BaseException) -> None:
+    with folder.writing(out, force=True) as partial, folder.kept_on_failure(partial):
+        (partial / ".lab").mkdir()
+        (partial / ".lab" / "queues.trace").write_text("records")
+        raise error
+
+
+def test_an_error_after_the_traffic_keeps_what_was_recorded(good: results.Result) -> None:
+    for error in (KeyError("tx_bytes"), MachineError("no room")):
+        with pytest.raises(TestbedError) as told:
+            fail_after_the_traffic(good.path, error)
+        assert "\n" not in str(told.value) and f"kept in {good.path}.failed" in str(told.value)
+        assert told.value.exit_code == (2 if isinstance(error, MachineError) else 1)
+    kept = good.path.with_suffix(".failed")
+    assert names_in(good.path.parent) == ["run", "run.failed"] and names_in(kept) == [".lab", "failure.txt"]
+    assert (kept / ".lab" / "queues.trace").read_text() == "records"
+    assert "no room" in (kept / "failure.txt").read_text(), "of the last failure"
+    assert results.load_result(good.path).digest == good.digest, "the older result got its name back"
+    with pytest.raises(ResultError, match="the run failed after its traffic"):
+        results.load_result(kept)
+
+
+def test_what_is_called_failed_and_is_no_runs_stays(tmp_path: Path) -> None:
+    mine = strangers(tmp_path / "run.failed", "manifest.json")
+    with pytest.raises(KeyError):
+        fail_after_the_traffic(tmp_path / "run", KeyError("tx_bytes"))
+    assert mine.is_file() and names_in(tmp_path) == ["run.failed"]
+
+
+def test_an_interrupted_run_keeps_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fail_after_the_traffic(tmp_path / "run", KeyboardInterrupt())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_finished_result_is_held_until_its_plot_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "PATIENCE_S", 0)
+    with folder.writing(tmp_path / "run", force=False) as partial:
+        write(partial)
+        out = folder.finish(partial)
+        with pytest.raises(UsageError, match="another run is finishing it"), folder.writing(out, force=True):
+            pytest.fail("entered")
+    assert ".lock" not in names_in(out)
+    with folder.writing(out, force=True):
+        pass
 
 
 def test_only_results_are_replaced(good: results.Result, tmp_path: Path) -> None:
@@ -279,7 +327,7 @@ def test_what_a_killed_run_left_is_taken_over(good: results.Result, holder: Any)
 STEPS = {
     "made the folder": ("folder.folder_lock.take = lambda path: stop()", False),
     "moved the older one": ("results.write_result = lambda *rest: stop()", False),
-    "before the rename": ("folder._sync = lambda path: path.suffix == '.partial' and stop()", False),
+    "before the rename": ("folder.sync_tree = lambda path: stop()", False),
     "after the rename": ("folder.remove = lambda path: stop() if path.suffix == '.replaced' else remove(path)", True),
 }
 

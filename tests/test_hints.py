@@ -15,11 +15,12 @@ from dc_gym.cli import parser
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = ("dc_gym", "kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks")
-SPEAKS = ("raise", "print", "note", "announce", "_fail", "phase", "fault", "UsageError", "Check")
+SPEAKS = ("raise", "print", "say", "note", "announce", "_fail", "phase", "fault", "UsageError", "Check")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+)")
 COMMAND = re.compile(r"dcgym ((?:[a-z]+ ?){1,2})((?:(?! dcgym )[^`;:,\n])*)")
 OTHERS = (
-    ("ray start ", ("--head", "--resources")),
+    ("ray start ", ("--head", "--include-dashboard", "--resources")),
+    ("ray get-auth-token ", ("--generate",)),
     ("apt-get install ", ("--no-install-recommends",)),
     ("is qmon running", ("--matrix",)),
     ("git worktree", ("--format",)),

@@ -235,6 +235,22 @@ def test_a_record_is_whole_or_as_it_was(tmp_path, monkeypatch):
     assert {found.name for found in tmp_path.iterdir()} == {path.name, f"{os.getppid()}.new"}
 
 
+def test_clean_waits_for_a_run_that_is_being_recorded(tmp_path, monkeypatch):
+    said, folder, write = [], tmp_path / "state", state.Run.write
+    cleaner = threading.Thread(target=lambda: said.extend(state.clean(folder)))
+
+    def write_beside_a_clean(run, place):
+        monkeypatch.setattr(state.Run, "write", write)
+        cleaner.start()
+        cleaner.join(0.3)
+        return write(run, place)
+
+    monkeypatch.setattr(state.Run, "write", write_beside_a_clean)
+    with state.registered(tmp_path / "out", folder):
+        cleaner.join()
+        assert len(said) == 1 and said[0].startswith("left"), "the clean saw the run's record"
+
+
 def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
     said = []
 

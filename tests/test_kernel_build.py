@@ -20,7 +20,7 @@ import pytest
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import kernel
-from dc_gym.kernel import build, cache, source
+from dc_gym.kernel import build, cache, profile, source
 from dc_gym.kernel.apt import Offer
 from dc_gym.kernel.build import Options, Parts
 
@@ -416,7 +416,8 @@ def test_time_a_build_of_another_config(root: Path, capsys: pytest.CaptureFixtur
         command("build", "--config", str(root / "lab.config"))
     with pytest.raises(UsageError, match="no such file"):
         command("build", "--config", str(root / "none"), "--no-cache")
-    monkeypatch.setattr(Parts.__init__, "__defaults__", (root / "lab.config", root / "patches", root / "drivers"))
+    default = (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE)
+    monkeypatch.setattr(Parts.__init__, "__defaults__", default)
     assert command("build", "--config", str(root / "lab.config"), "--no-cache", "--source", str(root / "tree")) == 0
     assert "compile 0 s of CPU" in capsys.readouterr().out
     assert left_over(root) == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boot, the read-only root, the channel, and every way for a lab to die."""
 
+import errno
 import os
 import signal
 import socket
@@ -12,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.base.errors import LabError, ProtocolError, UsageError
-from dc_gym.grounds.ground import PROGRAMS
+from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError
 from dc_gym.grounds.guest import site
 from dc_gym.kernel import channel
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
-from dc_gym.kernel.lab import Lab, check_place
+from dc_gym.kernel.lab import Lab, _Standstill, check_place
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +146,35 @@ def test_the_hosts_numbers_of_calls_are_the_headers(tmp_path):
     assert [int(word) for word in printed] == [site.LAB_IOC_AT_T0, site.LAB_IOC_SEED] == [0x40084C02, 0x40084C05]
 
 
+def test_output_without_a_newline_is_kept_and_does_not_pile_up(in_lab):
+    assert in_lab("print('the last words', end='')").lines == ["the last words"]
+    lines = in_lab("print('x' * 3_000_000, end='')").lines
+    assert "".join(lines) == "x" * 3_000_000 and max(map(len, lines)) < 2_000_000
+
+
+def test_calls_in_a_row_take_the_time_of_single_ones(in_lab):
+    """The first call that fails takes a microsecond and ends the row; fork() is not allowed in one."""
+    program = """
+import ctypes, fcntl, struct, time
+until = ctypes.create_string_buffer(struct.pack("<qq", 3, 0))
+at = ctypes.addressof(until)
+lab = open("/dev/lab", "wb", buffering=0)
+def run(*numbers):
+    row = ctypes.create_string_buffer(b"".join(struct.pack("<8q", number, 1, 1, at, 0, 0, 0, 99) for number in numbers))
+    ran = fcntl.ioctl(lab, 0xC0104C06, bytearray(struct.pack("<QII", ctypes.addressof(row), len(numbers), 0)), True)
+    return ran, [struct.unpack_from("<q", row, 64 * i + 56)[0] for i in range(len(numbers))]
+SLEEP, EPOLL_WAIT, FORK = 230, 232, 57
+print(run(SLEEP, SLEEP, EPOLL_WAIT, SLEEP, SLEEP), time.monotonic_ns() >= 3 * 10**9)
+before = time.monotonic_ns()
+run(SLEEP, EPOLL_WAIT)
+print(1000 <= time.monotonic_ns() - before < 2000)
+print(run(FORK), run())
+try: fcntl.ioctl(lab, 0xC0104C06, struct.pack("<QII", at, 1025, 0))
+except OSError as error: print(error.strerror)
+"""
+    assert in_lab(program).lines == ["(3, [0, 0, -22, 99, 99]) True", "True", "(1, [-38]) (0, [])", "Argument list too long"]
+
+
 def test_t0_in_the_past_is_refused(in_lab):
     program = """
 import fcntl, struct, time
@@ -202,6 +231,26 @@ def test_a_lab_that_waits_for_the_machine_does_not_hang(lab_config, monkeypatch)
         threading.Timer(3.0, os.kill, (lab.pid, signal.SIGCONT)).start()
         assert lab.wait().status == 0
     assert lines == ["done"]
+
+
+def test_a_lab_that_may_not_have_a_process_names_the_limit(lab_config, monkeypatch):
+    def refuse(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    config = lab_config(sh("true"))
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(MachineError, match="no further process or thread can be started"), Lab(config):
+        pytest.fail("booted")
+
+
+def test_time_in_which_the_watchdog_itself_was_stopped_does_not_count():
+    watched = _Standstill(virtual_ns=5, since_s=100.0)
+    seconds = [100.0 + tenth / 10 for tenth in range(50)]
+    assert not any(watched.too_long(os.getpid(), now_s, 1000) for now_s in seconds)
+    assert not watched.too_long(os.getpid(), 100_000, 1000), "stopped with its lab, and both go on"
+    assert watched.too_long(os.getpid(), 100_001, 1000) == ""
+    later = [100_000.0 + second for second in range(1, 10_000)]
+    assert any("of wall time" in watched.too_long(os.getpid(), now_s, 1000) for now_s in later), "it hangs in the end"
 
 
 def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, monkeypatch):
@@ -370,21 +419,3 @@ def test_hello_that_points_outside_the_memory_is_refused(tmp_path, hello):
         socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(payload)) + payload], [file.fileno()])
         with pytest.raises(ProtocolError, match="HELLO names"):
             link.receive()
-
-
-@pytest.mark.root
-@pytest.mark.parametrize(("within", "keeps"), [((), 1 << 2), (("setpriv", "--bounding-set", "-dac_read_search"), 0)])
-def test_root_keeps_the_right_to_read_and_no_other_where_it_has_it(within, keeps):
-    """In a container root may lack this right."""
-    lifeline, held = os.pipe()
-    launch = [str(PROGRAMS / "lab-launch"), str(os.getpid()), str(lifeline), "65534", "65534", "0"]
-    argv = [*within, *launch, "/bin/cat", "/proc/self/status"]
-    try:
-        done = subprocess.run(argv, pass_fds=[lifeline], capture_output=True, text=True)
-    finally:
-        os.close(lifeline)
-        os.close(held)
-    assert done.returncode == 0, done.stderr
-    found = dict(line.split(":", 1) for line in done.stdout.splitlines())
-    assert found["Uid"].split() == ["65534"] * 4
-    assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {keeps}

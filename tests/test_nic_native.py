@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rdma_lab import BAD_LINKS, load, run
 
-from dc_gym import spec
 from dc_gym.base.errors import LabError, MachineError, SpecError
 from dc_gym.base.package import PROGRAMS
-from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
@@ -23,18 +22,9 @@ from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.kernel.lab import Lab
 from dc_gym.records import fingerprint
 from dc_gym.records.results import Result
-from dc_gym.run import runner
 from dc_gym.spec import nic_configuration
 
-SPEC = """
-controller.name = "dcqcn"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "20ms"
-monitor.interval = "1ms"
-metrics.slowdown = "off"
-"""
-BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=60us", "topology.jitter=5us")
+DCQCN = "controller.name=dcqcn"
 CASES = {
     "late decisions": ("nic.latency=2us", "nic.decisions=in-turn", "nic.trace=all"),
     "bad links": (*BAD_LINKS, "nic.retransmit=selective", "nic.message=20kB"),
@@ -44,18 +34,8 @@ CASES = {
 }
 
 
-def load(folder: Path, *settings: str) -> spec.Spec:
-    (folder / "spec.toml").write_text(SPEC)
-    return spec.load(folder / "spec.toml", settings)
-
-
-def run(folder: Path, name: str, *settings: str) -> Result:
-    folder.chmod(0o755)
-    return runner.run(load(folder, *settings), folder / name, Quiet(), plot=False)
-
-
 def both(folder: Path, *settings: str) -> list[Result]:
-    return [run(folder, engine, f"nic.engine={engine}", *settings) for engine in ("native", "bpf")]
+    return [run(folder, engine, DCQCN, f"nic.engine={engine}", *settings) for engine in ("native", "bpf")]
 
 
 # --- decisions and results
@@ -106,14 +86,14 @@ def test_a_manifest_says_which_code_ran(tmp_path: Path) -> None:
 
 
 def test_an_engine_is_chosen_by_where_and_what_runs(tmp_path: Path) -> None:
-    assert nic_configuration.native_object(load(tmp_path)) == PROGRAMS / "nic-dcqcn.native"
-    assert nic_configuration.native_object(load(tmp_path, "nic.engine=bpf")) is None
-    assert nic_configuration.native_object(load(tmp_path, "ground=host")) is None
+    assert nic_configuration.native_object(load(tmp_path, DCQCN)) == PROGRAMS / "nic-dcqcn.native"
+    assert nic_configuration.native_object(load(tmp_path, DCQCN, "nic.engine=bpf")) is None
+    assert nic_configuration.native_object(load(tmp_path, DCQCN, "ground=host")) is None
     assert nic_configuration.native_object(load(tmp_path, "controller.name=cubic")) is None
     with pytest.raises(SpecError, match=r'nic\.engine = "native"'):
-        nic_configuration.check(load(tmp_path, "ground=host", "nic.engine=native"), 10**9)
+        nic_configuration.check(load(tmp_path, DCQCN, "ground=host", "nic.engine=native"), 10**9)
     with pytest.raises(SpecError, match=r"nic\.engine.*native, bpf"):
-        load(tmp_path, "nic.engine=fast")
+        load(tmp_path, DCQCN, "nic.engine=fast")
 
 
 def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +101,7 @@ def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyP
     header = Path(algorithms.HEADERS / "fixed.h").read_text().replace('"fixed"', '"mine"')
     (tmp_path / "mine.h").write_text(header)
     controllers.register(Controller("mine", "", ecn=False, nic=True, header=tmp_path / "mine.h"))
-    asked = load(tmp_path)
+    asked = load(tmp_path, DCQCN)
     mine = replace(asked, controller=replace(asked.controller, name="mine"))
     assert nic_configuration.native_object(mine) is None
     with pytest.raises(SpecError, match="mine is a header of your own, which is compiled to BPF; leave it out"):
@@ -132,7 +112,7 @@ def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path:
     stamped = (PROGRAMS / fingerprint.STAMP).read_text()
     for name in ("ctrl/nic/algorithms/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
         assert f"  {name}\n" in stamped
-    asked = load(tmp_path)
+    asked = load(tmp_path, DCQCN)
     monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)
     with pytest.raises(MachineError, match=r"^nic-dcqcn\.native is not built; run `make programs`$"):
         nic_configuration.native_object(asked)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,13 @@ def test_run_figure() -> None:
     assert axes[3].get_xlim() == (0, 10)
     for ax in axes[:3]:
         assert ax.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_dollars_in_names_are_no_formula(tmp_path: Path, suffix: str) -> None:
+    name = r"$\cost$ of _a_ run"
+    figure = timeline.run_figure(a_series(), name, [name, "h2 to h4"], programs=[timeline.ProgramTimes(name, 1, 2)], caption=name)
+    assert kit.save(figure, tmp_path / f"figure{suffix}").stat().st_size
 
 
 def test_run_without_marking_has_no_k() -> None:
@@ -217,7 +225,7 @@ def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     figure = timeline.run_figure(a_series(), "t", [])
-    (tmp_path / "x.png.partial").symlink_to("/dev/full")
+    (tmp_path / f"x.png.{os.getpid()}.partial").symlink_to("/dev/full")
     with pytest.raises(TestbedError, match=r"cannot write .*x\.png: No space left"):
         kit.save(figure, tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []

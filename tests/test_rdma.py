@@ -9,44 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdma_lab import BAD_LINKS, load, run
 
-from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError, TestbedError
-from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES
-from dc_gym.run import nic_log, runner
+from dc_gym.run import nic_log
 
 MS = 1_000_000
-SPEC = """
-controller.name = "fixed"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "20ms"
-monitor.interval = "1ms"
-metrics.slowdown = "off"
-"""
-BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=60us", "topology.jitter=5us")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, lab_kernel: Path) -> Path:
     tmp_path.chmod(0o755)
     return tmp_path
-
-
-def load(folder: Path, *settings: str, text: str = "") -> spec.Spec:
-    (folder / "spec.toml").write_text(SPEC + text)
-    return spec.load(folder / "spec.toml", settings)
-
-
-def run(folder: Path, name: str, *settings: str, text: str = "") -> Result:
-    return runner.run(load(folder, *settings, text=text), folder / name, Quiet(), plot=False)
 
 
 def statuses(result: Result) -> list[str]:

@@ -18,7 +18,7 @@ import synthetic
 
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records import parquet, results
+from dc_gym.records import parquet, results, tables
 from dc_gym.records.digest import digest_of
 from dc_gym.records.tables import TABLES
 from dc_gym.run.read_back import queue_records
@@ -83,7 +83,7 @@ def test_tables_of_nics_are_kept_where_there_are_some(tmp_path: Path) -> None:
 
 
 def test_several_row_groups_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "ROW_GROUP", 100)
+    monkeypatch.setattr(tables, "PIECE_ROWS", 100)
     many = synthetic.result(tmp_path / "many")
     assert pq.ParquetFile(many.path / "queues.parquet").num_row_groups == 30
     many.check_digest()
@@ -221,7 +221,8 @@ def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib, synthetic\n"
         "from dc_gym.records import results; from dc_gym.run import runner\n"
-        "synthetic.result(pathlib.Path(sys.argv[1]))\n"
+        "made = synthetic.result(pathlib.Path(sys.argv[1]))\n"
+        "synthetic.summarize(made.stored, synthetic.Window(0, synthetic.S))\n"
         "print([name for name in ('pandas', 'mininet', 'matplotlib') if name in sys.modules])\n"
     )
     argv = [sys.executable, "-c", program, str(tmp_path / "r")]
@@ -262,6 +263,8 @@ def test_queue_records_count_from_the_first_sweep() -> None:
     assert records["tx_bytes"].tolist() == [0, 0, 50, 90]
     assert records[["t_ns", "port"]].tolist() == [(0, 0), (0, 1), (10, 0), (10, 1)]
     assert len(queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
+    later = queue_records(np.array([20]), {"tx_bytes": sent[1:]}, {"tx_bytes": sent[0]})
+    assert later["tx_bytes"].tolist() == records["tx_bytes"][2:].tolist()
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,13 @@ import pytest
 
 from dc_gym.base import processes
 from dc_gym.base.checks import all_good
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import clean, determinism
+from dc_gym.figures import timeline
 from dc_gym.grounds import plan
 from dc_gym.records.results import DERIVED, FILES, load_result
-from dc_gym.run import runner
+from dc_gym.run import analysis, room, runner
 from dc_gym.spec import load
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
@@ -71,6 +72,7 @@ def test_a_run_leaves_a_whole_fit_result(folder):
     assert {path.name for path in (folder / "out").iterdir()} == {
         *FILES,
         *(f"{name}.parquet" for name in DERIVED if name != "agent"),  # that one is an agent's
+        "graph.json",
         "plot.png",
         "lab.log",
     }
@@ -270,16 +272,18 @@ def test_set_up_that_is_late_for_t0_fails(folder):
 
 
 @pytest.mark.root
-def test_a_full_disk_is_one_line_and_leaves_nothing(folder):
+def test_a_full_disk_is_one_line_and_leaves_nothing(folder, monkeypatch):
     small = folder / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k,mode=755", "tmpfs", small]).returncode:
         pytest.skip("no tmpfs can be mounted here")
     try:
         done = dcgym("run", folder / "spec.toml", "--out", small / "out", "--quiet", "--set", "time.duration=30s")
-        assert done.returncode == 2
-        assert "No space left" in done.stderr or "full" in done.stderr, done.stderr
-        assert "Traceback" not in done.stderr
+        assert done.returncode == 2 and "the disk has" in done.stderr, "it is refused before it boots"
+        assert len(done.stderr.splitlines()) == 1 and list(small.iterdir()) == []
+        monkeypatch.setattr(room, "check", lambda *_: None)
+        with pytest.raises(UsageError, match=r"No space left|no room"):
+            runner.run(load(folder / "spec.toml", ["time.duration=30s"]), small / "out", Quiet(), plot=False)
         assert list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)
@@ -310,6 +314,24 @@ def test_a_plan_that_cannot_be_written_ends_the_lab_that_has_booted(folder, monk
     assert len([each for each in processes.descendants(os.getpid()) if each.alive()]) <= len(alive)
 
 
+def test_a_failure_after_the_traffic_keeps_its_tables(folder, monkeypatch):
+    monkeypatch.setattr(analysis, "analyse", lambda *_: {}["no such metric"])
+    with pytest.raises(TestbedError, match=r"KeyError: 'no such metric'; what was recorded is kept in .*out\.failed"):
+        runner.run(load(folder / "spec.toml"), folder / "out", Quiet(), plot=False)
+    assert sorted(path.name for path in folder.iterdir()) == ["out.failed", "spec.toml"]
+    assert all((folder / "out.failed" / name).is_file() for name in ("queues.parquet", "flows.parquet", "tcp.parquet", "lab.log"))
+
+
+def test_a_failed_plot_costs_no_result(folder, monkeypatch, capsys):
+    monkeypatch.setattr(timeline, "plot_result", lambda *_: {}["no such panel"])
+    result = runner.run(load(folder / "spec.toml", ["name=$\\x$"]), folder / "out", Quiet())
+    result.check_digest()
+    assert "no such panel" in (said := capsys.readouterr().err) and len(said.splitlines()) == 1
+    assert f"draw it by `dcgym plot {folder / 'out'}`" in said
+    monkeypatch.undo()
+    assert dcgym("plot", folder / "out").returncode == 0 and (folder / "out" / "plot.png").is_file()
+
+
 def to_the_group(process):
     """Interrupts the whole foreground group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
@@ -322,7 +344,15 @@ def to_the_command(process):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("end", "code", "word"), [(to_the_group, 130, "interrupted"), (to_the_command, 143, "terminated")])
+def to_the_session(process):
+    """Hangs up, as a terminal does that is closed."""
+    os.killpg(process.pid, signal.SIGHUP)
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "word"),
+    [(to_the_group, 130, "interrupted"), (to_the_command, 143, "terminated"), (to_the_session, 129, "hung up")],
+)
 def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     argv = [
         sys.executable,

@@ -15,7 +15,7 @@ from c_layout import layout, layout_of, numbers, printed, texts
 from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors import state_matrix
 from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, HEADER, MAX_VALUES, NAME_LEN, FlowStatus, StateMatrix
-from dc_gym.monitors.trace import read_trace
+from dc_gym.monitors.trace import open_trace, read_trace
 
 C = "monitors/state_matrix.h"
 ROWS = ("s1-eth1", "s1-eth2", "h1-eth0")
@@ -384,6 +384,14 @@ def test_reads_a_trace(write):
 
 def test_reads_a_trace_without_sweeps(write):
     assert read_trace(write(trace(0))).cells.shape == (0, 3, 8)
+    assert not list(open_trace(write(trace(0))).pieces(100))
+
+
+@pytest.mark.parametrize(("cells", "sweeps"), [(1, [1, 1, 1, 1, 1]), (6, [2, 2, 1]), (100, [5])])
+def test_reads_a_trace_in_pieces_of_whole_sweeps(write, cells, sweeps):
+    whole, pieces = read_trace(write(trace(5))), list(open_trace(write(trace(5))).pieces(cells))
+    assert [len(piece.t_ns) for piece in pieces] == sweeps
+    assert np.array_equal(np.concatenate([piece.cells for piece in pieces]), whole.cells)
 
 
 def test_refuses_a_damaged_trace(write, tmp_path):

@@ -164,7 +164,9 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     def run(spec: str = "spec.toml", seeds: Any = (1, 2, 3), **options: Any) -> tuple[int, list[str]]:
         ran.clear()
         given = {"controllers": None, "overrides": [], "jobs": 1, "address": None, "retry": False, "force": False} | options
-        args = Namespace(**{"plot": False} | {"spec": folder / spec, "seeds": list(seeds), "out": folder / "out"} | given)
+        args = Namespace(
+            **{"plot": False, "trust": False} | {"spec": folder / spec, "seeds": list(seeds), "out": folder / "out"} | given
+        )
         return sweep.main(args, Quiet()), list(ran)
 
     run.bad = bad  # type: ignore[attr-defined]

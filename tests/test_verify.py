@@ -202,3 +202,26 @@ def test_every_result_of_a_sweep_is_verified(a: Result, tmp_path: Path, capsys, 
 def test_a_folder_without_results_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said(capsys, tmp_path)
     assert (code, out, err.count("\n")) == (2, "", 1) and "not a result" in err
+
+
+def test_equal_records_under_different_fingerprints_are_worth_saying(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {"libc": "glibc 2.41", "programs": "1" * 16, "numpy": "2.1.0"}
+    sources = {"traffic": "1" * 16, "spec": "2" * 16, "envs": "3" * 16}
+    a = synthetic.result(tmp_path / "a", environment=environment, sources=sources)
+    changed = environment | {"numpy": "2.2.0", "programs": "2" * 16}
+    told = {"environment": changed, "sources": sources | {"traffic": "4" * 16}, "fingerprint": "beef"}
+    b = synthetic.result(tmp_path / "b", spec=a.manifest["spec"], **told)
+    code, out, _ = said(capsys, a.path, "--against", b.path)
+    assert code == 0 and out.splitlines()[2:5] == [
+        'other environment numpy: "2.1.0" and "2.2.0"',
+        f'other environment programs: "{"1" * 16}" and "{"2" * 16}"',
+        "other fingerprint: f00d and beef",
+    ]
+    last = f"equal, digest {a.digest}; equal records under different fingerprints (numpy, programs: traffic)"
+    assert out.splitlines()[5:] == [last]
+    assert json.loads(said(capsys, a.path, "--against", b.path, "--json")[1])["software"] == "numpy, programs: traffic"
+    edit(b, sources=None)
+    assert said(capsys, a.path, "--against", b.path)[1].endswith("under different fingerprints (numpy, programs)\n")
+    edit(b, environment=None)
+    edit(a, environment=None)
+    assert said(capsys, a.path, "--against", b.path)[1].endswith("(parts that they do not state)\n")

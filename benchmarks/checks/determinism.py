@@ -17,7 +17,7 @@ from dc_gym import sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.benchmarks.studies import demo
-from dc_gym.grounds.plan import DISTURB
+from dc_gym.grounds.guest.plan import DISTURB
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.user import UNPRIVILEGED
 from dc_gym.records.divergence import first_difference

@@ -60,7 +60,7 @@ struct row {
 	unsigned int sender, length, ect, seq;
 };
 
-/* What every frame carries. */
+/* The contents of every frame. */
 struct tag {
 	uint32_t run, seq;
 };
@@ -107,7 +107,7 @@ struct haul {
 	struct tag tags[BATCH];
 };
 
-/* What the options name. */
+/* The values of the options. */
 struct names {
 	const char *address, *receiver, *senders, *ports;
 };

@@ -13,11 +13,18 @@
 #define CONTROL_VERSION 1
 #define N_ECHOES        2 /* of one host that are taken in one look; more wait for the next */
 
+/* What came, with room for more than a packet: a longer datagram would lose its end, and be taken for one. */
+struct received {
+	struct control_packet packet;
+	uint64_t more;
+};
+
 /* One host: what it was sent last, and what it said last. */
 struct line {
 	int fd;
 	uint64_t acked, applied_ns, sent_ns;
-	struct control_packet command, echoes[N_ECHOES];
+	struct control_packet command;
+	struct received echoes[N_ECHOES];
 	uint32_t first_op;
 };
 
@@ -135,7 +142,7 @@ int control_poll(struct control *c, uint64_t t_ns, struct fault *f)
 		struct line *l = &c->lines[i];
 
 		for (uint32_t k = 0; k < N_ECHOES; k++)
-			take_echo(c, l, &l->echoes[k], c->batch.results[l->first_op + k]);
+			take_echo(c, l, &l->echoes[k].packet, c->batch.results[l->first_op + k]);
 	}
 	for (uint32_t i = 0; i < c->hosts->n; i++) {
 		struct line *l = &c->lines[i];

@@ -62,18 +62,25 @@ static int begin(struct agent *a, uint64_t t0_ns, struct fault *f)
 	return a->by_packets ? control_forget(&a->control, a->taken, f) : 0;
 }
 
-static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
+/* The clock is read when the sweep is due. */
+static int check_late(struct agent *a, uint64_t t_ns, struct fault *f)
 {
 	int rc = sleep_until(t_ns);
 
 	if (rc)
 		return fault_say(f, -EIO, "sleep until %" PRIu64 ": %s", t_ns, strerror(-rc));
-	if (program_stop)
-		return 0;
-	if (a->timing.check_late && now_ns() >= t_ns + a->timing.interval_ns)
+	if (now_ns() >= t_ns + a->timing.interval_ns)
 		a->late++;
-	rc = sweeper_sweep(&a->sweeper, t_ns, f);
+	return 0;
+}
+
+static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	int rc = a->timing.check_late ? check_late(a, t_ns, f) : 0;
+
 	if (!rc)
+		rc = sweeper_sweep(&a->sweeper, t_ns, f);
+	if (!rc && !program_stop)
 		publish_in_force(a);
 	return rc;
 }
@@ -102,7 +109,7 @@ static int carry_out(struct agent *a, const struct command *c, struct fault *f)
 	return rc;
 }
 
-/* What the hosts' agents have said since the last sweep. */
+/* Reads all that the hosts' agents have said since the last sweep. */
 static int hear_hosts(struct agent *a, uint64_t t_ns, struct fault *f)
 {
 	const struct matrix *m = &a->sweeper.matrix;

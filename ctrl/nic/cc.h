@@ -70,7 +70,7 @@ struct cc_event {
 	uint32_t sent_ns, received_ns, answered_ns;
 };
 
-/* What does not change about a flow. */
+/* The constants of a flow. */
 struct cc_flow {
 	uint32_t base_rtt_ns;  /* of a probe over the idle path */
 	uint32_t line_mbps;    /* rate that CC_LINE_RATE stands for, Mbit/s; at least 1 */

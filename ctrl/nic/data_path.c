@@ -42,7 +42,7 @@ static int set_settings(struct data_path *d, const struct nic_settings *settings
 	return 0;
 }
 
-/* Of libbpf's messages the end is what matters: a verifier's log tells last what it refuses. */
+/* Keeps the end of libbpf's messages: a verifier's log tells last what it refuses. */
 static int print_end(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	char *text = NULL;

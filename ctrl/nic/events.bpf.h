@@ -138,7 +138,7 @@ static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32
 	s->decisions++;
 	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &c->event, result)))
 		record(flow, s, &c->event, result, now);
-	/* What changes nothing takes no time: it is not what latency stands for. */
+	/* A decision that changes nothing takes no time: it is not what latency stands for. */
 	if (!settings.latency_ns || (result->rate == s->rate && result->window_bytes == s->window_bytes)) {
 		s->probe_wanted |= result->probe;
 		enforce(s, port, result->rate, result->window_bytes);

@@ -129,7 +129,7 @@ static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 	return rc;
 }
 
-/* What cannot be undone is gone already: devices vanish with their namespaces. */
+/* A hook that cannot be undone is gone already: devices vanish with their namespaces. */
 static void detach(const struct hook *h)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = h->ifindex, .attach_point = h->at);
@@ -167,7 +167,7 @@ static void guard(struct data_path *d, int in)
 	_exit(0);
 }
 
-/* What is attached is taken away by a process of its own, so that kill -9 of the loader leaves nothing, too.
+/* A process of its own takes away what is attached, so that kill -9 of the loader leaves nothing, too.
  */
 static int post_guard(struct data_path *d, struct fault *f)
 {

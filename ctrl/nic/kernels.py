@@ -8,13 +8,14 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
+from dc_gym.base.taken import take_over
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
@@ -129,17 +130,20 @@ def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
             words = shlex.join([str(CCTEST), *each.arguments])
             script.append(f"{words} < {number}.in > {number}.out 2> {number}.err; echo $? > {number}.status")
         (run_dir / "script").write_text("\n".join([f"cd {shlex.quote(str(run_dir))}", *script]) + "\n")
-        _boot(run_dir, tuple(native))
+        _boot(run_dir, tuple(native), {Path(word).parent for each in commands for word in each.arguments if word.startswith("/")})
         return [_answer(run_dir, number) for number in range(len(commands))]
 
 
-def _boot(run_dir: Path, native: Sequence[Path]) -> None:
+def _boot(run_dir: Path, native: Sequence[Path], reads: Collection[Path]) -> None:
     log: list[str] = []
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run"}
     argv = ["/bin/sh", str(run_dir / "script")]
-    config = LabConfig(build.ensure().path, PROGRAMS, run_dir, argv, env, memory_bytes=256 << 20, native=native)
+    config = LabConfig(
+        build.ensure().path, PROGRAMS, run_dir, argv, env, memory_bytes=256 << 20, native=native, reads=tuple(reads)
+    )
     with Lab(config, on_log=log.append) as booted:
         status = booted.wait().status
+    take_over(run_dir)
     if status:
         raise LabError("\n  lab: ".join([f"cctest's script ended with status {status} in the lab", *log[-20:]]))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
-/* What nicd reads: see nics.h. */
+/* The tables that nicd reads: see nics.h. */
 #include "nics.h"
 
 #include <errno.h>

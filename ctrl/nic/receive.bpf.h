@@ -91,7 +91,7 @@ static __noinline uint32_t gap_end(struct nic_receiver *r)
 	return psn;
 }
 
-/* What data asks of the receiver. */
+/* Does what data asks of the receiver. */
 struct due {
 	bool ack, nack, cnp, bell;
 };

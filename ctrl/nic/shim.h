@@ -185,7 +185,7 @@ enum nic_trace {
 	NIC_TRACE_STATES, /* as CHANGES, but struct nic_step */
 };
 
-/* What the loader sets before the program is loaded: the section .rodata.settings. */
+/* Settings that the loader fills in before the program is loaded: the section .rodata.settings. */
 struct nic_settings {
 	uint64_t latency_ns;                 /* of a decision */
 	uint64_t cnp_interval_ns;            /* at most one CNP a flow in it */
@@ -258,7 +258,7 @@ struct nic_exchange {
 };
 enum nic_barrier { NIC_GO_ON, NIC_NEW_TABLE }; /* what the host answers */
 
-/* What the program `nic_test` is given as a packet and gives back: one event, for tests. */
+/* One event, for tests: the program `nic_test` is given it as a packet, and gives it back. */
 struct nic_test {
 	struct cc_event event;
 	struct cc_flow flow;

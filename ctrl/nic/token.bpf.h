@@ -262,7 +262,7 @@ static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *
 	return 0;
 }
 
-/* What comes next: a packet that the receiver lacks, or the first not yet sent. */
+/* The next packet: one that the receiver lacks, or the first not yet sent. */
 static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags)
 {
 	uint64_t psn = s->next;

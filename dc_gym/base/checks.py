@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from dc_gym.base.terminal import console
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def show(title: str, checks: Iterable[Check]) -> list[Check]:
     for check in shown:
         verdict = "[yellow]skipped[/]" if check.skipped else "[green]passed[/]" if check.ok else "[red]FAILED[/]"
         table.add_row(*(escape(text) for text in (check.name, check.required, check.measured)), verdict)
-    Console(width=160 if not Console().is_terminal else None).print(table)
+    console(width=160 if not console().is_terminal else None).print(table)
     return shown
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import signal
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-"""Exit codes, as a shell gives them, of a command that Ctrl-C or SIGTERM ended."""
+INTERRUPTED, TERMINATED, HUNG_UP = 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP
+"""Exit codes, as a shell gives them, of a command that Ctrl-C, SIGTERM or SIGHUP ended."""
 
 
 class TestbedError(Exception):
@@ -14,6 +14,12 @@ class TestbedError(Exception):
 
     __test__ = False  # not a test class, although its name begins with Test
     exit_code = 1
+
+
+def in_one_line(error: Exception) -> str:
+    """Returns an error as one line, with its kind unless it was written for users."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TestbedError) else f"{type(error).__name__}: {text}"
 
 
 class UsageError(TestbedError):

@@ -12,6 +12,7 @@ import csv
 import errno
 import io
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +22,42 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError
 from dc_gym.base.folder_lock import LOCK
 
-__all__ = ["PARTIAL", "SCRATCH", "discard", "machine_errors", "put", "remove", "scratch", "whole"]
+__all__ = [
+    "FAILED",
+    "PARTIAL",
+    "SCRATCH",
+    "discard",
+    "is_cut_short",
+    "machine_errors",
+    "put",
+    "remove",
+    "scratch",
+    "sync",
+    "sync_tree",
+    "whole",
+]
 
 PARTIAL = ".partial"
 """Ending of the name of a file or folder while it is written."""
+FAILED = ".failed"
+"""Ending of the name of a folder with what is left of a run that failed after its traffic."""
 SCRATCH = tuple(
     f"dcgym-{what}-"
-    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
+    for what in (
+        "verify",
+        "doctor",
+        "links",
+        "user",
+        "cell",
+        "bench",
+        "golden",
+        "conformance",
+        "vm",
+        "ray",
+        "env",
+        "nic",
+        "memory",
+    )
 )
 """Beginnings of the names of scratch folders."""
 SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
@@ -44,7 +74,9 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
     path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
     with janitor.watching(path) as watch:
         with machine_errors("make", path, SCRATCH_REMEDY):
-            path.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with machine_errors("make", path, SCRATCH_REMEDY), folder_lock.beginning(path.parent):
+            path.mkdir()
             path.chmod(0o755)
             held = folder_lock.take(path)
         assert held is not None, "nobody else knows its name"
@@ -75,16 +107,47 @@ def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yields the path to write a file to. The file gets its own name at the end; after an OSError nothing is left of it."""
-    work = path.with_name(path.name + PARTIAL)
+def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """Yields the path to write a file to. The file gets its own name at the end; after an error nothing is left of it.
+
+    Processes that write the same file at the same time do not disturb each other. `durable`: it has its name and content on disk
+    afterwards, so a power failure leaves the older file or the new one.
+    """
+    work = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # is_cut_short() knows the form
     try:
         yield work
+        if durable:
+            sync(work)
         work.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             work.unlink()
         raise
+    if durable:
+        sync(path.parent)
+
+
+def is_cut_short(path: Path) -> bool:
+    """Returns True for a file that a process was writing by `whole` when it was killed."""
+    found = re.fullmatch(rf".+\.(\d+){re.escape(PARTIAL)}", path.name)
+    return found is not None and path.is_file() and not path.is_symlink() and not Path("/proc", found[1]).exists()
+
+
+def sync(path: Path) -> None:
+    """Returns when data and names of a file or folder are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Returns when everything in a folder is on disk."""
+    for place, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync(Path(place, name))
+        sync(Path(place))
 
 
 def discard(path: Path) -> None:

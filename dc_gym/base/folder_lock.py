@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,10 @@ from dc_gym.base.errors import UsageError
 LOCK = ".lock"
 MARK = "dcgym"
 """The lock's content."""
+
+
+PATIENCE_S = 2.0
+"""The time for which a beginning waits for a removal in the same folder, and a removal for a beginning."""
 
 
 def take(folder: Path) -> int | None:
@@ -65,6 +70,11 @@ def is_ours(folder: Path) -> bool:
         return False
 
 
+def holds(fd: int, folder: Path) -> bool:
+    """Returns True if this descriptor holds the folder, also if the folder got another name since."""
+    return _is(fd, folder / LOCK)
+
+
 def release(folder: Path, fd: int) -> None:
     """Gives up a folder that stays, and removes the lock's file."""
     (folder / LOCK).unlink(missing_ok=True)
@@ -81,6 +91,52 @@ def held(folder: Path, who: str) -> Iterator[None]:
         yield
     finally:
         release(folder, fd)
+
+
+@contextmanager
+def beginning(parent: Path) -> Iterator[None]:
+    """Keeps `removing` out of a folder in which this process makes a folder and takes it.
+
+    Both are short. In between the new folder looks like one that a killed run left.
+    """
+    with _shared_or_alone(parent, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def removing(parent: Path) -> Iterator[bool]:
+    """Keeps `beginning` out of a folder in which this process removes what nobody holds. Yields False if some process begins
+    there right now."""
+    with _shared_or_alone(parent, fcntl.LOCK_EX) as held:
+        yield held
+
+
+@contextmanager
+def _shared_or_alone(parent: Path, how: int) -> Iterator[bool]:
+    """Locks the folder itself, and yields whether it could. Another user may hold it for ever, so nobody waits for ever."""
+    try:
+        fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it may be entered, but not read
+        yield True
+        return
+    try:
+        yield _within(PATIENCE_S, fd, how)
+    finally:
+        os.close(fd)
+
+
+def _within(patience_s: float, fd: int, how: int) -> bool:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+        except OSError:  # a file system without locks on folders, such as NFS
+            return True
+        time.sleep(0.01)
 
 
 def _mark(fd: int, lock: Path) -> None:
@@ -104,5 +160,5 @@ def _is_locked(fd: int) -> bool:
 def _is(fd: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False

@@ -351,7 +351,10 @@ def to_plain(section: Any, cls: type) -> dict[str, Any]:
 
 def quoted(value: object) -> str:
     """Returns a value as TOML writes it."""
-    return json.dumps(value, default=str, ensure_ascii=False)
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 def type_name(value: object) -> str:

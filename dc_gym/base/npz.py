@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,7 +18,10 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.base.files import whole
 
-DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+DAMAGED = (
+    *(ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, MemoryError, OverflowError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
 """The exceptions of numpy and zipfile for a file that is no .npz, or that is incomplete."""
 
 
@@ -33,12 +37,12 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes an .npz that numpy.load reads, whole or not at all. Raises OSError.
+    """Writes an .npz that numpy.load reads, whole or not at all, also after a power failure. Raises OSError.
 
     Equal arrays give equal bytes, whatever the versions of Python and numpy. numpy.savez does not promise that: it forces ZIP64,
     whose headers Python 3.12 writes with another version than 3.11.
     """
-    with whole(path) as work, zipfile.ZipFile(work, "w") as archive:
+    with whole(path, durable=True) as work, zipfile.ZipFile(work, "w") as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, np.asanyarray(array), version=(1, 0), allow_pickle=False)

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from dc_gym.base import terminal
 from dc_gym.base.readable import fixed, number, scale_of
+from dc_gym.base.terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,7 +104,7 @@ class Quiet:
         pass
 
     def announce(self, line: str) -> None:
-        print(f"dcgym: {line}", file=sys.stderr, flush=True)
+        say(f"dcgym: {line}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Quiet:
         return self
@@ -158,7 +160,7 @@ class Lines(Quiet):
 
     def note(self, line: str) -> None:
         self._said_s = self._wall_s()
-        print(f"dcgym: {line}", file=self._stream, flush=True)
+        say(f"dcgym: {line}", file=self._stream, flush=True)
 
     def announce(self, line: str) -> None:
         self.note(line)
@@ -215,10 +217,8 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Quiet()
-    from rich.console import Console
-
-    console = Console(file=stream)
-    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
+    shown = terminal.console(file=stream)
+    return Bar(shown) if shown.is_terminal and not shown.is_dumb_terminal else Lines(stream)
 
 
 def _so_far(now_ns: int, total_ns: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -18,13 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import MachineError, UsageError
+from dc_gym.base.terminal import say
 
-__all__ = ["hushed", "join", "own_sigterm"]
+__all__ = ["hushed", "join", "own_sigterm", "protect"]
 
 KNOCK_S = 5.0
 AUTH_MODE = "RAY_AUTH_MODE"
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 TOKEN_FILE = ".ray/auth_token"
+OPEN = "the Ray cluster at {address} asks for no token: whoever reaches it runs programs as you"
+MAKE_TOKEN = "`ray get-auth-token --generate` before `ray start` makes one"
 GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
 
 
@@ -45,10 +49,21 @@ def _has_token() -> bool:
         return False
 
 
+HAS_TOKEN = _has_token()
+"""True if the user has a token. A cluster that such a user's driver joins without one asks for none."""
 _show_token()
 
 
-def join(address: str, extra: str, start: str = "ray start --head", **options: Any) -> Any:
+def protect() -> None:
+    """Gives the session that this process starts for itself a token of its own if the user has none.
+
+    Without one, whoever reaches Ray's ports on this machine runs code as the user. Call it before anything of Ray is imported.
+    """
+    if "ray" not in sys.modules and AUTH_MODE not in os.environ:
+        os.environ |= {AUTH_MODE: "token", TOKENS[0]: secrets.token_hex(32)}
+
+
+def join(address: str, extra: str, start: str = "ray start --head --include-dashboard=false", **options: Any) -> Any:
     """Connects as a driver to the cluster at `address`, with more options of ray.init(), and returns Ray.
 
     `extra` is the extra of dc-gym that installs Ray. `start` is a command that starts a suitable cluster.
@@ -66,6 +81,8 @@ def join(address: str, extra: str, start: str = "ray start --head", **options: A
             ray.init(address=address, logging_level="ERROR", log_to_driver=False, **options)
     except Exception as error:  # Ray has no exception class for it
         raise MachineError(f"--address {address}: {_why(error, start)}") from None
+    if not HAS_TOKEN:
+        say(f"dcgym: warning: {OPEN.format(address=address)}; {MAKE_TOKEN}", file=sys.stderr)
     return ray
 
 

@@ -32,7 +32,8 @@ _SIZE_WORDS = {unit[0].lower() + unit[1:]: unit for unit in ("KiB", "MiB", "GiB"
 Those of rates and times are in small letters; in sizes the B distinguishes bytes from bits.
 """
 _MICRO = str.maketrans("\u00b5\u03bc", "uu")
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([^0-9\s].*)")
+_NUMBER = r"([0-9]{1,40}(?:\.[0-9]{1,40})?)"  # longer ones are no quantity, and int() refuses those of thousands of digits
+_QUANTITY = re.compile(_NUMBER + r" ?([^0-9\s].*)")
 _RATE_SLIP = re.compile(r"([kmg]?)(?:bits?|b|)(ps|/s|/sec)?", re.IGNORECASE)
 _SIZE_SLIP = re.compile(r"([kmg]?)(i?)(?:b|bytes?|)", re.IGNORECASE)
 _PREFIXES = {"": "", "k": "k", "m": "M", "g": "G"}
@@ -102,7 +103,7 @@ def format_size(size_bytes: int) -> str:
 
 def parse_share(value: object, parts: int, field: str = "share") -> int:
     """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", value) if isinstance(value, str) else None
+    found = re.fullmatch(_NUMBER + "%", value) if isinstance(value, str) else None
     if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
     if isinstance(value, float) and not math.isfinite(value):

@@ -49,6 +49,8 @@ _names: set[str] = set()
 """The names of the user's files in Python's tracebacks."""
 _shown: dict[Path, str] = {}
 """The original names of copied files."""
+_expected: dict[Path, str] = {}
+"""The SHA-256 that files must have to be run."""
 
 
 def load(path: Path) -> UserFile:
@@ -58,6 +60,8 @@ def load(path: Path) -> UserFile:
     except OSError as error:
         raise SpecError(f"{path}: cannot read it: {error.strerror}; give the path of a Python file") from None
     digest = hashlib.sha256(source).hexdigest()
+    if _expected.get(path.absolute(), digest) != digest:
+        raise SpecError(f"{path}: was changed after it was checked; do it again")
     if digest not in _by_digest:
         module = ModuleType(f"dcgym_user_{digest[:16]}")
         module.__file__ = str(path)
@@ -83,6 +87,11 @@ def find_module(name: str) -> ModuleType:
             if found is not None and found.origin:
                 _names.add(found.origin)
         return importlib.import_module(name)
+
+
+def expect(path: Path, sha256: str) -> None:
+    """Lets a file be run only with this content."""
+    _expected[path.absolute()] = sha256
 
 
 def shown_as(copies: Mapping[Path, str]) -> None:

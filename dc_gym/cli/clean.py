@@ -18,7 +18,8 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, SCRATCH, discard
+from dc_gym.base.files import PARTIAL, SCRATCH, discard, is_cut_short
+from dc_gym.base.terminal import say
 from dc_gym.grounds.host import state
 from dc_gym.kernel import cache
 from dc_gym.records.folder import ASIDE, is_result, is_unfinished, recover, settle
@@ -33,7 +34,7 @@ def main(args: Namespace) -> int:
     """
     for cleaner in CLEANERS:
         for line in cleaner(args):
-            print(line)
+            say(line)
     return 0
 
 
@@ -49,10 +50,20 @@ def _folders(args: Namespace) -> Iterator[str]:
                 yield from _put_back(path)
 
 
+def _files(args: Namespace) -> Iterator[str]:
+    """Removes single files that were being written."""
+    for folder in args.folders:
+        for place in (folder, *_search(folder, DEPTH)):
+            for path in sorted(place.glob(f"*{PARTIAL}")):
+                if is_cut_short(path):
+                    path.unlink(missing_ok=True)
+                    yield f"removed {path}"
+
+
 def _temporary(_args: Namespace) -> Iterator[str]:
     """Removes the user's own scratch folders among all users' temporary files."""
     for path in sorted(Path(tempfile.gettempdir()).iterdir()):
-        if path.name.startswith(SCRATCH) and path.lstat().st_uid == os.geteuid() and is_unfinished(path):
+        if path.name.startswith(SCRATCH) and _is_own(path) and is_unfinished(path):
             yield from _remove(path)
 
 
@@ -82,17 +93,33 @@ def _search(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> Iterator[str]:
-    held = folder_lock.take(path)
-    if held is None:
-        yield f"left    {path}: in use"
-        return
+    with folder_lock.removing(path.parent) as alone:
+        if alone and not is_unfinished(path):
+            return  # its run has ended just now
+        try:
+            held = folder_lock.take(path) if alone else None
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            yield f"left    {path}: another user's"
+            return
+        if held is None:
+            yield f"left    {path}: in use"
+            return
+        try:
+            if path.name.endswith(PARTIAL):
+                settle(path.with_suffix(""))  # an older result that was to be replaced gets its name back first
+            discard(path)
+        finally:
+            os.close(held)
+        yield f"left    {path}: cannot be removed" if path.exists() else f"removed {path}"
+
+
+def _is_own(path: Path) -> bool:
     try:
-        if path.name.endswith(PARTIAL):
-            settle(path.with_suffix(""))  # an older result that was to be replaced gets its name back first
-        discard(path)
-    finally:
-        os.close(held)
-    yield f"left    {path}: cannot be removed" if path.exists() else f"removed {path}"
+        return path.lstat().st_uid == os.geteuid()
+    except FileNotFoundError:  # its process has removed it just now
+        return False
 
 
 def _put_back(aside: Path) -> Iterator[str]:
@@ -101,7 +128,11 @@ def _put_back(aside: Path) -> Iterator[str]:
     newer = os.path.lexists(out)
     if not is_result(aside) or (newer and not is_result(out)) or out.with_name(out.name + PARTIAL).exists():
         return  # not dc-gym's, or it is repaired together with its run
-    recover(out)
+    try:
+        recover(out)
+    except UsageError:
+        yield f"left    {aside}: in use"
+        return
     yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
 
 
@@ -110,4 +141,4 @@ def _host(_args: Namespace) -> Iterator[str]:
     yield from state.clean()
 
 
-CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _temporary, _cache)
+CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _files, _temporary, _cache)

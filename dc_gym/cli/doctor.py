@@ -16,10 +16,12 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
+from dc_gym.base.terminal import say
 from dc_gym.grounds.ground import check_programs, inside
 from dc_gym.grounds.host import needs, vm
 from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources
+from dc_gym.kernel.confinement import SIGNALS_ABI, landlock_abi
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.kernel.memory import machine_room, memory_folder
 from dc_gym.kernel.user import lab_user
@@ -61,7 +63,7 @@ def main(args: Namespace) -> int:
     for check in CHECKS:
         for finding in _tried(check):
             mark = "good" if finding.good else "FAILS" if finding.fatal else "note"
-            print(f"{mark:6}{finding.name:18} {finding.words}" + (f" -> {finding.remedy}" if finding.remedy else ""))
+            say(f"{mark:6}{finding.name:18} {finding.words}" + (f" -> {finding.remedy}" if finding.remedy else ""))
             worst = max(worst, int(not finding.good and finding.fatal))
     return worst
 
@@ -86,7 +88,19 @@ def _user() -> Iterator[Finding]:
         yield Finding("user", True, f"uid {os.geteuid()}, no root needed")
         return
     uid, _ = lab_user()
-    yield Finding("user", True, f"root; labs run as uid {uid} and may read what root may, and write nothing of root's")
+    yield Finding("user", True, f"root; labs run as uid {uid}, without any right of root's")
+
+
+def _confinement() -> Iterator[Finding]:
+    """Yields a finding about what confines a lab from outside. The lab kernel confines its programs in any case."""
+    abi, name = landlock_abi(), "confinement"
+    if abi == 0:
+        words = "no Landlock in this kernel: only the lab kernel keeps a lab's programs from this user's files"
+        remedy = "boot Linux 5.13 or later with landlock in lsm= (docs/security.md)"
+        yield Finding(name, False, words, remedy, fatal=False)
+        return
+    more = "" if abi >= SIGNALS_ABI else ", but may signal this user's processes (Linux 6.12 and later keep that in)"
+    yield Finding(name, True, f"Landlock {abi}: a lab writes to its own folders only{more}")
 
 
 def _memory() -> Iterator[Finding]:
@@ -222,4 +236,19 @@ def _vm() -> Iterator[Finding]:
     yield Finding("vm", path is not None, path or f"no {vm.QEMU}: dcgym vm cannot run", remedy, fatal=False)
 
 
-CHECKS = (_machine, _user, _memory, _map_count, _limits, _cache, _programs, _system, _kernel, _switch, _lab, _host, _vm)
+CHECKS = (
+    _machine,
+    _user,
+    _confinement,
+    _memory,
+    _map_count,
+    _limits,
+    _cache,
+    _programs,
+    _system,
+    _kernel,
+    _switch,
+    _lab,
+    _host,
+    _vm,
+)

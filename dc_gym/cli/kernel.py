@@ -10,6 +10,7 @@ from typing import Any
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import choose
+from dc_gym.base.terminal import say
 from dc_gym.kernel import build, source
 from dc_gym.kernel.cache import cache_dir
 
@@ -58,22 +59,22 @@ def _build(args: argparse.Namespace) -> int:
             kernel = build.ensure(progress, options=options, **chosen)
             manifest = {**kernel.manifest, "path": str(kernel.path)}
     if args.json:
-        print(json.dumps(manifest, indent=2))
+        say(json.dumps(manifest, indent=2))
         return 0
-    print(f"{manifest['fingerprint']}: {manifest.get('path', 'nothing was kept')}")
+    say(f"{manifest['fingerprint']}: {manifest.get('path', 'nothing was kept')}")
     took = f"compile {manifest['compile_cpu_s']:.0f} s of CPU, {manifest['compile_wall_s']:.0f} s of wall time"
-    print(f"{took}; {manifest['build_s']:.0f} s in all")
+    say(f"{took}; {manifest['build_s']:.0f} s in all")
     return 0
 
 
 def _info(args: argparse.Namespace) -> int:
     facts = describe(args.source, args.version, args.untested_version)
     if args.json:
-        print(json.dumps(facts, indent=2))
+        say(json.dumps(facts, indent=2))
         return 0
     width = max(map(len, facts))
     for name, value in facts.items():
-        print(f"{name.replace('_', ' '):<{width}}  {', '.join(value) if isinstance(value, list) else value}")
+        say(f"{name.replace('_', ' '):<{width}}  {', '.join(value) if isinstance(value, list) else value}")
     return 0
 
 
@@ -100,6 +101,7 @@ def describe(path: Path | None = None, version: str | None = None, untested_vers
             "size_bytes": built.path.stat().st_size,
             "release": manifest["release"],
             "compiler": manifest["compiler"],
+            "profile": manifest["profile"],
             "compile_cpu_s": manifest["compile_cpu_s"],
             "build_s": manifest["build_s"],
         }

@@ -15,6 +15,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.key import default_of, fields_by_key, quoted, to_plain
 from dc_gym.base.registry import Entry
 from dc_gym.base.spelling import unknown
+from dc_gym.base.terminal import say
 from dc_gym.base.units import format_rate, format_time
 from dc_gym.ctrl import actuators, controllers
 from dc_gym.ctrl import policies as policy_kinds
@@ -38,11 +39,11 @@ def main(args: Namespace) -> int:
         usercode.load(path)
     if args.what is None or args.what in GROUPS:
         for name in (args.what,) if args.what else GROUPS:
-            print("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
+            say("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
         return 0
     found = [show for known, show in SHOWN if args.what in known()]
     for number, show in enumerate(found):
-        print(end="\n" if number else "")  # a name may be that of a workload and of a marking
+        say(end="\n" if number else "")  # a name may be that of a workload and of a marking
         show(args.what)
     if not found:
         _show_section(args.what)
@@ -149,7 +150,7 @@ FILES = (
 
 def _show_workload(name: str) -> None:
     entry = KINDS[name]
-    print(f"workload.kind = {name!r}: {plain(told_of(entry.call))}\n")
+    say(f"workload.kind = {name!r}: {plain(told_of(entry.call))}\n")
     _print_keys(
         "workload", entry.declared | {name: each for name, each in WORKLOAD.items() if name not in ("kind", *entry.declared)}
     )
@@ -161,9 +162,9 @@ def _show_topology(name: str) -> None:
     entry = presets.TOPOLOGIES[name if params is None else str(params.kind)]
     if params is None:
         needs = f" It needs {', '.join(f'topology.{key}' for key in entry.needs())}." if entry.needs() else ""
-        print(f"topology.kind = {name!r}: {plain(told_of(entry.call))}{needs}\n")
+        say(f"topology.kind = {name!r}: {plain(told_of(entry.call))}{needs}\n")
     else:
-        print(f"topology.preset = {_preset_line(name, params)}\nfrom: {plain(presets.ORIGINS.get(name, ''))}\n")
+        say(f"topology.preset = {_preset_line(name, params)}\nfrom: {plain(presets.ORIGINS.get(name, ''))}\n")
     marks = marking.KINDS[marking.resolve(None if params is None else params.marking, ecn=True)]
     rest = {name: each for name, each in TOPOLOGY.items() if name not in ("preset", "kind")}
     _print_keys("topology", entry.declared | rest | marks.declared, {} if params is None else _set_by(params))
@@ -171,7 +172,7 @@ def _show_topology(name: str) -> None:
 
 def _show_marking(name: str) -> None:
     entry = marking.KINDS[name]
-    print(f"topology.marking = {name!r}: {plain(entry.help)}\n")
+    say(f"topology.marking = {name!r}: {plain(entry.help)}\n")
     _print_keys("topology", {"marking": TOPOLOGY["marking"]} | entry.declared)
 
 
@@ -192,35 +193,35 @@ def _show_controller(name: str) -> None:
         from dc_gym.cli import nic
 
         nic.main(Namespace(action="show", name=name, preset="", line=None, json=False))
-        print("\nset by nic.parameters.NAME; and")
+        say("\nset by nic.parameters.NAME; and")
         _print_keys("nic", _keys_of("nic"))
         return
-    print(f"controller.name = {name!r}: {found.label}{', reads ECN' if found.ecn else ''}\n")
+    say(f"controller.name = {name!r}: {found.label}{', reads ECN' if found.ecn else ''}\n")
     _print_keys("controller", _keys_of("controller"))
 
 
 def _show_actuator(name: str) -> None:
     """Prints what an actuator sets, and its keys."""
     found = _actuator(name)
-    print(f"agent.actuators = {name!r}: {plain(found.help)}; ground {' or '.join(found.grounds)}\n")
+    say(f"agent.actuators = {name!r}: {plain(found.help)}; ground {' or '.join(found.grounds)}\n")
     for quantity in found.quantities:
-        print(f"{quantity.name}, {quantity.unit}: {plain(quantity.help)}")
-    print()
+        say(f"{quantity.name}, {quantity.unit}: {plain(quantity.help)}")
+    say()
     _print_keys("agent", {"actuators": AGENT["actuators"]} | actuators.KINDS[name].declared)
 
 
 def _show_policy(name: str) -> None:
     entry = policy_kinds.KINDS[name]
-    print(f"controller.policy = {name!r}: {plain(told_of(entry.call))}\n")
+    say(f"controller.policy = {name!r}: {plain(told_of(entry.call))}\n")
     _print_keys("controller", {"policy": CONTROLLER["policy"]} | entry.declared)
 
 
 def _show_feature(name: str) -> None:
-    print(f"agent.observe = {name!r}: {_known_features()[name]}")
+    say(f"agent.observe = {name!r}: {_known_features()[name]}")
 
 
 def _show_reward(name: str) -> None:
-    print(f"agent.reward = {name!r}: {_known_rewards()[name]}")
+    say(f"agent.reward = {name!r}: {_known_rewards()[name]}")
 
 
 def _show_section(name: str) -> None:
@@ -230,7 +231,7 @@ def _show_section(name: str) -> None:
         known = [each for named, _ in SHOWN for each in named()]
         names = (*GROUPS, *known, *filter(None, SECTIONS))
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
-    print(f"{_first_line(SECTIONS[name])}\n")
+    say(f"{_first_line(SECTIONS[name])}\n")
     _print_keys(name, _keys_of(name))
 
 
@@ -239,9 +240,9 @@ def _show_file(name: str) -> None:
     from dc_gym.base.readable import columns
     from dc_gym.records.folder import CONTENTS
 
-    print(f"{name}: {plain(CONTENTS[name])}\n")
+    say(f"{name}: {plain(CONTENTS[name])}\n")
     rows = ((key, plain(told)) for key, told in columns_of(name))
-    print(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
+    say(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
 
 
 SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
@@ -291,7 +292,7 @@ def _print_keys(section: str, keys: Mapping[str, Any], values: Mapping[str, str]
     for name, each in keys.items():
         key = f"{section}.{name}"
         rows.append((key, _written(each), given.get(key, plain(default_of(each))), plain(each.metadata["help"])))
-    print(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
+    say(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
 
 
 def _written(each: Any) -> str:

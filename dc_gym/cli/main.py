@@ -3,7 +3,8 @@
 
 Other modules do the commands' work; they are imported when needed.
 Exit codes: 0 good; 1 the run or a bar failed; 2 an error that the user can correct, in the command or on the machine; 130
-interrupted (Ctrl-C); 143 terminated (SIGTERM, as `timeout` and batch systems send it). After 130 and 143 nothing is left behind.
+interrupted (Ctrl-C); 143 terminated (SIGTERM, as `timeout` and batch systems send it); 129 hung up (SIGHUP: its terminal was
+closed). After 129, 130 and 143 nothing is left behind.
 DCGYM_TRACEBACK=1 shows where an error came from.
 """
 
@@ -18,12 +19,14 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from dc_gym.base import usercode
-from dc_gym.base.errors import INTERRUPTED, TERMINATED, TestbedError, UsageError
+from dc_gym.base import process_room, usercode
+from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, TestbedError, UsageError
+from dc_gym.base.terminal import say
 from dc_gym.cli import parser
 
 __all__ = ["main"]
@@ -37,25 +40,44 @@ EXPECTED_ERRNOS = (
 Any other OSError is a bug and keeps its traceback.
 """
 TRACEBACK = "DCGYM_TRACEBACK"
+NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
+WITH_THREADS = ("bench", "reproduce", "rlcc", "train")
+"""Commands whose own process may compute with large matrices.
+
+All others use numpy without threads: runs side by side would start one for each CPU each, and where no further thread can be
+started, numpy's library interrupts the process as Ctrl-C does.
+"""
+
+
+ENDS = {signal.SIGTERM: ("terminated", TERMINATED), signal.SIGHUP: ("hung up", HUNG_UP)}
+"""The signals that end a command as Ctrl-C does, with message and exit code."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. It causes the same clean-up as Ctrl-C."""
+    """One of ENDS came. It causes the same clean-up as Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
     words = sys.argv[1:] if argv is None else argv
-    args = parser.build().parse_args(words, Namespace(argv=tuple(words)))
+    command = words[0] if words else ""
+    if command not in WITH_THREADS:
+        os.environ.setdefault(NUMPY_THREADS, "1")
+    args = parser.build(command).parse_args(words, Namespace(argv=tuple(words)))
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
+    warnings.filterwarnings("ignore", "Glyph .* missing")  # from matplotlib, with the raw character
     try:
         with _terminable():
             code = _dispatch(args)
             sys.stdout.flush()
-    except Terminated:
-        return _fail("terminated", TERMINATED)
-    except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+    except Terminated as ended:
+        return _fail(*ENDS[ended.number])
+    except KeyboardInterrupt as error:
+        return _fail(_how_interrupted(error), INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush prints nothing
         return 1
@@ -69,30 +91,44 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Makes SIGTERM raise Terminated once, so that a second one does not disturb the clean-up.
+    """Makes the first signal of ENDS raise Terminated; later ones do not disturb the clean-up.
 
-    If SIGTERM is ignored or handled already, or in a thread of another program, nothing changes.
+    A signal that is ignored (as SIGHUP by `nohup`) or handled already stays so. In a thread of another program nothing changes.
     """
 
-    def terminate(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
+    def terminate(number: int, _frame: object) -> None:
+        for each in changed:
+            signal.signal(each, signal.SIG_IGN)
+        raise Terminated(number)
 
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, terminate)
+    own = threading.current_thread() is threading.main_thread()
+    changed = [each for each in ENDS if own and signal.getsignal(each) is signal.SIG_DFL]
+    for each in changed:
+        signal.signal(each, terminate)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGTERM) is terminate:  # otherwise the process is about to end by its own signal
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in changed:
+            if signal.getsignal(each) is terminate:  # otherwise the process is about to end by its own signal
+                signal.signal(each, signal.SIG_DFL)
+
+
+def _how_interrupted(error: KeyboardInterrupt) -> str:
+    """Returns one line about an interruption. numpy's library interrupts the process as Ctrl-C does if it can start no thread."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith("numpy/__init__.py"):
+            return f"interrupted while numpy was loaded; if nobody pressed Ctrl-C: {process_room.refused()}"
+        trace = trace.tb_next
+    return "interrupted"
 
 
 def _in_words(error: BaseException) -> tuple[str, int] | None:
     """Returns text and exit code of an error that a user can see. None: it is a bug, which keeps its traceback."""
     if isinstance(error, TestbedError):
         return str(error), error.exit_code
+    if process_room.is_refusal(error):
+        return process_room.refused(), UsageError.exit_code
     if (own := usercode.in_words(error)) is not None:
         return str(own), own.exit_code
     if isinstance(error, ImportError) and (library := _missing_library(error)) is not None:
@@ -123,7 +159,8 @@ def _dispatch(args: Namespace) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"dcgym: {text}", file=sys.stderr)
+    with suppress(OSError):  # the terminal may be gone
+        say(f"dcgym: {text}", file=sys.stderr)
     return code
 
 

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from dc_gym.base.terminal import say
 from dc_gym.methods.rlcc import policy_cli
 
 
@@ -47,13 +48,13 @@ def _list(args: argparse.Namespace) -> int:
         rows = [algorithms.load(name, folder) for name in algorithms.names()]
     if args.json:
         keys = ("name", "help", "events", "state_words", "fits", "table")
-        print(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
+        say(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
         return 0
     table = [("algorithm", "ConnectX", "state", "events", "what it does")]
     for each in rows:
         fits = "fits" if each.fits else "does not fit"
         table.append((each.name, fits, f"{4 * each.state_words} B", " ".join(each.events), each.help))
-    print(columns(table))
+    say(columns(table))
     return 0
 
 
@@ -74,25 +75,25 @@ def _show(args: argparse.Namespace) -> int:
     setting = algorithms.resolve_parameters(shown, args.preset, {}, line_bps)
     if args.json:
         facts = {**asdict(shown), "header": str(shown.header), "setting": setting.to_dict()}
-        print(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))
+        say(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))
         return 0
-    print(f"{shown.name}: {shown.help}")
-    print(f"events {', '.join(shown.events)}; {4 * shown.state_words} bytes a flow", end="")
-    print("" if shown.fits else ", more than a ConnectX has", end="\n\n")
+    say(f"{shown.name}: {shown.help}")
+    say(f"events {', '.join(shown.events)}; {4 * shown.state_words} bytes a flow", end="")
+    say("" if shown.fits else ", more than a ConnectX has", end="\n\n")
     head = ("parameter", "value", "default", "range", "unit", "source", "what it is")
     table = [head]
     for each in shown.parameters:
         span = f"{each.least}..{each.greatest}"
         row = (str(setting.values[each.name]), str(each.default), span, each.unit, each.source, each.help)
         table.append((each.name, *row))
-    print(columns(table))
-    print(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
+    say(columns(table))
+    say(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
     for name in setting.capped:
-        print(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
+        say(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
     for name, time_ns in setting.nic.items():
-        print(f'it asks for nic.{name} = "{time_ns}ns"')
-    print("\npresets:" if shown.presets else "\nno presets")
-    print(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
+        say(f'it asks for nic.{name} = "{time_ns}ns"')
+    say("\npresets:" if shown.presets else "\nno presets")
+    say(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
     return 0
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.terminal import say
 from dc_gym.figures import curves, timeline
 from dc_gym.records.results import is_result, load_result, result_folders
 
@@ -18,7 +19,7 @@ def main(args: Namespace) -> int:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):
         result = load_result(args.dir)
-        print(timeline.plot_to(result, args.out, args.force) if args.out else timeline.plot_result(result))
+        say(timeline.plot_to(result, args.out, args.force) if args.out else timeline.plot_result(result))
         return 0
     curves.check_axes(args.dir, args.x, args.y or ())
     if not is_result(args.dir):
@@ -31,5 +32,5 @@ def _each(args: Namespace) -> int:
     if args.x is not None or args.y is not None or args.out is not None:
         raise UsageError("--each draws DIR/NAME/plot.png of each result; leave out --x, --y and --out")
     for folder in result_folders(args.dir):
-        print(timeline.plot_result(load_result(folder)))
+        say(timeline.plot_result(load_result(folder)))
     return 0

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dc_gym.base.terminal import say
 from dc_gym.ctrl.controllers import policy_name
 
 if TYPE_CHECKING:
@@ -22,23 +23,27 @@ if TYPE_CHECKING:
 def main(args: Namespace) -> int:
     """Runs the experiment, shows its numbers, and says whether the result is fit."""
     from dc_gym.base.progress import choose
-    from dc_gym.grounds.plan import DISTURB
-    from dc_gym.spec import load
+    from dc_gym.run.loading import collection_paused
 
-    overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
-    spec = load(args.spec, overrides, args.seed)
+    with collection_paused():
+        from dc_gym.grounds.guest.plan import DISTURB
+        from dc_gym.spec import load
+
+        overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+        spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
+        runner = importlib.import_module("dc_gym.run.runner")
     out = args.out or _default_out(spec)
-    runner, before = importlib.import_module("dc_gym.run.runner"), _drawn(out)
+    before = _drawn(out)
     with choose(args.quiet) as progress:
         result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=os.environ.get(DISTURB, ""))
     _show_result(result)
     if gone := sorted(before - _drawn(out)):
         remedy = "`dcgym report` and `dcgym plot` make them of the new one"
-        print(f"dcgym: warning: {', '.join(gone)} went with the result that was replaced; {remedy}", file=sys.stderr)
+        say(f"dcgym: warning: {', '.join(gone)} went with the result that was replaced; {remedy}", file=sys.stderr)
     for row in result.manifest.get("workload", {}).get("broken_rows", ()):
-        print(f"dcgym: warning: {row}", file=sys.stderr)
+        say(f"dcgym: warning: {row}", file=sys.stderr)
     for fault in result.faults:
-        print(f"dcgym: {fault}", file=sys.stderr)
+        say(f"dcgym: {fault}", file=sys.stderr)
     return 0 if result.fit else 1
 
 
@@ -85,10 +90,10 @@ def _show_result(result: Result) -> None:
         ("result", str(result.path)),
     ]
     for name, text in rows:
-        print(f"{name:12} {text}")
+        say(f"{name:12} {text}")
     if scale := result.manifest.get("scale"):
-        print(f"{'scale':12} {scale['factor']}; not scale-free:")
-        print("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
+        say(f"{'scale':12} {scale['factor']}; not scale-free:")
+        say("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:

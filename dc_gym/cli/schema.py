@@ -15,6 +15,7 @@ from typing import Any
 
 from dc_gym.base import usercode
 from dc_gym.base.key import AMOUNT, PATHS, RATE, SHARE_PPM, SIZE, TIME, Kind, all_fields, default_of, fields_by_key, own_fields
+from dc_gym.base.terminal import say
 from dc_gym.ctrl import actuators
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
 from dc_gym.topologies.links import PAIR, LinkRule
@@ -47,7 +48,7 @@ def main(args: Namespace) -> int:
     """Runs the command. `args.plugins` are files that register more."""
     for path in args.plugins:
         usercode.load(path)
-    print(to_json(schema([path.name for path in args.plugins])), end="")
+    say(to_json(schema([path.name for path in args.plugins])), end="")
     return 0
 
 

@@ -4,22 +4,30 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dc_gym import spec as specs
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import quantity
 from dc_gym.base.spelling import hint
+from dc_gym.base.terminal import say
 from dc_gym.base.units import FRAME_BYTES, PPB, PPM, format_rate, format_share, format_size
+from dc_gym.records.folder import is_result
 from dc_gym.spec import Spec
+from dc_gym.spec.result_code import require_no_code
 from dc_gym.topologies import presets
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Impairment, Marking, Port
 from dc_gym.topologies.paths import base_rtt_ns, bottleneck, one_way_ns, round_trip_ns
 from dc_gym.topologies.scale import not_scale_free
+
+if TYPE_CHECKING:
+    from dc_gym.records.results import Result
 
 MOST_PAIRS = 5000
 A_PORT = 5001
@@ -34,29 +42,74 @@ def main(args: Namespace) -> int:
         _check_name(args.png)
         mark = mark_of("topology", [args.spec if args.spec.is_file() else str(args.spec)], args.png)
         require_place(args.png, is_marked(mark), force=args.force, remedy="replace it with --force, or give another --png")
-    spec = _spec(str(args.spec), args.overrides)
-    graph = spec.graph()
-    print("\n".join(describe(spec, graph)))
+    shown = _shown(args.spec, args.overrides)
+    say("\n".join(describe(shown)))
     if args.png is not None:
-        print(f"\ndrawn      {_draw(graph, _title(spec, graph), args.png, mark)}")
+        say(f"\ndrawn      {_draw(shown, args.png, mark)}")
     return 0
 
 
-def describe(spec: Spec, graph: Graph) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class ShownNetwork:
+    """The network that is shown: its graph, and facts that the graph does not have."""
+
+    graph: Graph
+    preset: str | None
+    kind: str
+    scale: int
+    fixed: Sequence[str]
+    """The times and rates that do not scale, a line for each."""
+    seed: int
+
+    @classmethod
+    def of_spec(cls, spec: Spec) -> ShownNetwork:
+        params, graph = presets.resolve(spec.topology, spec.controller.ecn), spec.graph()
+        scale = params.scale or 1
+        fixed = not_scale_free(scale, base_rtt_ns(graph), spec.controller.rto_min_ns)
+        return cls(graph, spec.topology.preset, str(params.kind), scale, fixed, spec.seed)
+
+    @classmethod
+    def of_result(cls, result: Result) -> ShownNetwork:
+        """Returns the network as the run recorded it. Nothing of the result is run."""
+        try:
+            spec, scale = result.manifest["spec"], result.manifest.get("scale", {})
+            topology, preset = spec["topology"], spec["topology"].get("preset")
+            kind = topology.get("kind") or presets.PRESETS[preset].kind
+            factor, fixed = int(scale.get("factor", 1)), [str(line) for line in scale.get("not_scale_free", [])]
+            return cls(result.graph(), preset, str(kind), factor, fixed, int(spec.get("seed", 1)))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ResultError(f"{result.path / 'manifest.json'}: its spec names no network; the file was changed") from None
+
+
+def describe(shown: ShownNetwork) -> list[str]:
     """Returns the description of a network, line by line."""
-    params = presets.resolve(spec.topology, spec.controller.ecn)
-    rtt_ns, scale = base_rtt_ns(graph), params.scale or 1
-    named = f"{spec.topology.preset}, a {params.kind}" if spec.topology.preset else params.kind
+    graph, rtt_ns, scale = shown.graph, base_rtt_ns(shown.graph), shown.scale
+    named = f"{shown.preset}, a {shown.kind}" if shown.preset else shown.kind
     lines = [f"topology   {named}", f"nodes      {_nodes(graph)}", f"base RTT   {_time(rtt_ns)}: a full frame there, an ACK back"]
     if scale > 1:
         lines.append(f"scale      {scale}: rates / {scale}, delays x {scale}, queues as they were; what follows is what runs")
     lines += ["", *_table(("links", "between", "rate", "delay", "impaired"), _link_rows(graph))]
     lines += ["", *_table(("ports", "of", "rate", "buffer", "frames", "BDPs", "marking"), _port_rows(graph, rtt_ns))]
-    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, spec.seed))]
+    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, shown.seed))]
     if scale > 1:
-        fixed = not_scale_free(scale, rtt_ns, spec.controller.rto_min_ns)
-        lines += ["", "not scale-free:", *(f"  {line}" for line in fixed)]
+        lines += ["", "not scale-free:", *(f"  {line}" for line in shown.fixed)]
     return lines
+
+
+def _shown(place: Path, overrides: Sequence[str]) -> ShownNetwork:
+    folder = place.parent if place.name == "manifest.json" else place
+    if not is_result(folder):
+        return ShownNetwork.of_spec(_spec(str(place), overrides))
+    from dc_gym.records.results import load_result  # imports NumPy, as does all that reads a result
+
+    result = load_result(folder)
+    if not overrides:
+        return ShownNetwork.of_result(result)
+    source, spec = str(folder / "manifest.json"), result.manifest.get("spec")
+    if not isinstance(spec, Mapping):
+        raise ResultError(f"{source}: has no spec; the file was changed")
+    require_no_code(source, spec)
+    return ShownNetwork.of_spec(specs.vary(spec, folder.absolute(), source, overrides, {}, source))
 
 
 def _spec(name: str, overrides: Sequence[str]) -> Spec:
@@ -183,16 +236,16 @@ def _check_name(out: Path) -> None:
     check_name(out)
 
 
-def _title(spec: Spec, graph: Graph) -> str:
-    scale = spec.topology.scale or 1
-    slower = f", slowed down by {scale}" if scale > 1 else ""
-    return f"{spec.topology.preset or spec.topology.kind}: {_nodes(graph)}{slower}"
+def _title(shown: ShownNetwork) -> str:
+    slower = f", slowed down by {shown.scale}" if shown.scale > 1 else ""
+    return f"{shown.preset or shown.kind}: {_nodes(shown.graph)}{slower}"
 
 
-def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
+def _draw(shown: ShownNetwork, out: Path, mark: str) -> Path:
     from dc_gym.figures import kit
     from dc_gym.figures.topology import PLAIN, draw_topology, line_width
 
+    graph = shown.graph
     with kit.style():
         figure = kit.new_figure(10, 5)
         axes = figure.add_subplot()
@@ -202,8 +255,8 @@ def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
             handles.append(kit.sample(PLAIN, linewidth=line_width(graph, rate_bps)))
             labels.append(quantity(rate_bps, "bps"))
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
-        kit.title(figure, title)
+        kit.title(figure, _title(shown))
         return kit.save(figure, out, mark=mark)
 
 
-__all__ = ["describe", "main"]
+__all__ = ["ShownNetwork", "describe", "main"]

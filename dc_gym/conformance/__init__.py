@@ -13,6 +13,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
 
 OWN = Path(__file__).parent / "scripts"
 """Folder of dc-gym's own scripts, for what the kernel's leave out."""
@@ -31,18 +32,18 @@ def main(args: Namespace, progress: Progress) -> int:
     paths = args.scripts or [*sorted(OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
     cases, verdicts = host.select(paths, args.only, host.families(args.ip), must_parse=own)
     if args.list:
-        print("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
+        say("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
         return 0
     verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, args.jobs or host.default_jobs(), progress)
     lacking = [] if own else report.lacking_options(tests.scripts / "config", kernel.folder / "config")
-    print("\n".join(report.lines(verdicts, args.verbose)))
+    say("\n".join(report.lines(verdicts, args.verbose)))
     if lacking:
-        print(f"the scripts ask for options that this lab kernel lacks: {', '.join(lacking)}")
+        say(f"the scripts ask for options that this lab kernel lacks: {', '.join(lacking)}")
     if args.json:
         report.save(args.json, report.as_json(verdicts, kernel.fingerprint, lacking))
     if args.write:
         report.write_table(args.write, verdicts, kernel.fingerprint, lacking)
     surprises = list(report.surprises(verdicts, unsupported_too=own))
     for line in surprises:
-        print(f"not as expected: {line}")
+        say(f"not as expected: {line}")
     return 1 if surprises else 0

@@ -4,7 +4,7 @@
   python -m dc_gym.conformance.guest RUN_FOLDER
 
 RUN_FOLDER/.lab/cases.pickle is a ScriptPlan, written by the host's half of this package. One JSON object for each case goes to
-RUN_FOLDER/.lab/results.jsonl.
+RUN_FOLDER/.lab/out/results.jsonl.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dc_gym.conformance.interpreter import Failure, Interpreter
 from dc_gym.conformance.script import Script
 from dc_gym.conformance.symbols import TcpInfo
 from dc_gym.conformance.tun import FAMILIES
+from dc_gym.grounds.guest.plan import OUT
 
 __all__ = ["ScriptOutcome", "ScriptPlan", "ScriptRun", "main"]
 
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     private = Path(argv[1]) / ".lab"
     plan: ScriptPlan = pickle.loads((private / "cases.pickle").read_bytes())
     info = TcpInfo(plan.tcp_header)
-    with (private / "results.jsonl").open("w") as results:
+    with (private / OUT / "results.jsonl").open("w") as results:
         for case in plan.cases:
             verdict = _in_child(case, info)
             results.write(json.dumps(asdict(verdict)) + "\n")

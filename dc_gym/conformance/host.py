@@ -20,10 +20,12 @@ from dc_gym.base.files import scratch
 from dc_gym.base.package import PACKAGE, PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
+from dc_gym.base.taken import take_over
 from dc_gym.conformance.guest import ScriptOutcome, ScriptPlan, ScriptRun
 from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.script import ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
+from dc_gym.grounds.guest.plan import OUT
 from dc_gym.kernel.lab import Lab, LabConfig
 
 __all__ = ["check_programs", "default_jobs", "families", "run", "select"]
@@ -134,11 +136,11 @@ class _Labs:
         """Returns verdicts of the cases that ended, and what ended the lab before the others."""
         with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
-            private.mkdir()
+            (private / OUT).mkdir(parents=True)
             (private / "cases.pickle").write_bytes(pickle.dumps(ScriptPlan(self._tcp_header, tuple(cases))))
-            results = private / "results.jsonl"
+            results = private / OUT / "results.jsonl"
             death = ""
-            lab = Lab(self._config(folder), self._on_log)
+            lab = Lab(self._config(folder, cases), self._on_log)
             try:
                 self._running.append(lab)
                 with lab:
@@ -149,14 +151,17 @@ class _Labs:
                 death = str(error).splitlines()[0]
             finally:
                 self._running.remove(lab)
+            take_over(private / OUT)
             lines = results.read_text().splitlines() if results.exists() else []
             return [_verdict(line) for line in lines], death
 
-    def _config(self, folder: Path) -> LabConfig:
+    def _config(self, folder: Path, cases: Sequence[ScriptRun]) -> LabConfig:
         return LabConfig(
             kernel=self._kernel,
             programs=PROGRAMS,
             run_dir=folder,
+            writable=[folder / ".lab" / OUT],
+            reads=[Path(name) for name in {case.folder for case in cases}],
             argv=[sys.executable, "-m", "dc_gym.conformance.guest", str(folder)],
             env={
                 "PATH": SEARCH,

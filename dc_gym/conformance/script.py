@@ -206,6 +206,8 @@ def parse(text: str, name: str) -> Script:
         line = lines[error.line - 1].strip() if 0 < error.line <= len(lines) else "end of file"
         shown = line[:SHOWN] if line.isprintable() else ascii(line[:SHOWN])
         raise ScriptError(f"{name}:{max(error.line, 1)}: not understood: {shown}") from None
+    except RecursionError:
+        raise ScriptError(f"{name}: its lists lie too deep in one another") from None
     except VisitError as error:
         raise ScriptError(f"{name}: {error.orig_exc}") from None
 

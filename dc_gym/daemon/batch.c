@@ -2,6 +2,8 @@
 /* Many operations, one system call: see batch.h. */
 #include "batch.h"
 
+#include "program.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RING_MAGIC 0xa10a10a1
@@ -111,28 +114,48 @@ static int64_t run_one(const struct iocb *op)
 	return n < 0 ? -errno : n;
 }
 
-static int submit(struct batch *b)
+/* What is submitted is over: a socket either does a thing at once or fails. */
+static int note_submitted(struct batch *b, int64_t submitted, uint32_t *done)
 {
-	uint32_t done = 0;
-
-	while (done < b->n) {
-		long submitted = syscall(SYS_io_submit, b->context, b->n - done, b->order + done);
-
-		if (submitted <= 0)
-			return !submitted ? -EIO : errno == EOPNOTSUPP && done ? -EPROTO : -errno;
-		/* What is submitted is over: a socket either does a thing at once or fails. */
-		if (reap(b) != (uint32_t)submitted)
-			return -EPROTO;
-		done += (uint32_t)submitted;
-	}
+	if (submitted <= 0)
+		return !submitted ? -EIO : submitted == -EOPNOTSUPP && *done ? -EPROTO : (int)submitted;
+	if (reap(b) != (uint32_t)submitted)
+		return -EPROTO;
+	*done += (uint32_t)submitted;
 	return 0;
 }
 
-int batch_run(struct batch *b)
+static int submit(struct batch *b, uint32_t done)
 {
-	int rc = b->context ? submit(b) : -EOPNOTSUPP;
+	int rc = 0;
 
-	/* Sockets know RWF_NOWAIT from Linux 6.4 on; the first operation says so, and nothing was done. */
+	while (!rc && done < b->n) {
+		long submitted = syscall(SYS_io_submit, b->context, b->n - done, b->order + done);
+
+		rc = note_submitted(b, submitted < 0 ? -errno : submitted, &done);
+	}
+	return rc;
+}
+
+/* -EINTR: a signal came first. */
+static int sleep_and_submit(struct batch *b, struct calls *c, uint64_t t_ns, uint32_t *done)
+{
+	const struct timespec until = { (time_t)(t_ns / NS_PER_SEC), (long)(t_ns % NS_PER_SEC) };
+	const __s64 *slept, *submitted;
+	int n;
+
+	slept = calls_add(c, SYS_clock_nanosleep,
+			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&until });
+	submitted = calls_add(c, SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
+	n = calls_run(c);
+	if (n < 2)
+		return n < 0 ? n : (int)*slept;
+	return note_submitted(b, *submitted, done);
+}
+
+/* Sockets know RWF_NOWAIT from Linux 6.4 on; the first operation says so, and nothing was done. */
+static int finish(struct batch *b, int rc)
+{
 	if (rc == -EOPNOTSUPP) {
 		if (b->context)
 			syscall(SYS_io_destroy, b->context);
@@ -143,4 +166,26 @@ int batch_run(struct batch *b)
 	}
 	b->n = 0;
 	return rc;
+}
+
+int batch_run(struct batch *b)
+{
+	return finish(b, b->context ? submit(b, 0) : -EOPNOTSUPP);
+}
+
+int batch_run_at(struct batch *b, struct calls *c, uint64_t t_ns)
+{
+	uint32_t done = 0;
+	int rc;
+
+	do {
+		rc = b->context ? sleep_and_submit(b, c, t_ns, &done) : sleep_until(t_ns);
+	} while (rc == -EINTR && !program_stop);
+	if (program_stop && !done) {
+		b->n = 0;
+		return 1;
+	}
+	if (!rc)
+		rc = b->context ? submit(b, done) : -EOPNOTSUPP;
+	return finish(b, rc);
 }

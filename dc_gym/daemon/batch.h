@@ -3,12 +3,15 @@
  * Many reads and writes on sockets as one system call: Linux AIO, io_submit(2).
  *
  * The kernel carries them out one after the other, in order, before the call returns; none waits. In a lab
- * kernel, where a system call costs ten times what a netlink dump does, this is most of a sweep's speed.
- * Results are read from the ring that the kernel shares, without another call. Where there is no AIO (a
- * container forbids it, the machine has no room for it), each operation takes a call of its own.
+ * kernel, where a system call costs ten times what a netlink dump does, this is most of a sweep's speed; so
+ * the sleep before it can be of the same call (calls.h). Results are read from the ring that the kernel
+ * shares, without another call. Where there is no AIO (a container forbids it, the machine has no room for
+ * it), each operation takes a call of its own.
  */
 #ifndef BATCH_H
 #define BATCH_H
+
+#include "calls.h"
 
 #include <linux/aio_abi.h>
 #include <stddef.h>
@@ -31,5 +34,9 @@ uint32_t batch_write(struct batch *b, int fd, const void *buf, size_t len);
 
 /* Carry all out, and begin anew: 0 with all results in place, or -errno. */
 int batch_run(struct batch *b);
+
+/* The same, at t_ns of CLOCK_MONOTONIC; or 1, with nothing carried out, if the program was told to stop
+ * before. `c` has room for two calls. */
+int batch_run_at(struct batch *b, struct calls *c, uint64_t t_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of the ground that keep a schedule have in common: signals, time, last words. */
+/* Signals, time and last words of the ground's programs that keep a schedule. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 

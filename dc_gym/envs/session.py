@@ -35,13 +35,14 @@ from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.ground import check_programs, make_folders
 from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.grounds.lab import lab_config
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
+from dc_gym.kernel.user import let_lab_read
 from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
@@ -217,8 +218,7 @@ class Session:
         start = self._on_host if experiment.spec.ground == "host" else self._in_lab
         ovs = openvswitch.ensure(Quiet())
         self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH, self.label and f"{self.label}-"))
-        private = self._folder / ".lab"
-        private.mkdir()
+        private = make_folders(self._folder, experiment.spec)
         self._flow_rows = _rows(len(experiment.schedule.flows))
         publish = publish_ns(experiment.spec)
         self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
@@ -248,6 +248,7 @@ class Session:
         if self._nic is not None:
             nics.write_episode(experiment, self._nic, private / nics_name, seed)
         Episode(seed, self.steps, name, nics_name).write(private, self._episodes)
+        let_lab_read(private)
         self._console.info = flow_info(experiment, self.scene)
         self._episodes += 1
         lab.answer(NEXT_EPISODE)

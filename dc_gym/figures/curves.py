@@ -18,6 +18,7 @@ from dc_gym import spec
 from dc_gym.base import readable, spelling, stats, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.terminal import say
 from dc_gym.figures import kit, styles, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
 from dc_gym.records.results import Result, load_result, result_folders
@@ -41,10 +42,10 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
     require_place(place, is_marked(mark), force=force)
     sheet, left_out = sheet_of(folder, x_key, metrics, by_key)
     for metric, lines in sheet.panels.items():
-        print("\n".join(_table(metric, lines, sheet.axis, by_key)))
+        say("\n".join(_table(metric, lines, sheet.axis, by_key)))
     if left_out:
-        print(left_out)
-    print(kit.save(sweep_figure.draw(sheet), place, mark=mark))
+        say(left_out)
+    say(kit.save(sweep_figure.draw(sheet), place, mark=mark))
     return 0
 
 
@@ -75,15 +76,15 @@ def tell_axes(folder: Path) -> None:
     numbers."""
     results = find_results(folder)
     varying = _varying(results)
-    print(f"{folder}: {len(results)} results")
-    print("\n--x, --by: the keys that vary" if varying else "\nno key varies: they are runs of one spec")
+    say(f"{folder}: {len(results)} results")
+    say("\n--x, --by: the keys that vary" if varying else "\nno key varies: they are runs of one spec")
     width = max((len(key) for key in varying), default=0)
     for key, values in varying.items():
         more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
-        print(f"  {key:{width}}  {', '.join(values[:MOST_VALUES])}{more}")
-    print("\n--y: the metrics that they have")
+        say(f"  {key:{width}}  {', '.join(values[:MOST_VALUES])}{more}")
+    say("\n--y: the metrics that they have")
     for metric in _measured(results):
-        print(f"  {metric:24}  {titles.of_metric(metric) if '.' not in metric else 'one a flow: .0, .1, ...'}")
+        say(f"  {metric:24}  {titles.of_metric(metric) if '.' not in metric else 'one a flow: .0, .1, ...'}")
 
 
 def example_of(folder: Path) -> str:
@@ -156,7 +157,10 @@ def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iter
 
 def find_results(folder: Path) -> list[Result]:
     """Returns every complete result below a folder, in the order of their paths."""
-    return [load_result(path) for path in result_folders(folder)]
+    found = [load_result(path) for path in result_folders(folder)]
+    for each in found:
+        styles.remember(each.manifest)
+    return found
 
 
 def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:

@@ -80,11 +80,24 @@ def check_name(path: Path) -> None:
 def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None, mark: str = "") -> Path:
     """Writes a figure atomically; the same figure gives the same bytes. `mark`: what made the figure (outputs.py)."""
     check_name(path)
+    take_literally(figure)
     suffix, stream = path.suffix.lower(), io.BytesIO()
     with style(changes):
         metadata = FORMATS[suffix] | ({MARKS[suffix]: mark} if mark else {})
         figure.savefig(stream, format=suffix[1:], dpi=dpi, metadata=metadata)
     return put(path, stream.getvalue())
+
+
+def take_literally(figure: Figure) -> None:
+    """Makes dollar signs in names plain text. In matplotlib's labels they delimit formulas, and names may have any characters.
+
+    The labels of a logarithmic axis, which matplotlib writes as formulas, do not exist before the figure is drawn.
+    """
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if "$" in text.get_text():
+            text.set_parse_math(False)
 
 
 def new_figure(width: float, height: float) -> Figure:

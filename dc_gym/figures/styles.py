@@ -13,14 +13,15 @@ matplotlib.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
 
-__all__ = ["COLORS", "MARKERS", "Style", "colors", "find", "label_of", "label_of_section", "register"]
+__all__ = ["COLORS", "MARKERS", "Style", "colors", "find", "label_of", "label_of_section", "register", "remember", "to_record"]
 
 COLORS = (
     *("#661100", "#4A6FE3", "#8E063B", "#7B4B94", "#B5651D", "#2F4F4F"),
@@ -58,6 +59,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
 }
 """Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}
+_recorded: dict[str, Style] = {}
+"""The styles of a plug-in's controllers, as results recorded them."""
 
 
 def register(name: str, *, color: str | None = None, marker: str | None = None, label: str | None = None) -> None:
@@ -68,11 +71,28 @@ def register(name: str, *, color: str | None = None, marker: str | None = None, 
     _registry[name] = {what: value for what, value in given.items() if value is not None}
 
 
+def to_record(name: str) -> dict[str, str] | None:
+    """Returns the style of a plug-in's controller for a manifest; None for one that comes with dc-gym."""
+    found = None if name in _KNOWN else find(name)
+    return None if found is None else asdict(found)
+
+
+def remember(manifest: Mapping[str, Any]) -> None:
+    """Takes the style of a plug-in's controller from a result, since its plug-in does not run when the result is read."""
+    style, spec = manifest.get("style"), manifest.get("spec")
+    controller = spec.get("controller") if isinstance(spec, Mapping) else None
+    if not isinstance(style, Mapping) or not isinstance(controller, Mapping):
+        return
+    color, marker, label = (str(style.get(name)) for name in ("color", "marker", "label"))
+    if re.fullmatch("#[0-9A-Fa-f]{6}", color) and len(marker) == 1:
+        _recorded[str(controller.get("name"))] = Style(color, marker, label)
+
+
 def find(name: str) -> Style | None:
-    """Returns the style of a registered controller, or None if there is no controller of that name."""
+    """Returns the style of a controller that is registered or that a result recorded, or None if there is none of that name."""
     controller = controllers.find(name)
     if controller is None:
-        return None
+        return _recorded.get(name)
     color, marker = _KNOWN.get(name) or _default(name)
     return Style(**{"color": color, "marker": marker, "label": controller.label} | _registry.get(name, {}))
 

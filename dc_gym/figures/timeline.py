@@ -52,7 +52,7 @@ def load_series(result: Result, intervals: int = INTERVALS) -> Series:
     run_spec = _spec_of(result)
     sampled_ns = max(run_spec.monitor.interval_ns, run_spec.monitor.tcp_interval_ns)
     most = max(1, run_spec.time.duration_ns // sampled_ns)
-    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most), as_arrived=True)
+    return series(result.stored, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most), as_arrived=True)
 
 
 def plot_to(result: Result, path: Path, force: bool = False) -> Path:
@@ -74,6 +74,7 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
+    styles.remember(result.manifest)
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
@@ -123,11 +124,11 @@ def run_figure(
     return figure
 
 
-def _spec_of(result: Result) -> spec.Spec:
+def _spec_of(result: Result) -> spec.RecordedSpec:
     manifest_spec = result.manifest.get("spec")
     if not isinstance(manifest_spec, Mapping):
         raise TestbedError(f"{result.path}: its manifest has no spec, so the figure has no title and no duration")
-    return spec.from_dict(manifest_spec, result.path, str(result.path / "manifest.json"))
+    return spec.recorded(manifest_spec, str(result.path / "manifest.json"))
 
 
 def _run_queue(ax: Axes, run: Series) -> None:

@@ -6,22 +6,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dc_gym.base import contents
 from dc_gym.base.errors import MachineError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress, Quiet
+from dc_gym.grounds.guest.plan import OUT
 from dc_gym.kernel import openvswitch
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
+from dc_gym.spec import Spec
+from dc_gym.traffic import execs
 
 if TYPE_CHECKING:  # imports numpy
     from dc_gym.monitors.state_matrix import Buffer
 
-NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
+NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen", "nicd")
 
 
 class Driver(Protocol):
@@ -58,6 +63,23 @@ class Ground(Protocol):
         """Returns further facts about this run for the manifest."""
 
 
+def make_folders(folder: Path, spec: Spec) -> Path:
+    """Makes what a ground needs in a run's folder, and returns the private folder `.lab`, in which the plan belongs.
+
+    The ground writes to `.lab/out`, and to `exec` if the spec has programs in hosts.
+    """
+    private = folder / ".lab"
+    (private / OUT).mkdir(parents=True)
+    if spec.workload.exec:
+        (folder / execs.FOLDER).mkdir()
+    return private
+
+
+def written_by_ground(folder: Path) -> list[Path]:
+    """Returns the folders of a run to which its ground writes."""
+    return [path for path in (folder / ".lab" / OUT, folder / execs.FOLDER) if path.is_dir()]
+
+
 def inside(tmp: str) -> dict[str, str]:
     """Returns the environment of Python inside a ground, whatever the user's environment is.
 
@@ -81,4 +103,6 @@ def check_programs() -> None:
         raise MachineError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
     if source := fingerprint.stale():
         raise MachineError(f"{PROGRAMS}: built from another {source} than is here now; run `make programs`")
+    if os.geteuid() == 0:
+        contents.check(PROGRAMS, "run `make programs`, or install dc-gym again", NEEDED)
     check_place(PROGRAMS.parent.parent, "the checkout", "move it, and run `make setup` there again")

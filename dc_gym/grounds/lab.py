@@ -9,22 +9,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.errors import LabError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
+from dc_gym.base.taken import take_over
 from dc_gym.grounds import frozen
-from dc_gym.grounds.ground import Driver, inside
+from dc_gym.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.grounds.guest import start
 from dc_gym.grounds.guest.plan import ASK, GO_ON, PLAN_STEP
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
+from dc_gym.kernel.confinement import landlock_abi
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.kernel.user import let_lab_read
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec, nic_configuration
+from dc_gym.traffic import execs
 
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
+MOST_SHOWN = 5
 
 
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
@@ -45,7 +51,16 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
         native=() if native is None else (native,),
+        writable=written_by_ground(folder),
+        reads=[*_folders_of_programs(spec), *([] if native is None else [native.parent])],
     )
+
+
+def _folders_of_programs(spec: Spec) -> list[Path]:
+    """Returns the folders of the programs in hosts."""
+    requests = spec.execs(spec.graph()) if spec.workload.exec else []
+    found = (execs.find_program(request.argv[0]) for request in requests)
+    return [Path(program).parent for program in found if program is not None]
 
 
 def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
@@ -84,19 +99,25 @@ class LabGround:
         def answer(step: int, _virtual_ns: int) -> int:
             if step == PLAN_STEP:
                 return GO_ON
-            assert driver is not None, "only an agent asks"
+            if driver is None:
+                raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
             return driver.step(self._lab.region, step)
 
         config = lab_config(spec, self._kernel, partial, limit_ns)
         with Lab(replace(config, argv=[*config.argv, ASK]), on_line, answer) as lab:
             self._lab = lab
             plan()
+            let_lab_read(partial / ".lab")
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
             self._state = lab.state()
+        for written in written_by_ground(partial):
+            if removed := take_over(written):
+                shown = ", ".join(removed[:MOST_SHOWN])
+                progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
         return self._ended.status
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
-        return fingerprint.environment(self._kernel, ovs)
+        return fingerprint.environment(self._kernel, ovs) | fingerprint.acting(self._spec)
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -104,4 +125,5 @@ class LabGround:
             "lab_peak_bytes": self._lab.peak_bytes,
             "lab_events": self._state.events,
             "lab_loop_events": self._state.loop_events,
+            "lab_landlock_abi": landlock_abi(),
         }

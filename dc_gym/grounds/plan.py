@@ -14,11 +14,6 @@ from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
 from dc_gym.traffic import execs
 
-DISTURB = "DCGYM_DISTURB"
-"""Environment variable with a shell command that every run executes in its lab before traffic starts.
-
-It serves to test determinism.
-"""
 MOST_SHOWN = 1 << 14
 """Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
-from dc_gym.records.tables import Records, Tables
+from dc_gym.records.tables import Records, TableSource
 from dc_gym.traffic.flows import TRANSPORTS
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class Capacity:
     """The rate that all flows can have together."""
 
     @classmethod
-    def of(cls, tables: Tables) -> Capacity:
+    def of(cls, tables: TableSource) -> Capacity:
         """Returns the capacity of a run's network between the hosts of its flows."""
         flows, links = tables.flows, _links(tables.ports)
         if links is None or not len(flows):

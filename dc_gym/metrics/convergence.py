@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy.typing as npt
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.fairness import PAYLOAD_SHARE, max_min
 from dc_gym.metrics.window import EDGE, FAILED
-from dc_gym.records.tables import Records, Tables
+from dc_gym.records.tables import Records, TableSource
 
 Floats = npt.NDArray[np.float64]
 HOLD = 5
@@ -45,7 +46,7 @@ class Routes:
     payload_share: float = PAYLOAD_SHARE
     """Payload as a share of a full frame."""
 
-    def shares_bps(self, rows: npt.NDArray[np.int64], tables: Tables) -> Floats:
+    def shares_bps(self, rows: npt.NDArray[np.int64], tables: TableSource) -> Floats:
         """Returns the max-min fair payload rates of these flows as if no others existed."""
         capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * self.payload_share
         return max_min([self.paths[row] for row in rows], capacity, self.demand_bps[rows])
@@ -66,7 +67,7 @@ class Epoch:
     """The reaction time of each flow; None: never."""
 
 
-def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch] | None:
+def epochs(tables: TableSource, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch] | None:
     """Returns all epochs of a run that can be judged; None if there are too many flows or changes to examine each."""
     flows, rows = tables.flows, _long_lived(tables.flows, duration_ns, interval_ns)
     if not len(rows):
@@ -76,11 +77,15 @@ def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, w
     starts = flows["start_ns"][rows]
     ends = np.where(flows["end_ns"][rows] >= 0, flows["end_ns"][rows], duration_ns)
     edges = np.unique(np.concatenate((starts, ends, [duration_ns])))
-    curves, found, since = Curves.of(tables, duration_ns), list[Epoch](), int(edges[0]) - 1
-    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+    spans = [(begin, end) for begin, end in pairwise(edges.tolist()) if end - begin >= HOLD * interval_ns]
+    judged = [_edges(begin, end, interval_ns) for begin, end in spans]
+    curves, found, since = (
+        Curves.of(tables, duration_ns, np.concatenate([np.empty(0), *judged])),
+        list[Epoch](),
+        int(edges[0]) - 1,
+    )
+    for begin, end in spans:
         here = rows[(starts <= begin) & (ends >= end)]
-        if end - begin < HOLD * interval_ns:
-            continue
         if len(here):
             joined, left = (int(((each > since) & (each <= begin)).sum()) for each in (starts, ends))
             found.append(_epoch(curves, here, (begin, end), (joined, left), routes.shares_bps(here, tables), interval_ns, within))
@@ -128,7 +133,7 @@ def _epoch(
     within: float,
 ) -> Epoch:
     begin, end = span
-    edges = np.arange(begin, end + 1, interval_ns)
+    edges = _edges(begin, end, interval_ns)
     ratio = curves.rates_bps(rows, edges) / shares[:, None]
     squares = (ratio**2).sum(axis=0)
     jains = np.divide(ratio.sum(axis=0) ** 2, len(rows) * squares, out=np.zeros(len(squares)), where=squares > 0)
@@ -137,6 +142,11 @@ def _epoch(
     reactions = tuple(None if first < 0 else int(first) * interval_ns for first in _first_run(near))
     settled = None if together < 0 else int(together) * interval_ns
     return Epoch(begin, end, len(rows), *changes, settled, reactions)
+
+
+def _edges(begin_ns: int, end_ns: int, interval_ns: int) -> npt.NDArray[np.int64]:
+    """Returns the edges of an epoch's rate intervals."""
+    return np.arange(begin_ns, end_ns + 1, interval_ns)
 
 
 def _first_run(good: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

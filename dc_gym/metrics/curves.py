@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.tables import STATUSES, Records, Tables
+from dc_gym.records.tables import STATUSES, TABLES, TableSource
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 STOPPED = STATUSES.index("stopped")
 BLOCK = 1 << 21  # values that are processed at a time
+PARTS = 64  # pieces of samples that are gathered before they are thinned together
+SAMPLE = TABLES["tcp"].record("flow", "t_ns", "bytes_received")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,13 @@ class Curves:
     _span_ns: int
 
     @classmethod
-    def of(cls, tables: Tables, stop_ns: int) -> Curves:
-        """Returns the curves of a run that stopped at `stop_ns`."""
-        flows = tables.flows
-        samples = tables.tcp[np.argsort(tables.tcp["flow"], kind="stable")]
+    def of(cls, tables: TableSource, stop_ns: int, times_ns: npt.ArrayLike | None = None) -> Curves:
+        """Returns the curves of a run that stopped at `stop_ns`.
+
+        If they are read at these times only, samples that no time needs are left out. There may be many more of them.
+        """
+        flows, found = tables.flows, _needed(tables, times_ns)
+        samples = found.samples
         begins, ends = (np.searchsorted(samples["flow"], flows["flow"], side=side) for side in ("left", "right"))
         counts = (ends - begins).astype(np.int64)
         first = np.concatenate(([0], np.cumsum(counts + 2)))
@@ -47,7 +52,7 @@ class Curves:
         t_ns[first[:-1]], received[first[:-1]] = np.maximum(flows["start_ns"], 0), 0
         last = first[1:] - 1
         ends_ns = np.where(flows["end_ns"] >= 0, flows["end_ns"], stop_ns)
-        drained_ns = np.minimum(t_ns[last - 1] + _interval_ns(tables.tcp), stop_ns)
+        drained_ns = np.minimum(t_ns[last - 1] + found.interval_ns, stop_ns)
         ends_ns = np.where(flows["status"] == STOPPED, np.maximum(ends_ns, drained_ns), ends_ns)
         received[last], t_ns[last] = flows["received_bytes"], np.maximum(ends_ns, t_ns[last - 1])
         span = int(t_ns.max(initial=0)) + 1
@@ -79,17 +84,53 @@ class Curves:
         return [np.arange(begin, min(begin + step, count)) for begin in range(0, count, step)]
 
 
-def flow_goodput_bps(tables: Tables, window: Window) -> Floats:
+def flow_goodput_bps(tables: TableSource, window: Window) -> Floats:
     """Returns, for each flow, payload received in the window x 8 / window."""
-    curves = Curves.of(tables, window.stop_ns)
-    parts = [curves.rates_bps(rows, (window.start_ns, window.stop_ns))[:, 0] for rows in curves.blocks(2)]
+    edges = (window.start_ns, window.stop_ns)
+    curves = Curves.of(tables, window.stop_ns, edges)
+    parts = [curves.rates_bps(rows, edges)[:, 0] for rows in curves.blocks(2)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _interval_ns(tcp: Records) -> int:
-    """Returns the interval between two samples of a run; 0 if there are fewer than two."""
-    apart = np.diff(np.unique(tcp["t_ns"]))
-    return int(apart.min()) if len(apart) else 0
+@dataclass(slots=True)
+class _Samples:
+    """Samples of all flows, by flow and time."""
+
+    samples: npt.NDArray[np.void]
+    interval_ns: int = 0
+    """The interval between two samples of the run; 0 if there are fewer than two."""
+
+
+def _needed(tables: TableSource, times_ns: npt.ArrayLike | None) -> _Samples:
+    """Returns the samples between which curves are interpolated at these times, or all.
+
+    Of a flow's samples between two successive times, those are the first and the last.
+    """
+    times = None if times_ns is None else np.unique(np.asarray(times_ns, np.float64))
+    found, parts, last_ns = _Samples(np.empty(0, SAMPLE)), list[npt.NDArray[np.void]](), None
+    for piece in tables.pieces("tcp", *SAMPLE.names or ()):
+        samples = np.empty(len(piece["t_ns"]), SAMPLE)
+        for name in SAMPLE.names or ():
+            samples[name] = piece[name]
+        apart = np.diff(samples["t_ns"], prepend=samples["t_ns"][:1] if last_ns is None else last_ns)
+        last_ns = samples["t_ns"][-1:]
+        if (apart := apart[apart > 0]).size:
+            found.interval_ns = min(found.interval_ns or int(apart.min()), int(apart.min()))
+        parts.append(_thinned(samples, times))
+        if len(parts) == PARTS:
+            parts = [_thinned(np.concatenate(parts), times)]
+    found.samples = _thinned(np.concatenate([found.samples, *parts]), times)
+    return found
+
+
+def _thinned(samples: npt.NDArray[np.void], times: Floats | None) -> npt.NDArray[np.void]:
+    """Returns samples by flow and time, of each flow and each interval between times only the first and the last."""
+    samples = samples[np.argsort(samples["flow"], kind="stable")]
+    if times is None or not len(samples):
+        return samples
+    place = np.searchsorted(times, samples["t_ns"], side="left")
+    changes = (np.diff(place) != 0) | (np.diff(samples["flow"]) != 0)
+    return samples[np.concatenate(([True], changes)) | np.concatenate((changes, [True]))]
 
 
 def _inner(first: Ints, counts: Ints) -> Ints:
@@ -97,8 +138,3 @@ def _inner(first: Ints, counts: Ints) -> Ints:
     before = np.cumsum(counts) - counts
     places: Ints = np.arange(counts.sum()) + np.repeat(first[:-1] + 1 - before, counts)
     return places
-
-
-def samples_of(flows: Records, tcp: Records) -> Ints:
-    """Returns the row of the flow of each sample."""
-    return np.searchsorted(flows["flow"], tcp["flow"]).astype(np.int64)

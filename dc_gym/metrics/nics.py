@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.tables import Records, Tables
+from dc_gym.records.tables import Records, TableSource
 
 NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeouts", "broken_messages")
 
 
-def nic_metrics(tables: Tables, window: Window) -> dict[str, Any]:
+def nic_metrics(tables: TableSource, window: Window) -> dict[str, Any]:
     """Returns the entries of summary.json; all None if no flow went over RDMA."""
     nics = tables.nic_flows
     if not len(nics):

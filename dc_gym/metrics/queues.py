@@ -7,16 +7,21 @@ A sweep reads levels (backlog) and counters since t0. A counter's value over the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.tally import Tally, percentile
 from dc_gym.metrics.window import Window
-from dc_gym.records.tables import Records, Tables
+from dc_gym.records.tables import Piece, TableSource
 
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.uint64]
+COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks")
+BACKLOG_BITS = 40
+"""Bits of a backlog in bytes, in a key that also has the port."""
 PERCENTILES = (50, 99)
 SIDES = ("switch", "host")
 COLUMNS: Mapping[str, str] = {
@@ -43,37 +48,68 @@ LOST = {"lost": "frames sent in the whole run that its link lost by its own loss
 """The column that a run adds where the cables count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sweeps:
-    """The queue trace as matrices: one row for each sweep, one column for each port."""
+@dataclass(slots=True)
+class Counted:
+    """The values of counters at the first sweep and at the last one of some sweeps."""
 
-    t_ns: npt.NDArray[np.int64]
-    cells: Records
+    columns: tuple[str, ...]
+    ports: int
+    first_ns: int | None = None
+    last_ns: int = 0
+    _first: dict[str, Counts] = field(init=False)
+    _last: dict[str, Counts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._first, self._last = ({name: np.zeros(self.ports, np.uint64) for name in self.columns} for _ in range(2))
 
     @classmethod
-    def of(cls, tables: Tables, window: Window, closed: bool = False) -> Sweeps:
-        """Returns the sweeps in the window. `closed`: includes one at the window's end, which is needed for counters."""
-        ports = max(1, len(tables.ports))
-        cells = tables.queues[: len(tables.queues) // ports * ports].reshape(-1, ports)
-        t_ns = cells["t_ns"][:, 0]
-        inside = window.holds(t_ns) | (closed & (t_ns == window.stop_ns))
-        return cls(t_ns[inside], cells[inside])
+    def of(cls, tables: TableSource, columns: tuple[str, ...], window: Window | None = None) -> Counted:
+        """Returns the counters of a window, including a sweep at its end, or of the whole run."""
+        found = cls(columns, len(tables.ports))
+        for piece in tables.pieces("queues", "t_ns", "port", *columns):
+            t_ns = piece["t_ns"]
+            found._add(piece, slice(None) if window is None else window.holds(t_ns) | (t_ns == window.stop_ns))
+        return found
 
-    def gain(self, column: str) -> npt.NDArray[np.uint64]:
+    def gain(self, column: str) -> Counts:
         """Returns each port's growth of a counter from the first sweep to the last."""
-        values: npt.NDArray[np.uint64] = self.cells[column]
-        grown: npt.NDArray[np.uint64] = values[-1] - values[0]
-        return grown
+        return self._last[column] - self._first[column]
+
+    def _add(self, piece: Piece, inside: Any) -> None:
+        t_ns, port = piece["t_ns"][inside], piece["port"][inside]
+        if not len(t_ns):
+            return
+        self.first_ns = int(t_ns[0]) if self.first_ns is None else self.first_ns
+        self.last_ns = int(t_ns[-1])
+        beginning, latest = t_ns == self.first_ns, slice(-self.ports, None)
+        for name in self.columns:
+            values = piece[name][inside]
+            self._first[name][port[beginning]] = values[beginning]
+            self._last[name][port[latest]] = values[latest]
 
 
-def bottleneck_port(tables: Tables, window: Window) -> int | None:
+def of_port(tables: TableSource, row: int, column: str) -> tuple[npt.NDArray[np.int64], Counts]:
+    """Returns the times of all sweeps, and a column at one port."""
+    parts = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
+    for piece in tables.pieces("queues", "t_ns", "port", column):
+        mine = piece["port"] == row
+        parts.append((piece["t_ns"][mine], piece[column][mine]))
+    t_ns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return t_ns, values
+
+
+def bottleneck_port(tables: TableSource, window: Window) -> int | None:
     """Returns the row of the port with the largest mean backlog over the sweeps in the window (the first of equals); None without
     sweeps."""
-    sweeps = Sweeps.of(tables, window)
-    return int(sweeps.cells["backlog_bytes"].mean(axis=0).argmax()) if len(sweeps.t_ns) else None
+    tally = Tally()
+    for piece in tables.pieces("queues", "t_ns", "port", "backlog_bytes"):
+        inside = window.holds(piece["t_ns"])
+        tally.add(piece["port"][inside], piece["backlog_bytes"][inside])
+    ports, counts, sums = tally.result()
+    return int(ports[(sums / counts).argmax()]) if len(ports) else None
 
 
-def port_table(tables: Tables, window: Window) -> dict[str, npt.NDArray[Any]]:
+def port_table(tables: TableSource, window: Window) -> dict[str, npt.NDArray[Any]]:
     """Returns one value for each port and each of COLUMNS; NaN where nothing was measured, and 0 for counters."""
     ports, count = tables.ports, len(tables.ports)
     rates = np.array([port["rate_bps"] for port in ports], np.int64)
@@ -83,11 +119,10 @@ def port_table(tables: Tables, window: Window) -> dict[str, npt.NDArray[Any]]:
         "side": sides(ports),
         "rate_bps": rates,
     }
-    levels, counted = Sweeps.of(tables, window), Sweeps.of(tables, window, closed=True)
-    queues = _levels(levels.cells["backlog_bytes"].astype(np.float64), count)
-    span_s = (counted.t_ns[-1] - counted.t_ns[0]) / 1e9 if len(counted.t_ns) else 0
-    for name in ("tx_bytes", "tx_packets", "drops", "marks"):
-        table[name] = counted.gain(name) if len(counted.t_ns) else np.zeros(count, np.uint64)
+    queues, counted = _levels(tables, window, count), Counted.of(tables, COUNTERS, window)
+    span_s = 0 if counted.first_ns is None else (counted.last_ns - counted.first_ns) / 1e9
+    for name in COUNTERS:
+        table[name] = counted.gain(name)
     table["utilization"] = table["tx_bytes"] * 8 / (rates * span_s) if span_s else np.full(count, np.nan)
     table |= {f"{name}_queue_bytes": values for name, values in queues.items()}
     table |= {f"{name}_delay_s": values * 8 / rates for name, values in queues.items()}
@@ -104,12 +139,11 @@ def sides(ports: Sequence[Mapping[str, Any]]) -> npt.NDArray[Any]:
     return np.array([port.get("side") or ("host" if port["owner"] in hosts else "switch") for port in ports], object)
 
 
-def queue_metrics(tables: Tables, window: Window) -> dict[str, Any]:
-    """Returns the entries of summary.json: the busiest port, the longest queue overall, at a switch and at a host, drops and
-    marks."""
-    table = port_table(tables, window)
+def queue_metrics(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Returns the entries of summary.json from the table of ports: the busiest port, the longest queue overall, at a switch and
+    at a host, drops and marks."""
     found: dict[str, Any] = dict.fromkeys(NAMES)
-    found |= _longest(table, np.ones(len(tables.ports), bool), "bottleneck_port", "")
+    found |= _longest(table, np.ones(len(table["port"]), bool), "bottleneck_port", "")
     for side in SIDES:
         found |= _longest(table, table["side"] == side, f"{side}_port", f"{side}_")
     if found["bottleneck_port"] is None:
@@ -120,12 +154,26 @@ def queue_metrics(tables: Tables, window: Window) -> dict[str, Any]:
     return found | _busiest(table) | _lost_and_marked(table)
 
 
-def _levels(backlog: Floats, count: int) -> dict[str, Floats]:
-    """Returns mean, percentiles and maximum of each port's backlog [sweeps, ports]."""
-    if not len(backlog):
-        return dict.fromkeys(("mean", "p50", "p99", "max"), np.full(count, np.nan))
-    p50, p99 = np.percentile(backlog, PERCENTILES, axis=0)
-    return {"mean": backlog.mean(axis=0), "p50": p50, "p99": p99, "max": backlog.max(axis=0)}
+def _levels(tables: TableSource, window: Window, count: int) -> dict[str, Floats]:
+    """Returns mean, percentiles and maximum of each port's backlog over the sweeps in the window.
+
+    Equal values of a port are counted, and not kept.
+    """
+    tally = Tally()
+    for piece in tables.pieces("queues", "t_ns", "port", "backlog_bytes"):
+        inside = window.holds(piece["t_ns"])
+        ports, backlog = (piece[name][inside].astype(np.int64) for name in ("port", "backlog_bytes"))
+        tally.add((ports << BACKLOG_BITS) | backlog)
+    keys, counts, _ = tally.result()
+    found = {name: np.full(count, np.nan) for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")}
+    ends = np.searchsorted(keys, np.arange(count + 1) << BACKLOG_BITS)
+    for port in np.flatnonzero(np.diff(ends)):
+        own = slice(ends[port], ends[port + 1])
+        values, times = keys[own] & ((1 << BACKLOG_BITS) - 1), counts[own]
+        found["mean"][port], found["max"][port] = int((values * times).sum()) / int(times.sum()), values[-1]
+        for percent in PERCENTILES:
+            found[f"p{percent}"][port] = percentile(values, times, percent)
+    return found
 
 
 def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_], name: str, prefix: str) -> dict[str, Any]:

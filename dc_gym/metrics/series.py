@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.tally import Tally
 from dc_gym.metrics.capacity import Capacity, arrived
-from dc_gym.metrics.curves import Curves, samples_of
-from dc_gym.metrics.queues import bottleneck_port
+from dc_gym.metrics.curves import Curves
+from dc_gym.metrics.queues import Counted, bottleneck_port, of_port
 from dc_gym.metrics.window import Window, active_throughout
-from dc_gym.records.tables import Tables
+from dc_gym.records.tables import TableSource
 
 Floats = npt.NDArray[np.float64]
 MOST_LINES = 256  # with more flows, only their sum is shown
@@ -64,7 +65,7 @@ class Series:
 
 
 def series(
-    tables: Tables,
+    tables: TableSource,
     duration_ns: int,
     window: Window,
     intervals: int = 200,
@@ -118,9 +119,9 @@ def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.in
     return bins, (bins >= 0) & (bins < len(edges) - 1)
 
 
-def _goodput(tables: Tables, edges: Floats, capacity: Capacity | None) -> tuple[Floats, Floats, Floats]:
+def _goodput(tables: TableSource, edges: Floats, capacity: Capacity | None) -> tuple[Floats, Floats, Floats]:
     """Returns, for each interval, the goodput of each flow (if they are few), the goodput of all flows, and Jain's index."""
-    curves, intervals = Curves.of(tables, int(edges[-1])), len(edges) - 1
+    curves, intervals = Curves.of(tables, int(edges[-1]), edges), len(edges) - 1
     count, sums, squares = (np.zeros(intervals) for _ in range(3))
     received, lines = np.zeros(intervals + 1), []
     few, bound = 0 < len(tables.flows) <= MOST_LINES, math.inf if capacity is None else capacity.total_bps
@@ -137,16 +138,15 @@ def _goodput(tables: Tables, edges: Floats, capacity: Capacity | None) -> tuple[
     return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains
 
 
-def _busiest(tables: Tables, edges: Floats) -> dict[str, Any]:
+def _busiest(tables: TableSource, edges: Floats) -> dict[str, Any]:
     """Returns the port with the highest utilization, and its rate in each interval."""
-    ports = len(tables.ports)
-    sweeps = tables.queues.reshape(-1, ports) if ports and len(tables.queues) % ports == 0 else tables.queues[:0].reshape(0, 1)
-    if len(sweeps) < 2:
+    counted = Counted.of(tables, ("tx_bytes",))
+    if counted.first_ns is None or counted.first_ns == counted.last_ns:
         return {}
     lines = np.array([port["rate_bps"] for port in tables.ports], np.float64)
-    sent = sweeps["tx_bytes"].astype(np.float64)
-    row = int(((sent[-1] - sent[0]) / lines).argmax())
-    passed = np.interp(edges, sweeps["t_ns"][:, 0], sent[:, row])
+    row = int((counted.gain("tx_bytes") / lines).argmax())
+    t_ns, sent = of_port(tables, row, "tx_bytes")
+    passed = np.interp(edges, t_ns, sent.astype(np.float64))
     rates = np.minimum(np.diff(passed) * 8 / (np.diff(edges) / 1e9), lines[row])  # a frame counts when its transmission begins
     return {"busy_port": str(tables.ports[row]["name"]), "busy_bps": rates, "busy_line_bps": float(lines[row])}
 
@@ -159,26 +159,27 @@ def _rates_bps(received: Floats, edges: Floats, flow_bps: Floats | None, total_b
     return rates if flow_bps is None else np.minimum(rates, flow_bps[:, None])
 
 
-def _sampled(tables: Tables, edges: Floats, column: str) -> tuple[Floats, Floats]:
+def _sampled(tables: TableSource, edges: Floats, column: str) -> tuple[Floats, Floats]:
     """Returns, for each interval, the mean of each flow's samples (if the flows are few), and the mean over flows. A sample of 0
     means no value."""
     intervals, flows = len(edges) - 1, len(tables.flows)
-    measured = tables.tcp[tables.tcp[column] > 0]
-    bins, inside = _bins(measured["t_ns"], edges)
-    keys, places, counts = np.unique(
-        (samples_of(tables.flows, measured) * intervals + bins)[inside], return_inverse=True, return_counts=True
-    )
-    values = np.bincount(places, weights=measured[column][inside].astype(np.float64), minlength=len(keys)) / np.maximum(counts, 1)
+    tally = Tally()
+    for piece in tables.pieces("tcp", "t_ns", "flow", column):
+        bins, inside = _bins(piece["t_ns"], edges)
+        inside &= piece[column] > 0
+        rows = np.searchsorted(tables.flows["flow"], piece["flow"][inside])
+        tally.add(rows * intervals + bins[inside], piece[column][inside])
+    keys, counts, sums = tally.result()
+    values: Floats = sums / np.maximum(counts, 1)
     with_one = np.bincount(keys % intervals, minlength=intervals)
-    sums = np.bincount(keys % intervals, weights=values, minlength=intervals)
-    mean = np.divide(sums, with_one, out=np.full(intervals, np.nan), where=with_one > 0)
+    totals = np.bincount(keys % intervals, weights=values, minlength=intervals)
+    mean = np.divide(totals, with_one, out=np.full(intervals, np.nan), where=with_one > 0)
     lines = np.full((flows if flows <= MOST_LINES else 0, intervals), np.nan)
     if lines.size:
         lines.reshape(-1)[keys] = values
     return lines, mean
 
 
-def queue_means(tables: Tables, row: int | None, edges: Floats) -> Floats:
+def queue_means(tables: TableSource, row: int | None, edges: Floats) -> Floats:
     """Returns the mean backlog of a port in each interval."""
-    mine = tables.queues[tables.queues["port"] == (0 if row is None else row)]
-    return means(mine["t_ns"], mine["backlog_bytes"], edges)
+    return means(*of_port(tables, 0 if row is None else row, "backlog_bytes"), edges)

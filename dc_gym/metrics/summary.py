@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.tally import Tally, percentile
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
-from dc_gym.metrics.queues import queue_metrics
+from dc_gym.metrics.queues import port_table, queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
-from dc_gym.records.tables import Records, Tables
+from dc_gym.records.tables import Records, TableSource
 
 Floats = npt.NDArray[np.float64]
+NONE_US = 2**32 - 1  # a bound of the column min_rtt_us
 RTT_PERCENTILES = {"p50": 50, "p99": 99}
 MOST_LISTED = 1000  # most flows whose goodput summary.json lists; the table of flows has all
 INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
@@ -62,8 +64,10 @@ class Context:
         return Window(self.window.start_ns, self.window.stop_ns if self.cutoff_ns is None else self.cutoff_ns)
 
 
-def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
-    """Returns the contents of summary.json."""
+def summarize(
+    tables: TableSource, context: Context | Window, ports: Mapping[str, npt.NDArray[Any]] | None = None
+) -> dict[str, Any]:
+    """Returns the contents of summary.json. `ports`: the table of ports, if it is known already."""
     context = Context(context) if isinstance(context, Window) else context
     window = context.window
     goodput = flow_goodput_bps(tables, window)
@@ -71,9 +75,9 @@ def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
     return (
         {"goodput_bps": float(goodput.sum())}
         | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
-        | queue_metrics(tables, window)
+        | queue_metrics(port_table(tables, window) if ports is None else ports)
         | loss_metrics(context.links)
-        | _rtt(tables.tcp, window)
+        | _rtt(tables, window)
         | {"jain": jain(goodput[steady])}
         | _max_min(tables, context, goodput, steady)
         | _convergence(tables, context)
@@ -83,7 +87,9 @@ def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
     )
 
 
-def flow_table(tables: Tables, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None) -> dict[str, npt.NDArray[Any]]:
+def flow_table(
+    tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """Returns one value for each flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown,
     path class)."""
     window = context.window
@@ -99,17 +105,21 @@ def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
     return active_throughout(flows, window.start_ns, window.stop_ns)[:, 0]
 
 
-def _rtt(tcp: Records, window: Window) -> dict[str, Any]:
+def _rtt(tables: TableSource, window: Window) -> dict[str, Any]:
     """Returns RTT metrics over the samples in the window. A sample of 0 means that there is no estimate yet."""
-    srtt = tcp["srtt_us"][window.holds(tcp["t_ns"]) & (tcp["srtt_us"] > 0)]
-    least = tcp["min_rtt_us"][(tcp["srtt_us"] > 0) & (tcp["min_rtt_us"] > 0)]
-    found: dict[str, Any] = {"mean_srtt_us": float(srtt.mean()) if len(srtt) else None}
+    tally, least_us = Tally(), list[int]()
+    for piece in tables.pieces("tcp", "t_ns", "srtt_us", "min_rtt_us"):
+        known = piece["srtt_us"] > 0
+        tally.add(piece["srtt_us"][window.holds(piece["t_ns"]) & known])
+        least_us += piece["min_rtt_us"][known & (piece["min_rtt_us"] > 0)].min(initial=NONE_US, keepdims=True).tolist()
+    srtt, counts, _ = tally.result()
+    found: dict[str, Any] = {"mean_srtt_us": int((srtt * counts).sum()) / int(counts.sum()) if len(srtt) else None}
     for name, percent in RTT_PERCENTILES.items():
-        found[f"{name}_srtt_us"] = float(np.percentile(srtt, percent)) if len(srtt) else None
-    return found | {"min_rtt_us": int(least.min()) if len(least) else None}
+        found[f"{name}_srtt_us"] = percentile(srtt, counts, percent) if len(srtt) else None
+    return found | {"min_rtt_us": least if (least := min(least_us, default=NONE_US)) < NONE_US else None}
 
 
-def _max_min(tables: Tables, context: Context, goodput: Floats, steady: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _max_min(tables: TableSource, context: Context, goodput: Floats, steady: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Returns the max-min metrics of the flows that were active in the whole window."""
     rows = np.flatnonzero(steady)
     if context.routes is None or not len(rows):
@@ -117,7 +127,7 @@ def _max_min(tables: Tables, context: Context, goodput: Floats, steady: npt.NDAr
     return fairness_against(goodput[rows], context.routes.shares_bps(rows, tables))
 
 
-def _convergence(tables: Tables, context: Context) -> dict[str, Any]:
+def _convergence(tables: TableSource, context: Context) -> dict[str, Any]:
     if context.routes is None:
         return convergence_metrics(None)
     interval_ns = context.rate_interval_ns or max(1, context.window.stop_ns // INTERVALS)

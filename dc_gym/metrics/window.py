@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.records.tables import STATUSES, Records
-from dc_gym.spec import Spec
+from dc_gym.spec import RecordedSpec, Spec
 
 EDGE = 0.001  # a flow may miss this share of the window at either end and still counts as active throughout
 FAILED = STATUSES.index("failed")
@@ -23,7 +23,7 @@ class Window:
     stop_ns: int
 
     @classmethod
-    def of(cls, spec: Spec) -> Window:
+    def of(cls, spec: Spec | RecordedSpec) -> Window:
         """Returns the window from the end of the warm-up to the end of the run."""
         return cls(spec.time.warmup_ns, spec.time.duration_ns)
 

@@ -23,7 +23,7 @@ from dc_gym.nets.decision import Q16, Floats, Scaling
 from dc_gym.nets.int8 import Mlp8
 from dc_gym.nets.lstm import Lstm
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import NIC, Payload, PolicyFile
+from dc_gym.nets.policy_file import GUIDE, NIC, Payload, PolicyFile
 from dc_gym.nets.trees import Trees
 
 MAGIC, TABLE_VERSION, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 1, 16, 4, 8192
@@ -32,6 +32,8 @@ KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
 NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
 ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
 """The names of a network's weights and biases, in their order."""
+WHOLE = ("inputs", "table")
+"""The names of arrays of integers. The others are of floating point numbers."""
 SHIPPED = Path(__file__).resolve().parent / "policies"
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
@@ -103,6 +105,10 @@ class NicPolicy(PolicyFile):
     @classmethod
     def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> NicPolicy:
         arrays = payload.arrays
+        for name, array in arrays.items():
+            wanted = np.integer if name in WHOLE else np.floating
+            if not np.issubdtype(array.dtype, wanted):
+                raise AgentError(f"array {name!r} is of {array.dtype}, not of {wanted.__name__} numbers; {GUIDE}")
         made: Mlp | Lstm | Trees
         if kind in NETWORKS:
             made = NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
@@ -113,6 +119,8 @@ class NicPolicy(PolicyFile):
         for name in scaling:
             if hint := renamed.hint("scaling of a NIC's policy file", name):
                 raise AgentError(f"{name} in its scaling: {hint}; make it again with this version of dc-gym")
+            if not isinstance(scaling[name], int | float):
+                raise AgentError(f"{name} in its scaling is {scaling[name]!r}, not a number; {GUIDE}")
         found = cls(made, Scaling(**scaling), provenance)
         if not np.array_equal(arrays["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")

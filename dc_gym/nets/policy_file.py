@@ -143,7 +143,7 @@ def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
     try:
         manifest = json.loads(str(arrays["manifest"][()]))
         name, version = manifest["format"], manifest["version"]
-    except (KeyError, ValueError, TypeError, IndexError):
+    except (KeyError, ValueError, TypeError, IndexError, RecursionError):
         raise AgentError(f"it has no manifest; {GUIDE}") from None
     if (name, version) != (FORMAT, VERSION):
         remedy = OLD.get((name, version)) if isinstance(name, str) and isinstance(version, int) else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from dc_gym.figures import styles
-from dc_gym.figures.kit import FAINT, FLOW_COLORS, GRID, INK, MARK, SHADE
+from dc_gym.figures.kit import FAINT, FLOW_COLORS, GRID, INK, MARK, SHADE, take_literally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +29,7 @@ LIGHTEN = 0.35  # in dark mode a series' colour is this much nearer to white
 def to_svg(figure: Figure, name: str, alt: str) -> str:
     """Returns an <svg> element without size: it is as wide as its box."""
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": name}
+    take_literally(figure)
     stream = io.StringIO()
     with matplotlib.rc_context(settings):
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.records.tables import TABLES, Records, Tables
+from dc_gym.records.tables import TABLES, Records, TableSource, records_of
 
 DIGEST_VERSION = 2
 CHUNK_RECORDS = 1 << 16
@@ -37,6 +39,12 @@ class Digest:
         for start in range(0, len(records), CHUNK_RECORDS):
             self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
 
+    def passing(self, first: Records | None, pieces: Iterable[Records]) -> Iterator[Records]:
+        """Adds records on their way to a reader: `first`, if there are any, and the pieces that follow."""
+        for piece in pieces if first is None else chain((first,), pieces):
+            self.update(piece)
+            yield piece
+
     def hexdigest(self) -> str:
         """Returns 64 hexadecimal digits. Every table that is not optional must have been begun."""
         if missing := [name for name in self._todo if not TABLES[name].optional]:
@@ -44,11 +52,16 @@ class Digest:
         return self._hash.hexdigest()
 
 
-def digest_of(tables: Tables) -> str:
+def digest_of(tables: TableSource) -> str:
     """Returns the digest of a run."""
     digest = Digest()
     for name, table in TABLES.items():
-        if len(tables.table(name)) or not table.optional:
+        begun = not table.optional
+        if begun:
             digest.begin(name)
-            digest.update(tables.table(name))
+        for piece in tables.pieces(name, *(column for column, _ in table.columns)):
+            if not begun:
+                digest.begin(name)
+                begun = True
+            digest.update(records_of(table, piece))
     return digest.hexdigest()

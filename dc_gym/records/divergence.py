@@ -114,7 +114,7 @@ def _trace_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | 
         in_a, in_b = keys[0] <= keys[1], keys[1] <= keys[0]
     has, record = (a, one[row]) if in_a else (b, other[row])
     t_ns = int(record[table.time])
-    unequal = _inequalities(table, a.names, record, other[row]) if in_a and in_b else ()
+    unequal = _inequalities(table, a.names, b.names, record, other[row]) if in_a and in_b else ()
     where = _where(table, has, record)
     also = tuple(each for each in _at_instant(table, a, b, t_ns) if each != where)
     return Difference(table.name, where, t_ns, row, _only(in_a, in_b), unequal, also)
@@ -182,7 +182,7 @@ def _log_record(table: TableSchema, a: Tables, b: Tables, t_ns: int, row: int) -
     one, other = a.table(table.name), b.table(table.name)
     in_a, in_b = row < len(one), row < len(other)
     has, record = (a, one[row]) if in_a else (b, other[row])
-    unequal = _inequalities(table, a.names, record, other[row]) if in_a and in_b else ()
+    unequal = _inequalities(table, a.names, b.names, record, other[row]) if in_a and in_b else ()
     return Difference(table.name, _where(table, has, record), t_ns, row, _only(in_a, in_b), unequal)
 
 
@@ -196,9 +196,9 @@ def _settled(records: Records, column: str, end_ns: int) -> npt.NDArray[np.int64
     return np.where(times == NEVER, end_ns, times)
 
 
-def _inequalities(table: TableSchema, names: Names, one: Any, other: Any) -> tuple[Inequality, ...]:
+def _inequalities(table: TableSchema, a: Names, b: Names, one: Any, other: Any) -> tuple[Inequality, ...]:
     unequal = [name for name, _ in table.columns if one[name] != other[name]]
-    return tuple(Inequality(name, _value(table, names, one, name), _value(table, names, other, name)) for name in unequal)
+    return tuple(Inequality(name, _value(table, a, one, name), _value(table, b, other, name)) for name in unequal)
 
 
 def _value(table: TableSchema, names: Names, record: Any, column: str) -> int | str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment fingerprint: what a digest may depend on besides the spec.
 
-Equal fingerprint and equal spec give equal digests.
+Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
+it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts.
 """
 
 from __future__ import annotations
@@ -9,54 +10,54 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
 
 from dc_gym.base.package import PACKAGE
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.spec import Spec
 
 STAMP = "sources.sha256"
-# The code that runs in the lab, and the code that determines its input. Results, plots and the command line are not part of it.
+DIGITS = 16
 GUEST = (
-    "kernel/*.c",
+    "*.py",
+    "base/*.py",
+    "kernel/*.py",
+    "kernel/*.[ch]",
     "kernel/drivers/*.h",
     "daemon/*.[ch]",
-    "traffic/tgen/*.[ch]",
+    "monitors/*.py",
+    "monitors/*.[ch]",
+    "topologies/*.py",
+    "topologies/realize/*.py",
     "traffic/*.py",
+    "traffic/tgen/*.[ch]",
     "traffic/matrices/*.csv",
     "traffic/matrices/*/*.csv",
     "traffic/flow_sizes/*.txt",
-    "spec/*.py",
-    "base/amount.py",
-    "base/key.py",
-    "base/processes.py",
-    "base/record_file.py",
-    "base/registry.py",
-    "base/units.py",
-    "base/usercode.py",
-    "monitors/*.[ch]",
-    "ctrl/agent/*.[ch]",
+    "nets/*.py",
+    "nets/policies/*.npz",
+    "ctrl/*.py",
     "ctrl/actuators/*.py",
-    "ctrl/controllers.py",
+    "ctrl/agent/*.[ch]",
+    "ctrl/nic/*.py",
     "ctrl/nic/*.[ch]",
     "ctrl/nic/*.ld",
     "ctrl/nic/algorithms/*.h",
-    "ctrl/nic/algorithm.py",
-    "ctrl/nic/algorithms.py",
-    "nets/policies/*.npz",
-    "topologies/*.py",
-    "topologies/realize/*.py",
-    "kernel/lab.py",
-    "kernel/openvswitch.py",
-    "kernel/openvswitch_layout.py",
+    "spec/*.py",
+    "records/*.py",
+    "metrics/*.py",
     "grounds/*.py",
     "grounds/guest/*.py",
     "grounds/host/*.py",
-    "run/runner.py",
-    "run/nic_log.py",
-    "run/read_back.py",
-    "run/tgen_log.py",
+    "grounds/host/*.c",
+    "run/*.py",
 )
+"""The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
+AGENTS = ("envs/*.py", "envs/native/*.py", "envs/native/*.[ch]")
+"""The sources of what acts besides where there are agents."""
 
 
 def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
@@ -70,14 +71,55 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
     }
 
 
+def acting(spec: Spec) -> dict[str, str]:
+    """Returns by name the identities of what acts for the spec's controller: its policy's code, and numpy."""
+    parts = _acting_parts(spec)
+    found = {"agents": agents()} if "agents" in parts else {}
+    return found | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
+
+
+def kind_of(spec: Spec) -> str:
+    """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
+    return ", ".join([spec.ground, *_acting_parts(spec)])
+
+
+def _acting_parts(spec: Spec) -> tuple[str, ...]:
+    if spec.controller.policy is not None:
+        return ("agents", "numpy")
+    return ("numpy",) if spec.controller.nic else ()
+
+
 def programs() -> str:
-    """Returns the SHA-256 over the sources of what runs in the lab, by path."""
+    """Returns the SHA-256 over the sources of every run, by path."""
+    return _digest(GUEST)
+
+
+def agents() -> str:
+    """Returns the SHA-256 over the sources of what acts besides where there are agents."""
+    return _digest(AGENTS)
+
+
+def sources(spec: Spec) -> dict[str, str]:
+    """Returns the SHA-256 over the sources of a run, folder by folder, which tells where two fingerprints differ."""
+    patterns = GUEST + (AGENTS if "agents" in _acting_parts(spec) else ())
+    return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in map(_folder, patterns)}
+
+
+def _folder(pattern: str) -> str:
+    return pattern.split("/")[0] if "/" in pattern else "dc_gym"
+
+
+def _digest(patterns: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for pattern in GUEST:
-        for path in sorted(PACKAGE.glob(pattern)):
-            digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+    for path in files(patterns):
+        digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:DIGITS]
+
+
+def files(patterns: Iterable[str]) -> list[Path]:
+    """Returns the files of the package that match, in the order of the patterns."""
+    return [path for pattern in patterns for path in sorted(PACKAGE.glob(pattern))]
 
 
 def stale() -> str | None:
@@ -95,4 +137,4 @@ def stale() -> str | None:
 
 def fingerprint(parts: Mapping[str, str]) -> str:
     """Returns sixteen hexadecimal digits over the environment."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:DIGITS]

@@ -2,8 +2,11 @@
 """The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR.
 
     with writing(out, force) as partial:   # nobody else's; removed unless it is finished, however this process ends
-        ...
-        finish(partial)                    # now it is called DIR
+        ...                                # the traffic
+        with kept_on_failure(partial):     # an error in here leaves DIR.failed
+            ...
+            finish(partial)                # now it is called DIR
+        ...                                # the folder is still this process's
 
 With force an older result is called DIR.replaced until the new one is there. If that fails, it gets its name back.
 After a kill between any two steps, the janitor, the next run or `dcgym clean` can repair what is left.
@@ -16,12 +19,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
-from dc_gym.base.errors import MachineError, ResultError, UsageError
-from dc_gym.base.files import PARTIAL, discard, machine_errors, remove
+from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line
+from dc_gym.base.files import FAILED, PARTIAL, discard, machine_errors, remove, sync, sync_tree
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
@@ -29,17 +33,23 @@ __all__ = [
     "ASIDE",
     "CONTENTS",
     "COPIES",
+    "FAILURE",
     "FILES",
+    "GRAPH",
     "LEARNED",
     "finish",
     "is_result",
     "is_unfinished",
+    "kept_on_failure",
     "recover",
     "writing",
 ]
 
 ASIDE = ".replaced"
+FAILURE = "failure.txt"
+"""The file of DIR.failed that says why there is no result."""
 LEARNED = "learned.npz"
+GRAPH = "graph.json"
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads and of which the result keeps copies."""
 REQUIRED = ("flows", "queues", "tcp")
@@ -61,6 +71,7 @@ CONTENTS: Mapping[str, str] = {
     " wall time since the policy received the previous row",
     LEARNED: "with a policy that learns in the run: what it has learned, as arrays by name",
     "ports.json": "one object per port, asked and read back",
+    GRAPH: "the network: hosts, switches, cables and queues; `dcgym topology` and `dcgym report` read it and run no code",
     "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; absent with"
     " `--no-plot` and from sweeps; `dcgym plot DIR` draws it ([how](#plotpng))",
     MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix',
@@ -104,8 +115,28 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
             watch.done = not os.path.lexists(partial)
 
 
+@contextlib.contextmanager
+def kept_on_failure(partial: Path) -> Iterator[None]:
+    """Renames DIR.partial to DIR.failed if the context raises an error: the traffic is over, and its records are of use.
+
+    The error then says so. A user who interrupts the run wants nothing to be kept.
+    """
+    try:
+        yield
+    except Exception as error:
+        kept = _keep(partial, error)
+        if kept is None:
+            raise
+        told = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {kept}")
+        told.exit_code = error.exit_code if isinstance(error, TestbedError) else TestbedError.exit_code
+        raise told from error
+
+
 def finish(partial: Path) -> Path:
-    """Syncs everything in DIR.partial to disk and renames it to DIR, which must not exist. An older result is removed."""
+    """Syncs everything in DIR.partial to disk and renames it to DIR, which must not exist. An older result is removed.
+
+    The folder stays locked until the context of `writing` ends.
+    """
     if partial.suffix != PARTIAL:
         raise ValueError(f"{partial} does not end in {PARTIAL}")
     out = partial.with_suffix("")
@@ -114,15 +145,11 @@ def finish(partial: Path) -> Path:
         if not (partial / name).is_file():
             raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
     with machine_errors("finish", out):
-        for folder, _, files in os.walk(partial, topdown=False):
-            for name in files:
-                _sync(Path(folder, name))
-            _sync(Path(folder))
+        sync_tree(partial)
         partial.rename(out)
-        _sync(out.parent)
+        sync(out.parent)
     with machine_errors("remove", out.with_name(out.name + ASIDE)):
         remove(out.with_name(out.name + ASIDE))
-        (out / LOCK).unlink(missing_ok=True)
     return out
 
 
@@ -164,7 +191,10 @@ def is_unfinished(path: Path) -> bool:
     """Returns True if a dc-gym run had the folder's lock, or was about to take it."""
     if not _is_folder(path):
         return False
-    made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
+    try:
+        made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
+    except FileNotFoundError:  # its owner has removed it just now
+        return False
     return not made or folder_lock.is_ours(path)
 
 
@@ -177,37 +207,68 @@ def partial_of(out: Path) -> Path:
 def _claim(partial: Path) -> int:
     """Creates the folder, or takes over what a killed run left of it."""
     while True:
-        with machine_errors("make", partial), contextlib.suppress(FileExistsError):
-            partial.mkdir()
-        if not is_unfinished(partial):
-            raise UsageError(f"{partial} exists and no run made it; give another --out")
-        try:
-            with machine_errors("lock", partial):
-                held = folder_lock.take(partial)
-        except MachineError:
-            if partial.exists():
-                with contextlib.suppress(OSError):
-                    partial.rmdir()  # there is no room even for its lock
-                raise
-            continue  # its owner removed it just now
-        if held is None:
-            raise UsageError(f"{partial}: a run is under way here; wait for its end, or give another --out")
-        with machine_errors("empty", partial):
-            for each in partial.iterdir():
-                if each.name != LOCK:
-                    remove(each)
-        return held
+        with folder_lock.beginning(partial.parent):
+            held = _make_and_take(partial)
+        if held is not None:
+            break
+    with machine_errors("empty", partial):
+        for each in partial.iterdir():
+            if each.name != LOCK:
+                remove(each)
+    return held
+
+
+def _make_and_take(partial: Path) -> int | None:
+    """Returns the lock of the folder, or None if its owner has removed it just now."""
+    with machine_errors("make", partial), contextlib.suppress(FileExistsError):
+        partial.mkdir()
+    if not is_unfinished(partial):
+        if not os.path.lexists(partial):
+            return None
+        raise UsageError(f"{partial} exists and no run made it; give another --out")
+    try:
+        with machine_errors("lock", partial):
+            held = folder_lock.take(partial)
+    except MachineError:
+        if partial.exists():
+            with contextlib.suppress(OSError):
+                partial.rmdir()  # there is no room even for its lock
+            raise
+        return None
+    if held is None:
+        raise UsageError(f"{partial}: a run is under way here; wait for its end, or give another --out")
+    return held
 
 
 def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
     """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
     try:
+        if folder_lock.holds(held, out):
+            (out / LOCK).unlink()
         if os.path.lexists(aside) and not os.path.lexists(out):
             with machine_errors("rename", aside):
                 aside.rename(out)
         discard(partial)
     finally:
         os.close(held)
+
+
+def _keep(partial: Path, error: Exception) -> Path | None:
+    """Renames DIR.partial to DIR.failed and returns its new path, or None if there is nothing to keep or no way to keep it.
+
+    It replaces the DIR.failed of an earlier run.
+    """
+    kept = partial.with_suffix(FAILED)
+    try:
+        if (kept / FAILURE).is_file():
+            remove(kept)
+        partial.rename(kept)
+    except (OSError, MachineError):  # finished, or somebody else's folder is in the way
+        return None
+    with contextlib.suppress(OSError):
+        (kept / LOCK).unlink(missing_ok=True)
+        (kept / FAILURE).write_text("".join(traceback.format_exception(error)))
+    return kept
 
 
 def _patiently(out: Path) -> int:
@@ -240,12 +301,3 @@ def _may_go(path: Path) -> bool:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
-
-
-def _sync(path: Path) -> None:
-    """Returns when data and names of a file or folder are on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

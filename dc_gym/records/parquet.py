@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from dc_gym.base.errors import ResultError
 from dc_gym.base.files import machine_errors
-from dc_gym.records.tables import Names, Records, TableSchema
+from dc_gym.records.tables import PIECE_ROWS, Names, Piece, Records, TableSchema
 
-ROW_GROUP = 1 << 18
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
@@ -27,12 +26,11 @@ def schema(table: TableSchema) -> pa.Schema:
     return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
 
 
-def write(path: Path, table: TableSchema, records: Records, names: Names) -> None:
-    """Writes one Parquet file, in row groups so that the memory use stays constant."""
+def write(path: Path, table: TableSchema, pieces: Iterable[Records], names: Names) -> None:
+    """Writes one Parquet file with a row group for each piece, so that only one is in memory."""
     kind = schema(table)
     with machine_errors("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
-        for begin in range(0, max(1, len(records)), ROW_GROUP):
-            part = records[begin : begin + ROW_GROUP]
+        for part in pieces:
             writer.write_table(pa.Table.from_arrays([_column(table, part, field, names) for field in kind], schema=kind))
 
 
@@ -67,13 +65,19 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return pq.ParquetFile(file, pre_buffer=False).read(columns, use_threads=False)
 
 
+def read_pieces(path: Path, table: TableSchema, columns: Sequence[str], names: Names) -> Iterator[Piece]:
+    """Yields these columns of a table's file, at most PIECE_ROWS rows at a time."""
+    with _readable(path), pa.OSFile(str(path)) as file:
+        batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(PIECE_ROWS, columns=list(columns), use_threads=False)
+        for batch in batches:
+            yield {name: _values(path, table, name, [batch.column(name)], names) for name in columns}
+
+
 def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> Records:
     """Returns what `read` gave of a table's file as canonical records."""
     records = np.empty(read.num_rows, table.dtype)
     for name, _ in table.columns:
-        kind = table.strings.get(name)
-        column = read.column(name)
-        records[name] = column.to_numpy() if kind is None else _row_numbers(path, name, column, names.of_kind(kind))
+        records[name] = _values(path, table, name, read.column(name).chunks, names)
     return records
 
 
@@ -95,6 +99,15 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
+def from_arrow(values: pa.Array) -> npt.NDArray[Any]:
+    """Returns integers as numpy has them, in place. pa.Array.to_numpy() imports pandas, as pa.array() does."""
+    dtype = np.dtype(values.type.to_pandas_dtype())
+    if values.null_count or dtype.kind not in "iu":
+        raise ResultError(f"a column of {values.type} with {values.null_count} missing values is not one of integers")
+    buffer = values.buffers()[1]
+    return np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)
+
+
 def _column(table: TableSchema, records: Records, field: pa.Field, names: Names) -> pa.Array:
     column = np.ascontiguousarray(records[field.name])
     kind = table.strings.get(field.name)
@@ -104,16 +117,27 @@ def _column(table: TableSchema, records: Records, field: pa.Field, names: Names)
     return pa.DictionaryArray.from_arrays(to_arrow(column.astype(np.int32)), to_arrow(texts))
 
 
-def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[str, ...]) -> npt.NDArray[Any]:
+def _values(path: Path, table: TableSchema, name: str, chunks: Sequence[pa.Array], names: Names) -> npt.NDArray[Any]:
+    """Returns a column as numbers; strings become row numbers."""
+    kind = table.strings.get(name)
+    if kind is not None:
+        return _row_numbers(path, name, chunks, names.of_kind(kind))
+    parts = [from_arrow(chunk) for chunk in chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dict(table.columns)[name]), *parts])
+
+
+def _row_numbers(path: Path, name: str, chunks: Sequence[pa.Array], known: tuple[str, ...]) -> npt.NDArray[Any]:
     """Returns the row numbers of a dictionary column. Each chunk has a dictionary of its own."""
     rows = {text: row for row, text in enumerate(known)}
     parts = [np.empty(0, "<u4")]
-    for chunk in column.chunks:
+    for chunk in chunks:
         texts = chunk.dictionary.to_pylist()
-        used = chunk.indices.to_numpy(zero_copy_only=False)
+        used = from_arrow(chunk.indices)
         unknown = [texts[index] for index in np.unique(used) if texts[index] not in rows]
         if unknown:
-            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
+            old = "; an older version did not record the names of a plug-in's controllers: run it again"
+            told = old if name == "controller" else ""
+            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}{told}")
         parts.append(np.array([rows.get(text, 0) for text in texts], "<u4")[used] if len(used) else parts[0])
     return np.concatenate(parts)
 

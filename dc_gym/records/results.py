@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dc_gym.base.errors import ResultError, UsageError
-from dc_gym.base.files import PARTIAL, machine_errors
+from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError
+from dc_gym.base.files import FAILED, PARTIAL, machine_errors
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.records import parquet
 from dc_gym.records.copies import copy_inputs, policies, sha256
-from dc_gym.records.digest import DIGEST_VERSION, digest_of
-from dc_gym.records.folder import COPIES, FILES, finish, is_result, writing
-from dc_gym.records.tables import TABLES, Names, Records, Tables
-from dc_gym.spec import POLICY_COPY
+from dc_gym.records.digest import DIGEST_VERSION, Digest, digest_of
+from dc_gym.records.folder import COPIES, FAILURE, FILES, GRAPH, finish, is_result, writing
+from dc_gym.records.stored import StoredTables
+from dc_gym.records.tables import TABLES, Names, Records, Tables, TableSource, slices
+from dc_gym.spec import POLICY_COPY, without_code
 from dc_gym.topologies.graph import Graph
 
 __all__ = [
@@ -47,7 +48,10 @@ __all__ = [
     "port_rows",
     "result_folders",
     "write_derived",
+    "write_facts",
+    "write_graph",
     "write_result",
+    "write_tables",
     "writing",
 ]
 
@@ -89,9 +93,17 @@ class Result:
         self.path = path
         self.manifest = manifest
         self.summary = summary
-        self.ports = tuple(ports)
-        self.names = Names.of(ports)
-        self._records: dict[str, Records] = {}
+        self.stored = StoredTables(path, ports, _controllers(path, manifest))
+
+    @property
+    def ports(self) -> tuple[Mapping[str, Any], ...]:
+        """The rows of ports.json."""
+        return self.stored.ports
+
+    @property
+    def names(self) -> Names:
+        """The strings of the records."""
+        return self.stored.names
 
     @property
     def digest(self) -> str:
@@ -137,21 +149,32 @@ class Result:
 
     @property
     def tables(self) -> Tables:
-        """All tables as canonical records."""
-        return Tables(ports=self.ports, **{name: self.records(name) for name in TABLES})
+        """All tables as canonical records in memory; `stored` reads large ones in pieces."""
+        return Tables(ports=self.ports, controllers=self.names.controller, **{name: self.records(name) for name in TABLES})
+
+    def graph(self) -> Graph:
+        """Returns the network that the run recorded.
+
+        For a result of an older version, which recorded none, it is built from the spec. Raises ResultError if that needs code.
+        """
+        path = self.path / GRAPH
+        try:
+            if path.is_file():
+                return Graph.from_json(_read_json(path, dict))
+            written = self.manifest.get("spec")
+            return without_code(written if isinstance(written, Mapping) else {}, self.path).graph()
+        except TopologyError as error:
+            raise ResultError(f"{path}: {error}; the file was changed") from None
+        except SpecError as error:
+            raise ResultError(f"{self.path}: an older version made it, without {GRAPH}: {error}") from None
 
     def arrow(self, name: str) -> pa.Table:
         """Returns a table as pyarrow reads it."""
-        path = self.path / f"{name}.parquet"
-        if TABLES[name].optional and not path.is_file():
-            return parquet.schema(TABLES[name]).empty_table()
-        return parquet.read(path, [column for column, _ in TABLES[name].columns])
+        return self.stored.arrow(name)
 
     def records(self, name: str) -> Records:
         """Returns a table as canonical records. A string column holds row numbers of `names`."""
-        if name not in self._records:
-            self._records[name] = parquet.to_records(self.path, TABLES[name], self.arrow(name), self.names)
-        return self._records[name]
+        return self.stored.table(name)
 
     def derived(self, name: str) -> pa.Table | None:
         """Returns a table of DERIVED as pyarrow reads it, or None if the result is of a version that had none."""
@@ -179,7 +202,7 @@ class Result:
 
     def check_digest(self) -> None:
         """Computes the digest from the tables and compares it with the manifest's."""
-        found = digest_of(self.tables)
+        found = digest_of(self.stored)
         if found != self.digest:
             raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
 
@@ -189,15 +212,37 @@ def write_result(
     tables: Tables,
     manifest: Mapping[str, Any],
     summary: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Writes everything but inputs, plot and log. Returns the manifest with versions and digest filled in."""
-    full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
-    for name in [name for name, table in TABLES.items() if len(tables.table(name)) or not table.optional]:
-        parquet.write(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
+) -> None:
+    """Writes everything but inputs, plot and log."""
+    digest = write_tables(partial, tables.names, {name: slices(tables.table(name)) for name in TABLES})
+    write_facts(partial, tables, {**manifest, "digest": digest}, summary)
+
+
+def write_tables(partial: Path, names: Names, tables: Mapping[str, Iterable[Records]]) -> str:
+    """Writes the tables, whose canonical records come in pieces, and returns their digest."""
+    digest = Digest()
+    for name, table in TABLES.items():
+        pieces = iter(tables[name])
+        first = next(pieces, None)
+        if first is not None or not table.optional:
+            digest.begin(name)
+            parquet.write(partial / f"{name}.parquet", table, digest.passing(first, pieces), names)
+    return digest.hexdigest()
+
+
+def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
+    """Writes the JSON files. The manifest, which has the digest already, goes last."""
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
-    _write_json(partial / "manifest.json", full)
-    return full
+    versions = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION}
+    _write_json(partial / "manifest.json", {**versions, **manifest, "controllers": list(tables.names.controller)})
+
+
+def write_graph(partial: Path, graph: Graph) -> None:
+    """Writes the network, so that readers of the result need not build it, for which they would have to run its code."""
+    path = partial / GRAPH
+    with machine_errors("write", path):
+        path.write_text(json.dumps(graph.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -220,6 +265,8 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
         raise ResultError(f"{path}: no such folder; give the folder of a result")
     if path.name.endswith(PARTIAL):
         raise ResultError(f"{path}: the run is under way or was interrupted; only a folder without {PARTIAL} is a result")
+    if path.name.endswith(FAILED) and (path / FAILURE).is_file():
+        raise ResultError(f"{path}: the run failed after its traffic, and this is what it left; {FAILURE} says why; run it again")
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
         raise ResultError(f"{path}: not a result: {', '.join(missing)} missing; give the folder that `dcgym run` wrote")
@@ -228,7 +275,7 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
     summary = _read_json(path / "summary.json", dict)
     result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
     for table in TABLES.values():
-        if not table.optional or (path / f"{table.name}.parquet").is_file():
+        if result.stored.has(table.name):
             parquet.check(path / f"{table.name}.parquet", table)
     if check_digest:
         result.check_digest()
@@ -253,7 +300,8 @@ def result_folders(folder: Path) -> list[Path]:
 def _results_below(folder: Path) -> Iterator[Path]:
     """Yields the result folders below, including the folder itself."""
     for depth in range(DEPTH):
-        yield from (path.parent for path in folder.glob("*/" * depth + "manifest.json") if not path.parent.name.endswith(PARTIAL))
+        found = (path.parent for path in folder.glob("*/" * depth + "manifest.json"))
+        yield from (path for path in found if not path.name.endswith((PARTIAL, FAILED)))
 
 
 def port_rows(graph: Graph) -> list[dict[str, Any]]:
@@ -287,6 +335,16 @@ def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
         raise ResultError(f"{path / 'manifest.json'}: digest is missing; the file was changed")
 
 
+def _controllers(path: Path, manifest: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Returns the names of the controllers that the result recorded, or None if it is of a version that recorded none."""
+    found = manifest.get("controllers")
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ResultError(f"{path / 'manifest.json'}: controllers is not a list of names; the file was changed")
+    return tuple(found)
+
+
 def _read_ports(path: Path) -> list[dict[str, Any]]:
     ports: list[dict[str, Any]] = _read_json(path, list)
     for row, port in enumerate(ports):
@@ -301,7 +359,7 @@ def _read_json(path: Path, kind: type) -> Any:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, kind):
         raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")

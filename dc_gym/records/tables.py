@@ -8,9 +8,9 @@ strings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +28,24 @@ __all__ = [
     "Names",
     "Records",
     "TableSchema",
+    "TableSource",
     "Tables",
     "empty",
     "encode",
+    "records_of",
+    "slices",
 ]
 
 STATUSES = ("done", "stopped", "running", "failed", "waiting")
 NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
 """The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
 
+PIECE_ROWS = 1 << 18
+"""Rows of a table that are in memory at once where a table is processed in pieces."""
+
 Records = npt.NDArray[np.void]
+Piece = Mapping[str, npt.NDArray[Any]]
+"""Columns of some successive rows of a table; strings as row numbers of `Names`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,22 +243,41 @@ class Names:
     node: tuple[str, ...]
     """Owners of the ports in the order of their first port: the switches, then the hosts."""
     controller: tuple[str, ...]
-    """Names of the controllers, as registered (ctrl/controllers.py)."""
+    """Names of the controllers: as registered (ctrl/controllers.py), or as a result recorded them."""
     transport: tuple[str, ...] = TRANSPORTS
     group: tuple[str, ...] = GROUPS
     status: tuple[str, ...] = STATUSES
     event: tuple[str, ...] = NIC_EVENTS
 
     @classmethod
-    def of(cls, ports: Sequence[Mapping[str, Any]]) -> Names:
-        """Returns the names that the ports of a run give."""
+    def of(cls, ports: Sequence[Mapping[str, Any]], recorded: tuple[str, ...] | None = None) -> Names:
+        """Returns the names that the ports of a run give. `recorded` are its controllers; None means those known here."""
         owners = dict.fromkeys(str(port["owner"]) for port in ports)
-        return cls(tuple(str(port["name"]) for port in ports), tuple(owners), controllers.names())
+        known = controllers.names() if recorded is None else recorded
+        return cls(tuple(str(port["name"]) for port in ports), tuple(owners), known)
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Returns all strings of a kind (one of STRING_KINDS) by row number."""
         names: tuple[str, ...] = getattr(self, kind)
         return names
+
+
+class TableSource(Protocol):
+    """The measurements of a run, in memory (`Tables`) or in a result's folder (stored.py).
+
+    The tables of queues and of samples may be larger than memory, so they are read in pieces.
+    """
+
+    @property
+    def flows(self) -> Records: ...
+    @property
+    def nic_flows(self) -> Records: ...
+    @property
+    def ports(self) -> tuple[Mapping[str, Any], ...]: ...
+    @property
+    def names(self) -> Names: ...
+    def pieces(self, name: str, *columns: str) -> Iterator[Piece]:
+        """Yields these columns of a table, at most PIECE_ROWS rows at a time, in the table's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +290,8 @@ class Tables:
     ports: tuple[Mapping[str, Any], ...]
     nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
     decisions: Records = field(default_factory=lambda: empty("decisions"))
+    controllers: tuple[str, ...] = field(default_factory=controllers.names)
+    """The controllers, by the row numbers in the records."""
 
     @classmethod
     def build(cls, *, ports: Sequence[Mapping[str, Any]], **arrays: Records) -> Tables:
@@ -271,22 +300,42 @@ class Tables:
         A string column may hold strings or row numbers.
         """
         names = Names.of(ports)
-        return cls(ports=tuple(ports), **{name: encode(TABLES[name], array, names) for name, array in arrays.items()})
+        records = {name: encode(TABLES[name], array, names) for name, array in arrays.items()}
+        return cls(ports=tuple(ports), controllers=names.controller, **records)
 
     @property
     def names(self) -> Names:
         """The strings of the records."""
-        return Names.of(self.ports)
+        return Names.of(self.ports, self.controllers)
 
     def table(self, name: str) -> Records:
         """Returns the records of one of TABLES."""
         records: Records = getattr(self, name)
         return records
 
+    def pieces(self, name: str, *columns: str) -> Iterator[Piece]:
+        """Yields these columns of a table in pieces (TableSource)."""
+        for records in slices(self.table(name)):
+            yield {column: records[column] for column in columns}
+
 
 def empty(name: str) -> Records:
     """Returns a table without rows."""
     return np.zeros(0, TABLES[name].dtype)
+
+
+def slices(records: Records) -> Iterator[Records]:
+    """Yields a table's records, at most PIECE_ROWS at a time."""
+    for begin in range(0, len(records), PIECE_ROWS):
+        yield records[begin : begin + PIECE_ROWS]
+
+
+def records_of(table: TableSchema, columns: Mapping[str, npt.NDArray[Any]] | Records) -> Records:
+    """Returns canonical records of columns that have the record's types already."""
+    records = np.empty(len(columns[table.order[0]]), table.dtype)
+    for name, _ in table.columns:
+        records[name] = columns[name]
+    return records
 
 
 def encode(table: TableSchema, array: Records, names: Names) -> Records:

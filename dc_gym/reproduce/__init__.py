@@ -17,11 +17,12 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import ClaimState
 from dc_gym.reproduce.evidence import SHORTER
@@ -72,12 +73,12 @@ def main(args: Namespace, progress: Progress) -> int:
             findings = figure.run(orders[paper.name], progress)
             path = page.write(_place(folders[paper.name], figure.number), paper.name, figure.number, findings)
             _show(f"{paper.name} {figure.number}: {figure.title}", findings)
-            print(_counts(findings) + f"page         {path}\n")
+            say(_counts(findings) + f"page         {path}\n")
     found = {
         paper.title: [place for number in paper.figures if (place := _place(folders[paper.name], number)).is_dir()]
         for paper in papers
     }
-    print(f"all claims   {page.overview(out, found)}")
+    say(f"all claims   {page.overview(out, found)}")
     return 0
 
 
@@ -127,13 +128,13 @@ def _order(args: Namespace, out: Path) -> ReproduceOptions:
 
 def _list() -> None:
     for paper in registry.PAPERS.values():
-        print(f"{paper.name}: {paper.title}")
+        say(f"{paper.name}: {paper.title}")
         for number in paper.figures:
-            print(f"  {number:12} {paper.figure(number).title}")
+            say(f"  {number:12} {paper.figure(number).title}")
 
 
 def _show(title: str, findings: Findings) -> None:
-    console = Console(width=None if Console().is_terminal else 160)
+    console = terminal.console(width=None if terminal.console().is_terminal else 160)
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     for name in page.header(findings):
         table.add_column(name, overflow="fold")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoints of a training: DIR/checkpoints/iteration-000010. Each is complete or absent. Old ones are removed."""
+"""The checkpoints of a training: DIR/checkpoints/iteration-000010.
+
+Each is complete or absent, also after a power failure. Older ones are removed when a new one is on disk.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import folder_lock, ownership
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, machine_errors
+from dc_gym.base.files import PARTIAL, machine_errors, sync, sync_tree
 
 FOLDER = "checkpoints"
 INFO_FILE = "dcgym.json"
@@ -36,6 +40,14 @@ class TrainingState:
         return cls(iteration, steps, cloudpickle.dumps(algorithm.get_state()))
 
 
+def require_own(folder: Path, *, trust: bool) -> None:
+    """Raises UsageError if a training's folder is not the caller's alone: RLlib reads checkpoints by pickle, which runs code."""
+    why = ownership.why_foreign(folder) if not trust and folder.exists() else None
+    if why is not None:
+        told = "its checkpoints are pickles, which run code of whoever wrote them"
+        raise UsageError(f"{folder}: {told}, and {why}; add --trust if you trust all who can write here")
+
+
 def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Path:
     """Writes the state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
     0 keeps all."""
@@ -46,10 +58,14 @@ def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Pa
     with machine_errors("write", final):
         for left in final.parent.glob(f"*{PARTIAL}"):  # left by a training that was killed
             shutil.rmtree(left)
-        partial.mkdir(parents=True)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with folder_lock.beginning(final.parent):  # `dcgym clean` takes an empty folder for one that a killed run left
+            partial.mkdir()
+            (partial / INFO_FILE).write_text(json.dumps({"iteration": training.iteration, "steps": training.steps}) + "\n")
         algorithm.save_to_path(str(partial.resolve()), state=pickle.loads(training.state))
-        (partial / INFO_FILE).write_text(json.dumps({"iteration": training.iteration, "steps": training.steps}) + "\n")
+        sync_tree(partial)
         partial.rename(final)
+        sync(final.parent)
         for old in find(folder)[:-keep] if keep else ():
             shutil.rmtree(old.rename(old.with_name(old.name + PARTIAL)))
     return final

@@ -10,6 +10,7 @@ from typing import Any
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import require_place
+from dc_gym.base.terminal import say
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import checkpoints, manifest, ray_session
 
@@ -19,12 +20,13 @@ NAME = "policy.npz"
 
 def main(args: Namespace) -> int:
     """Runs `dcgym export DIR|CHECKPOINT`."""
-    ray_session.require()
-    from dc_gym.rl import policy
-
     given: Path = args.dir
     inside = given.parent.name == checkpoints.FOLDER
     folder = given.parent.parent if inside else given
+    checkpoints.require_own(folder, trust=args.trust)
+    ray_session.require()
+    from dc_gym.rl import policy
+
     about = manifest.read(folder)
     checkpoint = given if inside else checkpoints.latest(folder)
     module = _module_of(checkpoint, policy.module_of(about))
@@ -34,7 +36,7 @@ def main(args: Namespace) -> int:
         require_place(target, AgentPolicy.made_of(facts), force=args.force)  # of this training, whatever its number of steps
     with machine_errors("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
-    print(target)
+    say(target)
     return 0
 
 

@@ -43,6 +43,7 @@ def make(
         "versions": {"dcgym": __version__, "python": platform.python_version()}
         | {name: metadata.version(name) for name in PACKAGES},
         "programs": fingerprint.programs(),
+        "agents": fingerprint.agents(),
     }
     plain: Manifest = json.loads(json.dumps(manifest))
     return plain | {"fingerprint": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]}

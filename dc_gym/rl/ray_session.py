@@ -64,12 +64,14 @@ def _say_nothing(*_: Any, **__: Any) -> None:
 @contextlib.contextmanager
 def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
     """Yields Ray, on this machine alone or on the cluster at `address`, with room for the given numbers of labs and processes."""
+    if not address:
+        ray_cluster.protect()
     require()
     import ray
 
     try:
         if address:
-            start = f"ray start --head --resources='{{\"{LAB}\": 4}}'"
+            start = f"ray start --head --include-dashboard=false --resources='{{\"{LAB}\": 4}}'"
             ray_cluster.join(address, "rl", start, runtime_env={"env_vars": ENVIRONMENT})
             _require_labs(ray, address, labs)
             yield ray

@@ -14,18 +14,19 @@ import json
 import math
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from dc_gym import spec as specs
-from dc_gym.base import folder_lock, renamed, resume
+from dc_gym.base import folder_lock, ray_cluster, renamed, resume
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
+from dc_gym.base.terminal import say
 from dc_gym.rl import checkpoints, ray_session, user_errors
 
 FLOWS = "flows"
@@ -70,20 +71,28 @@ class TrainingRequest:
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
     _check_words(args)
+    if args.resume:
+        checkpoints.require_own(args.out, trust=args.trust)
+    if not args.address:
+        ray_cluster.protect()
     ray_session.require()
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
 
     if args.agents == FLOWS:
         return _train_flows(args, progress)
-    spec = external(specs.load(args.spec, args.overrides))
+
+    def load(path: Path, overrides: Sequence[str] = ()) -> specs.Spec:
+        return external(specs.load(path, overrides, trust=args.trust, say=progress.announce))
+
+    spec = load(args.spec, args.overrides)
     agent = spec.agent
     options = {name: getattr(args, name) for name in OPTIONS} | {"agents": args.agents or agent.agents}
     options |= {"see": agent.see, "reward": agent.reward_scope}
-    evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
+    evaluated = {path.stem: load(path) for path in args.evaluate}
     again = resume.command(args)
     request = TrainingRequest(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
-    print(run(request, progress, environment.register))
+    say(run(request, progress, environment.register))
     return 0
 
 
@@ -111,7 +120,7 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
     options = {name: getattr(args, name) for name in OPTIONS}
     again = resume.command(args)
     request = TrainingRequest(FlowsConfig(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
-    print(run(request, progress, flow_task.register))
+    say(run(request, progress, flow_task.register))
     return 0
 
 
@@ -305,7 +314,7 @@ def _open(request: TrainingRequest, about: dict[str, Any], stack: ExitStack) -> 
     with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
-    with machine_errors("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
+    with machine_errors("write", out / manifest.NAME), whole(out / manifest.NAME, durable=True) as work:
         work.write_text(json.dumps(about, indent=1) + "\n")
 
 

@@ -18,7 +18,7 @@ from dc_gym import metrics
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
-from dc_gym.records.tables import Tables
+from dc_gym.records.tables import TableSource
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.traffic.schedule import Schedule
@@ -38,19 +38,20 @@ class Analysis:
 
 
 def analyse(
-    spec: Spec, schedule: Schedule, tables: Tables, ideal: Ideal | None = None, links: LinkLosses | None = None
+    spec: Spec, schedule: Schedule, tables: TableSource, ideal: Ideal | None = None, links: LinkLosses | None = None
 ) -> Analysis:
     """Returns all numbers of a run."""
     context = replace(context_of(spec, schedule, ideal), links=links)
     extra = {} if ideal is None else _against_ideal(tables, ideal)
+    ports = metrics.port_table(tables, context.window)
     return Analysis(
-        summary=metrics.summarize(tables, context),
-        ports=metrics.port_table(tables, context.window) | ({} if links is None else {"lost": np.array(links.lost, np.uint64)}),
+        summary=metrics.summarize(tables, context, ports),
+        ports=ports | ({} if links is None else {"lost": np.array(links.lost, np.uint64)}),
         flows=metrics.flow_table(tables, context, extra),
     )
 
 
-def recorded(schedule: Schedule, tables: Tables) -> Schedule:
+def recorded(schedule: Schedule, tables: TableSource) -> Schedule:
     """Returns the flows of the schedule that are in the table of flows, in its order.
 
     Repetitions that never started are not in it.
@@ -86,7 +87,7 @@ def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Route
     return Routes(paths, np.where(rates > 0, rates, np.inf), payload_share)
 
 
-def _against_ideal(tables: Tables, ideal: Ideal) -> dict[str, npt.NDArray[Any]]:
+def _against_ideal(tables: TableSource, ideal: Ideal) -> dict[str, npt.NDArray[Any]]:
     fct = np.where(tables.flows["fct_ns"] >= 0, tables.flows["fct_ns"], np.nan)
     return {
         "path_class": ideal.path_class,

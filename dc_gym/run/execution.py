@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base import process_room
+from dc_gym.base.errors import LabError, MachineError, TestbedError
 from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
@@ -51,7 +52,12 @@ def execute(
     """
     log = folder / f"{name}.log"
     with log.open("w") as file:
-        status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
+        try:
+            status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
+        except LabError as error:
+            if why := process_room.explains(str(error)):
+                raise MachineError(why) from error
+            raise
     _check_end(status, log, name)
 
 
@@ -81,4 +87,6 @@ def _check_end(status: int, log: Path, ground: str) -> None:
     what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
     if any(os.strerror(full) in line for full in (errno.ENOSPC, errno.EDQUOT) for line in lines):
         raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({what})")
+    if why := process_room.explains("\n".join(lines)):
+        raise MachineError(why)
     raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))

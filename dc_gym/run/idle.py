@@ -12,6 +12,8 @@ from typing import Any
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Progress, VirtualOnly
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.ground import make_folders
+from dc_gym.grounds.guest.plan import OUT
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
 from dc_gym.grounds.selection import ground_of
@@ -83,15 +85,15 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
         ground = ground_of(spec)
         ground.prepare(progress)
         folder = partial / ".idle"
-        (folder / ".lab").mkdir(parents=True)
+        private = make_folders(folder, spec)
         try:
             idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule)
 
             def plan() -> None:
-                write_plan(idle, ovs, folder / ".lab")
+                write_plan(idle, ovs, private)
 
             execute(ground, spec.ground, folder, plan, Clock(), VirtualOnly(progress))
-            return tgen_log.read_flows(folder / ".lab" / "flows.bin")
+            return tgen_log.read_flows(private / OUT / "flows.bin")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

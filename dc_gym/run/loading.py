@@ -47,7 +47,8 @@ class Loading:
         self.finish()
 
     def begin(self) -> None:
-        self._thread.start()
+        with suppress(RuntimeError):  # no further thread can be started: the run imports the modules itself
+            self._thread.start()
 
     def finish(self) -> None:
         if self._thread.ident is not None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__
 from dc_gym.base import usercode
+from dc_gym.base.files import whole
+from dc_gym.figures import styles
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import Ground
 from dc_gym.grounds.nics import NicPlan
@@ -59,17 +61,20 @@ def manifest(
     spec = run.experiment.spec
     if policies := results.policies(spec.copies()):
         made["policies"] = policies
+    if style := styles.to_record(spec.controller.name):
+        made["style"] = style
     if code := usercode.keep(spec.code(), folder):
         made["code"] = code
     return made
 
 
 def set_times(path: Path, clock: Clock) -> None:
-    """Updates the times in a manifest. It is written before the plot, which is part of the time that a run takes."""
+    """Updates the times in a manifest, which the result's end and its plot prolong. The manifest is complete at any time."""
     made = json.loads(path.read_text())
     made["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
     made["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
-    path.write_text(json.dumps(made, indent=1) + "\n")
+    with whole(path, durable=True) as work:
+        work.write_text(json.dumps(made, indent=1) + "\n")
 
 
 def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str, Any]:
@@ -83,6 +88,7 @@ def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": run.environment,
         "fingerprint": fingerprint.fingerprint(run.environment),
+        "sources": fingerprint.sources(spec),
         "t0_ns": counts.t0_ns,
         "virtual_s": spec.time.duration_ns * NS,
         "wall_s": dict(clock.wall_s),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns what a ground has left of a run into its result: tables -> ideal times -> metrics -> manifest -> plot.
+"""Turns what a ground has left of a run into its result: tables -> ideal times -> metrics -> manifest, and then the plot.
 
 It imports numpy, pyarrow and, for a plot, matplotlib; the runner loads it while the traffic runs.
 """
@@ -10,24 +10,30 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from dc_gym.base.errors import in_one_line
 from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Progress
+from dc_gym.grounds.guest.plan import OUT
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import results
 from dc_gym.records.folder import LEARNED
-from dc_gym.records.results import Result
+from dc_gym.records.results import load_result
+from dc_gym.records.stored import StoredTables
+from dc_gym.records.tables import Names
 from dc_gym.run import analysis
 from dc_gym.run.execution import Clock
 from dc_gym.run.idle import ideal_times
 from dc_gym.run.manifest import PreparedRun, manifest, set_times
-from dc_gym.run.read_back import read_back
+from dc_gym.run.read_back import read_counts, read_tables
 
 
-def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, progress: Progress, *, plot: bool) -> None:
-    """Writes everything that a result consists of into its folder, in which the ground has left its files."""
+def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, progress: Progress) -> None:
+    """Writes everything that a result needs into its folder, in which the ground has left its files."""
     experiment, driver, private = run.experiment, run.driver, partial / ".lab"
-    tables, counts = read_back(experiment, private)
+    counts, ports = read_counts(experiment, private / OUT), results.port_rows(experiment.graph)
+    digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts.t0_ns))
     shutil.rmtree(private)
+    tables = StoredTables(partial, ports)
 
     clock.phase("ideal")
     schedule = analysis.recorded(experiment.schedule, tables)
@@ -36,21 +42,26 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     clock.phase("results")
     found = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links)
     made = manifest(run, tables.ports, counts, ideals, clock, partial)
-    made = results.write_result(partial, tables, made, found.summary)
+    results.write_graph(partial, experiment.graph)
+    results.write_facts(partial, tables, made | {"digest": digest}, found.summary)
     if driver is not None:
         results.write_derived(partial, "agent", driver.table())
         if learned := driver.learned():
             write_arrays(partial / LEARNED, learned)
     results.write_derived(partial, "port_metrics", found.ports)
     results.write_derived(partial, "flow_metrics", found.flows)
-    if plot:
-        clock.phase("plot")
-        _plot(Result(partial, made, found.summary, tables.ports))
     clock.phase("")
     set_times(partial / "manifest.json", clock)
 
 
-def _plot(result: Result) -> None:
-    from dc_gym.figures import timeline
+def draw(out: Path, clock: Clock, progress: Progress) -> None:
+    """Draws the plot of a finished result. A plot that fails costs no result: the user is told how to draw it again."""
+    clock.phase("plot")
+    try:
+        from dc_gym.figures import timeline
 
-    timeline.plot_result(result, result.path / "plot.png")
+        timeline.plot_result(load_result(out))
+        clock.phase("")
+        set_times(out / "manifest.json", clock)
+    except Exception as error:
+        progress.announce(f"warning: no plot.png: {in_one_line(error)}; the result is complete, draw it by `dcgym plot {out}`")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import ResultError
+from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics import LinkLosses
-from dc_gym.monitors.trace import read_trace
+from dc_gym.monitors.trace import open_trace
 from dc_gym.records import results
-from dc_gym.records.tables import TABLES, Records, Tables
+from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, encode, records_of, slices
 from dc_gym.run import conservation, nic_log, tgen_log
 from dc_gym.topologies.graph import Graph
 
@@ -45,29 +45,47 @@ class RunCounts:
         return cls(found["t0_ns"], unfit, account, links, found)
 
 
-def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, RunCounts]:
-    """Returns the tables of the run whose plan is in this folder, and its counters."""
-    counts = RunCounts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
-    trace = read_trace(folder / "queues.trace")
-    columns = {name: trace.column(name) for name in trace.columns}
-    queues = queue_records(trace.t_ns.astype(np.int64) - counts.t0_ns, columns)
-    flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
-    tables = Tables.build(
-        flows=_flow_table(experiment, flows),
-        queues=queues,
-        tcp=samples,
-        nic_flows=nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
-        decisions=nic_log.read_trace(folder, counts.t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
-        ports=results.port_rows(experiment.graph),
-    )
-    return tables, counts
+def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
+    """Returns the counters of a run. `folder` has what the ground wrote."""
+    return RunCounts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
 
 
-def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
+def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:
+    """Returns the tables of a run, in pieces, because some may be larger than memory. `folder` has what the ground wrote."""
+    names = Names.of(results.port_rows(experiment.graph))
+    flows = tgen_log.read_flows(folder / "flows.bin")
+    small = {
+        "flows": _flow_table(experiment, flows),
+        "nic_flows": nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
+        "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
+    }
+    samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
+    large = {"queues": queue_pieces(folder / "queues.trace", t0_ns), "tcp": samples}
+    return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
+
+
+def queue_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
+    """Yields the queue trace of a file in pieces of whole sweeps."""
+    first: dict[str, npt.NDArray[np.uint64]] = {}
+    last_ns = -1
+    for trace in open_trace(path).pieces(PIECE_ROWS):
+        if np.any(np.diff(trace.t_ns, prepend=last_ns) <= 0):
+            raise ProtocolError(f"{path}: its sweeps are out of order; run it again")
+        columns = {name: trace.column(name) for name in trace.columns}
+        first = first or {name: values[0].copy() for name, values in columns.items()}
+        yield queue_records(trace.t_ns - t0_ns, columns, first)
+        last_ns = int(trace.t_ns[-1])
+
+
+def queue_records(
+    t_ns: npt.NDArray[np.int64],
+    columns: Mapping[str, npt.NDArray[np.uint64]],
+    first: Mapping[str, npt.NDArray[np.uint64]] | None = None,
+) -> Records:
     """Returns the queue trace of sweeps.
 
     `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
-    from the first sweep, which happens at t0. Levels stay as they are.
+    from the run's first sweep, which happens at t0: that of `columns`, unless `first` has its values. Levels stay as they are.
     """
     sweeps, ports = next(iter(columns.values())).shape
     records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
@@ -75,7 +93,8 @@ def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray
     records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
     levels = ("backlog_bytes", "backlog_packets", "active_flows")
     for name, values in columns.items():
-        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
+        since = values[:1] if first is None else first[name]
+        records[name] = (values if name in levels or not sweeps else values - since).reshape(-1)
     return records
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an experiment: spec -> plan -> ground -> tables -> metrics -> manifest -> plot.
 
-All of it happens in DIR.partial. The folder gets its name when it is complete. Whatever ends the run early (an error, Ctrl-C,
-kill -9) leaves neither processes nor files.
+All of it but the plot happens in DIR.partial. The folder gets its name when it is complete; then the plot is drawn. Whatever ends
+the run early (an error, Ctrl-C, kill -9) leaves neither processes nor files. Only an error after the traffic leaves something:
+DIR.failed.
 
 A lab needs one CPU. What the run needs besides happens on another one meanwhile: the plan is written while the lab boots, and the
 libraries of results and plot (numpy, pyarrow, matplotlib) are loaded while it runs. This module imports none of them.
@@ -13,15 +14,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dc_gym.base import process_room
+from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.ground import check_programs, make_folders
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records.copies import copy_inputs
-from dc_gym.records.folder import finish, writing
+from dc_gym.records.folder import finish, kept_on_failure, writing
+from dc_gym.run import room
 from dc_gym.run.execution import Clock, execute
-from dc_gym.run.loading import Loading
+from dc_gym.run.loading import Loading, collection_paused
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:
@@ -33,8 +37,8 @@ if TYPE_CHECKING:
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
     """Runs `spec` and leaves its result in `out`. The result may be unfit; reporting that is the caller's task.
 
-    Raises TestbedError when the run fails; then nothing is left. `disturb` is a shell command run during set-up, for tests of
-    determinism. With `plot=False` the plot is left out.
+    Raises TestbedError when the run fails; then nothing is left, except after the traffic (records/folder.py). `disturb` is a
+    shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out.
     """
     out = out.absolute()
     clock = Clock()
@@ -48,18 +52,21 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
 
 def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
     spec = experiment.spec
+    room.check(experiment, out, progress)
+    if why := process_room.too_few():
+        raise MachineError(why)
     driver = _driver(experiment, progress)
     ground = ground_of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
     with writing(out, force) as partial, Loading(plot) as loading:
         inputs = copy_inputs(partial, spec.copies())
-        private = partial / ".lab"
-        private.mkdir()
+        private = make_folders(partial, spec)
         nics: list[NicPlan | None] = []
 
         def write_plan() -> None:
-            from dc_gym.grounds import plan  # imports numpy
+            with collection_paused():
+                from dc_gym.grounds import plan  # imports numpy
 
             nics.append(plan.write_plan(experiment, ovs, private, disturb))
             loading.begin()
@@ -67,13 +74,16 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         _begin("boot", clock, progress)
         execute(ground, spec.ground, partial, write_plan, clock, progress, driver)
 
-        _begin("results", clock, progress)
-        loading.finish()
-        from dc_gym.run import manifest, outcome
+        with kept_on_failure(partial):
+            _begin("results", clock, progress)
+            loading.finish()
+            from dc_gym.run import manifest, outcome
 
-        setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
-        outcome.conclude(setup, ovs, partial, clock, progress, plot=plot)
-        finish(partial)
+            setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
+            outcome.conclude(setup, ovs, partial, clock, progress)
+            finish(partial)
+        if plot:
+            outcome.draw(out, clock, progress)
     progress.phase("done")
     from dc_gym.records.results import load_result
 

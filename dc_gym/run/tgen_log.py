@@ -7,6 +7,7 @@ exactly tgen's format is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.records.tables import STATUSES, TABLES, Records
+from dc_gym.records.tables import PIECE_ROWS, STATUSES, TABLES, Records
 
 VERSION = 1
 
@@ -73,14 +74,23 @@ def read_flows(path: Path) -> Records:
 
 def read_samples(path: Path) -> Records:
     """Returns one record for each sample time and flow under way, ordered by ``t_ns``, then ``flow``."""
-    header, records = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
-    t, flow = records["t_ns"], records["flow"].astype(np.int64)
-    _require(path, header.sample_ns > 0 or not len(records), "samples, though none were asked for")
-    ordered = (np.diff(t) > 0) | ((np.diff(t) == 0) & (np.diff(flow) > 0))
-    _require(path, bool(np.all(ordered)), "samples are out of order")
-    _require(path, bool(np.all(t % max(header.sample_ns, 1) == 0)), "a sample that is not at a multiple of the interval")
-    _require(path, bool(np.all((t >= 0) & (t < header.duration_ns))), "a sample outside the run")
-    return records
+    return np.concatenate([np.empty(0, SAMPLE_DTYPE), *sample_pieces(path)])
+
+
+def sample_pieces(path: Path) -> Iterator[Records]:
+    """Yields the records of `read_samples`, at most PIECE_ROWS at a time."""
+    header, pieces = _open(path, b"DCGYMSA1", SAMPLE_DTYPE)
+    last = np.empty(0, SAMPLE_DTYPE)
+    for records in pieces:
+        _require(path, header.sample_ns > 0, "samples, though none were asked for")
+        both = np.concatenate([last, records])
+        t, flow = both["t_ns"], both["flow"].astype(np.int64)
+        ordered = (np.diff(t) > 0) | ((np.diff(t) == 0) & (np.diff(flow) > 0))
+        _require(path, bool(np.all(ordered)), "samples are out of order")
+        _require(path, bool(np.all(t % header.sample_ns == 0)), "a sample that is not at a multiple of the interval")
+        _require(path, bool(np.all((t >= 0) & (t < header.duration_ns))), "a sample outside the run")
+        last = records[-1:]
+        yield records
 
 
 def read_nics(path: Path) -> Records:
@@ -104,10 +114,23 @@ def _header(path: Path, data: bytes) -> tuple[TgenHeader, np.void]:
 
 
 def _read(path: Path, magic: bytes, dtype: np.dtype[Any]) -> tuple[TgenHeader, Records]:
-    data = path.read_bytes()
-    header, raw = _header(path, data)
+    header, pieces = _open(path, magic, dtype)
+    return header, np.concatenate([np.empty(0, dtype), *pieces])
+
+
+def _open(path: Path, magic: bytes, dtype: np.dtype[Any]) -> tuple[TgenHeader, Iterator[Records]]:
+    """Returns the header of a file, and its records in pieces."""
+    with path.open("rb") as file:
+        header, raw = _header(path, file.read(HEADER_DTYPE.itemsize))
     _require(path, raw["magic"].tobytes() == magic, f"magic {raw['magic'].tobytes()!r} instead of {magic!r}")
     _require(path, raw["record_size"] == dtype.itemsize, f"records of {raw['record_size']} B instead of {dtype.itemsize}")
-    body = len(data) - HEADER_DTYPE.itemsize
-    _require(path, body == int(raw["count"]) * dtype.itemsize, f"{body} bytes are not {raw['count']} records")
-    return header, np.frombuffer(data, dtype, offset=HEADER_DTYPE.itemsize)
+    body, count = path.stat().st_size - HEADER_DTYPE.itemsize, int(raw["count"])
+    _require(path, body == count * dtype.itemsize, f"{body} bytes are not {count} records")
+    return header, _pieces(path, dtype, count)
+
+
+def _pieces(path: Path, dtype: np.dtype[Any], count: int) -> Iterator[Records]:
+    with path.open("rb") as file:
+        file.seek(HEADER_DTYPE.itemsize)
+        for done in range(0, count, PIECE_ROWS):
+            yield np.fromfile(file, dtype, min(PIECE_ROWS, count - done))

@@ -18,7 +18,7 @@ from dc_gym.spec.experiment import (
     keys,
     unit_of,
 )
-from dc_gym.spec.load import from_dict, load, not_given, of_preset, read, vary
+from dc_gym.spec.load import RecordedSpec, from_dict, load, not_given, of_preset, read, recorded, vary, without_code
 from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies.links import LinkSpec
@@ -45,6 +45,7 @@ __all__ = [
     "MetricsSpec",
     "MonitorSpec",
     "NicSpec",
+    "RecordedSpec",
     "Spec",
     "TimeSpec",
     "TopologySpec",
@@ -55,6 +56,8 @@ __all__ = [
     "not_given",
     "of_preset",
     "read",
+    "recorded",
     "unit_of",
     "vary",
+    "without_code",
 ]

@@ -6,19 +6,22 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from re import fullmatch
 from typing import Any
 
 from dc_gym.base import renamed, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError
-from dc_gym.base.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
+from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers
-from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
+from dc_gym.spec import result_code
+from dc_gym.spec.experiment import DEFAULT_INTERVAL_NS, SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
+from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
@@ -33,15 +36,31 @@ SHORT = {
 POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
+Say = Callable[[str], object]
+"""Shows the user a line."""
 
 
-def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
+@dataclass(frozen=True, slots=True)
+class RecordedSpec:
+    """The keys of a result's spec that readers of its tables need. No plug-in declares one of them."""
+
+    name: str
+    seed: int
+    time: TimeSpec
+    monitor: MonitorSpec
+    metrics: MetricsSpec
+
+
+def load(
+    path: str | Path, overrides: Iterable[str] = (), seed: int | None = None, *, trust: bool = False, say: Say | None = None
+) -> Spec:
     """Returns the spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
 
-    `overrides` are texts "key=value" that replace keys of the file. `seed` replaces `seed` last.
+    `overrides` are texts "key=value" that replace keys of the file. `seed` replaces `seed` last. The code of a result runs only
+    as `result_code` allows; `trust` and `say` are for that.
     """
     source = Path(path)
-    data = _read(source)
+    data = _read(source, trust, say)
     data.setdefault("name", source.stem)
     return _overridden(data, overrides, seed, str(source), source.absolute().parent)
 
@@ -54,9 +73,9 @@ def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None
     return _build(data, source, origins, base)
 
 
-def read(path: str | Path) -> dict[str, Any]:
-    """Returns the plain contents of a spec file, unchecked, for `vary`."""
-    return _read(Path(path))
+def read(path: str | Path, *, trust: bool = False, say: Say | None = None) -> dict[str, Any]:
+    """Returns the plain contents of a spec file, unchecked, for `vary`. `trust` and `say` are as in `load`."""
+    return _read(Path(path), trust, say)
 
 
 def vary(
@@ -91,11 +110,38 @@ def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
 
 
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
-    """Returns the spec of a dict such as `to_dict` gives. `base` is the folder to which workload.file is relative.
+    """Returns the spec of a dict such as `to_dict` gives, and runs its code. `base` is the folder to which paths are relative.
 
-    The spec may be that of an old run which is only shown: its settings of the NICs are checked when it runs again.
+    Its settings of the NICs are checked when it runs. To read a result, call `without_code` or `recorded` instead.
     """
     return _build(data, source, {}, base, to_run=False)
+
+
+def without_code(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
+    """Returns the spec of a result that is only read. Raises SpecError if it needs code: a reader runs none."""
+    result_code.require_no_code(source, data)
+    return from_dict(data, base, source)
+
+
+def recorded(data: Mapping[str, Any], source: str) -> RecordedSpec:
+    """Returns what readers of a result's tables need of its spec. Nothing is run or opened."""
+    with _told(data, source, {}):
+        time = TimeSpec(**parse(_table(data, "time"), "time", TimeSpec))
+        monitor = _table(data, "monitor")
+        if "interval" in monitor:
+            monitor_spec = MonitorSpec(**parse(monitor, "monitor", MonitorSpec))
+        else:
+            monitor_spec = MonitorSpec(interval_ns=min(DEFAULT_INTERVAL_NS, time.duration_ns))
+        metrics = MetricsSpec(**parse(_table(data, "metrics"), "metrics", MetricsSpec))
+        seed = parse_value("seed", data.get("seed", 1), COUNT)
+        return RecordedSpec(str(data.get("name", "experiment")), seed, time, monitor_spec, metrics)
+
+
+def _table(data: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    table = data.get(section, {})
+    if not isinstance(table, Mapping):
+        raise KeyFault(section, table, f"is not a table; write [{section}] and keys below it")
+    return table
 
 
 def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path, to_run: bool = True) -> Spec:
@@ -137,7 +183,7 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
     """
     values: dict[str, Any] = {}
     for section, cls in SECTIONS.items():
-        table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in SECTIONS}
+        table = data.get(section, {}) if section else {key: each for key, each in data.items() if not key or key not in SECTIONS}
         if not isinstance(table, Mapping):
             raise KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
         parsed = _placed(parse(table, section, cls), section, cls, base, here)
@@ -241,8 +287,8 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
         nic_configuration.check(spec, max(lines_bps))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Returns the plain contents of a spec file."""
+def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
+    """Returns the plain contents of a spec file. What a result would run is checked, and said."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -251,13 +297,33 @@ def _read(path: Path) -> dict[str, Any]:
         raise SpecError(f"{path}: the spec is not UTF-8 text; give the path of a TOML file") from None
     try:
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise SpecError(f"{path}: its lists or tables lie too deep in one another; give the path of a TOML file") from None
     except ValueError as error:  # JSONDecodeError and TOMLDecodeError
         raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+    manifest = _manifest_of(path, data)
+    for line in [] if manifest is None else result_code.require_safe(path, manifest, trust=trust):
+        if say is not None:
+            say(line)
     if isinstance(data, dict) and "result_version" in data:
         data = data.get("spec")
     if not isinstance(data, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the manifest.json of a result")
     return data
+
+
+def _manifest_of(path: Path, data: Any) -> dict[str, Any] | None:
+    """Returns the manifest of the result to which a spec file belongs, with the file's own spec; None if it belongs to none.
+
+    Besides manifest.json itself it may be another spec in the result's folder.
+    """
+    if isinstance(data, dict) and "result_version" in data:
+        return data
+    try:
+        beside = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return {**beside, "spec": data} if isinstance(beside, dict) and "result_version" in beside else None
 
 
 def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: Path) -> dict[str, str]:
@@ -290,7 +356,7 @@ def _override(text: str) -> tuple[str, Any]:
     try:
         parsed = tomllib.loads(f"value = {raw}")
         value = parsed["value"] if len(parsed) == 1 else raw
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError; a number or a list that is too long or too deep to be read
         if raw.startswith("["):  # in most cases the shell has removed the quotation marks
             raise SpecError(
                 f"{OVERRIDE} {text!r}: not a TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dc_gym.base import folder_lock
-from dc_gym.base.errors import INTERRUPTED, TERMINATED, UsageError
+from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, UsageError
 from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
 from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import openvswitch
@@ -31,14 +32,15 @@ Runs = Callable[[list[Cell], Progress, Callable[[CellOutcome], None]], object]
 def main(args: Namespace, progress: Progress) -> int:
     """Returns 0 when every run exists and is fit, otherwise 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
-    asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
+    given = {key: values for key, values in axes.items() if values}
+    asked = grid.load(args.spec, args.overrides, given, trust=args.trust, say=progress.announce)
     runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
     out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
     statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force, plot=args.plot)
     summary.show(statuses)
-    print(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
+    say(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
     if not args.retry and any(status.state in (RunState.FAILED, RunState.UNFIT) for status in statuses):
-        print("             --retry runs again what failed or is unfit")
+        say("             --retry runs again what failed or is unfit")
     return 0 if all(status.state is RunState.DONE for status in statuses) else 1
 
 
@@ -60,7 +62,7 @@ def run_grid(
         try:
             _run(folder, _todo(folder, retry, force, plot), runs, progress)
         except KeyboardInterrupt:
-            print(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
+            say(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
             raise
         return _finish(folder)
 
@@ -84,7 +86,7 @@ def _where(args: Namespace, real_time: bool) -> Runs:
 
 
 def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
-    """Returns the fingerprints of runs that began now, by ground.
+    """Returns the fingerprints of runs that began now, by their kind.
 
     Kernel and Open vSwitch are fetched once, before many runs ask for them.
     """
@@ -92,10 +94,10 @@ def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
     ovs = openvswitch.ensure(progress)
     found = {}
     for point in asked.points:
-        if point.spec.ground not in found:
+        if (kind := fingerprint.kind_of(point.spec)) not in found:
             ground = ground_of(point.spec)
             ground.prepare(progress)
-            found[point.spec.ground] = fingerprint.fingerprint(ground.environment(ovs))
+            found[kind] = fingerprint.fingerprint(ground.environment(ovs))
     return found
 
 
@@ -131,7 +133,7 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
 
     def on_end(outcome: CellOutcome) -> None:
         """Records a failure. A result, also an unfit one, needs no record, and an interrupted run is still to be done."""
-        if outcome.status not in (0, INTERRUPTED, TERMINATED) and results.UNFIT not in outcome.message:
+        if outcome.status not in (0, HUNG_UP, INTERRUPTED, TERMINATED) and results.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
         if outcome.status == 0:
             try:

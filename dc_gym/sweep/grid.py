@@ -17,7 +17,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,27 @@ Block = dict[str, list[Any]]
 """Values by dotted key. Their product gives the points."""
 
 
-def load(path: Path, overrides: Sequence[str] = (), axes: Mapping[str, list[Any]] | None = None) -> Grid:
+def load(
+    path: Path,
+    overrides: Sequence[str] = (),
+    axes: Mapping[str, list[Any]] | None = None,
+    *,
+    trust: bool = False,
+    say: Callable[[str], object] | None = None,
+) -> Grid:
     """Returns the grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
 
-    Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong.
+    Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
+    specs.load.
     """
-    data = specs.read(path)
+
+    def read(file: Path) -> dict[str, Any]:
+        return specs.read(file, trust=trust, say=say)
+
+    data = read(path)
     if not {"base", "grid", "cells"} & set(data):
         data = {"base": data}
-    base, source, folder = _base(data, path)
+    base, source, folder = _base(data, path, read)
     base.setdefault("name", source.stem)
     blocks = [block | dict(axes or {}) for block in _blocks(data, path)]
     size = sum(_size(block) for block in blocks)
@@ -84,7 +96,7 @@ def load(path: Path, overrides: Sequence[str] = (), axes: Mapping[str, list[Any]
     return Grid(str(data.get("name", path.stem)), keys, tuple(points))
 
 
-def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]:
+def _base(data: dict[str, Any], path: Path, read: Callable[[Path], dict[str, Any]]) -> tuple[dict[str, Any], Path, Path]:
     """Returns the spec that is varied, where it is written, and the folder to which its paths are relative."""
     unknown = [key for key in data if key not in KEYS]
     if unknown:
@@ -97,7 +109,7 @@ def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]
     match data.get("base"):
         case str(name):
             source = path.parent / name
-            return specs.read(source), source, source.absolute().parent
+            return read(source), source, source.absolute().parent
         case dict(table):
             return dict(table), path, path.absolute().parent
     raise SpecError(f'{path}: base: is missing or not a string; write base = "spec.toml", or a table [base] with the spec')

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dc_gym.base.errors import INTERRUPTED, TestbedError
+from dc_gym.base import process_room
+from dc_gym.base.errors import INTERRUPTED, MachineError, TestbedError
 from dc_gym.base.progress import Progress, short_time
 
 PR_SET_PDEATHSIG = 1
@@ -61,6 +62,8 @@ def run_cells(
     cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None] = lambda outcome: None
 ) -> list[CellOutcome]:
     """Runs all cells, `jobs` at a time, and returns how each ended, in the given order. `on_end` is called as each ends."""
+    if sys.version_info < (3, 12):  # later versions wait for a child without a thread by themselves
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     return asyncio.run(_run_all(list(cells), jobs, progress, on_end))
 
 
@@ -141,12 +144,12 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
 
 
 async def _run_one(cell: Cell) -> CellOutcome:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: no imports from the working directory
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
-        extra_groups=None if cell.user is None else [], start_new_session=True,
-    )  # fmt: skip
+    """Runs a cell. One that cannot be started has failed, and others may have room later."""
+    try:
+        process = await _start(cell)
+    except OSError as error:
+        words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {error.strerror}"
+        return CellOutcome(cell, MachineError.exit_code, f"dcgym: {words}")
     try:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
@@ -155,3 +158,12 @@ async def _run_one(cell: Cell) -> CellOutcome:
         await process.communicate()
         raise
     return CellOutcome(cell, process.returncode or 0, errors.decode(errors="replace"))
+
+
+async def _start(cell: Cell) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: no imports from the working directory
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
+        extra_groups=None if cell.user is None else [], start_new_session=True,
+    )  # fmt: skip

@@ -23,7 +23,7 @@ from typing import Any
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.usercode import CODE
-from dc_gym.records import results
+from dc_gym.records import fingerprint, results
 from dc_gym.records.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
@@ -61,7 +61,7 @@ class SweepFolder:
     path: Path
     grid: Grid
     fingerprints: Mapping[str, str]
-    """Fingerprint that a result must have to count, by ground. Other results would not be comparable."""
+    """Fingerprint that a result must have to count, by kind of run. Other results would not be comparable."""
 
     def make(self) -> None:
         if (self.path / "manifest.json").exists():
@@ -106,7 +106,7 @@ class SweepFolder:
             raise SweepMismatch(str(error)) from None
         if not _is_of(result, spec) or not _same_files(folder, spec):
             raise SweepMismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
-        found, now = result.manifest.get("fingerprint"), self.fingerprints[spec.ground]
+        found, now = result.manifest.get("fingerprint"), self.fingerprints[fingerprint.kind_of(spec)]
         if found != now:
             raise SweepMismatch(f"{folder} has the fingerprint {found}, a run would have {now} now")
         if result.manifest.get("disturb"):

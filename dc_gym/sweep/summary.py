@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from rich.console import Console
 from rich.table import Table
 
 from dc_gym import __version__
 from dc_gym.base import readable
 from dc_gym.base.files import put
+from dc_gym.base.terminal import console, say
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -89,10 +89,10 @@ def show(statuses: Sequence[Status]) -> None:
     for row, status in enumerate(statuses):
         state = f"[{COLOURS[status.state]}]{status.state}[/]"
         table.add_row(status.point.name, state, *(cells[row] for cells in columns))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    console(width=None if sys.stdout.isatty() else 160).print(table)
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
-            print(f"{status.point.name}: exit {status.exit}: {status.message}")
+            say(f"{status.point.name}: exit {status.exit}: {status.message}")
 
 
 def counts(statuses: Sequence[Status]) -> str:

@@ -13,18 +13,21 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
-from dc_gym.base import readable
+from dc_gym.base import readable, terminal
 from dc_gym.base.errors import ResultError
+from dc_gym.base.terminal import say
 from dc_gym.figures import styles
 from dc_gym.records.divergence import Difference, first_difference
 from dc_gym.records.results import Result, load_result
 
 __all__ = ["Comparison", "MetricRow", "compare", "main", "show"]
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DIGITS, DIGITS_OF_RATIO = 5, 4
 UNITS = {"_bps": "bit/s", "_bytes": "B", "_us": "us", "_s": "s"}
@@ -89,6 +92,7 @@ def compare(a: Result, b: Result) -> Comparison:
 
 
 def _controller(result: Result) -> str:
+    styles.remember(result.manifest)
     return styles.label_of_section(result.controller)
 
 
@@ -101,9 +105,9 @@ def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
     """Prints the comparison to standard output. Returns 0 in any case, since two results may differ."""
     found = compare(load_result(folder_a), load_result(folder_b))
     if as_json:
-        print(found.to_json())
+        say(found.to_json())
     else:
-        _show(found, Console())
+        _show(found, terminal.console())
     return 0
 
 

@@ -26,6 +26,7 @@ from dc_gym.base.files import put, scratch
 from dc_gym.base.outputs import free_place, is_json_of
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import hint
+from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
 from dc_gym.records import fingerprint
 from dc_gym.records.digest import DIGEST_VERSION
@@ -152,10 +153,10 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.renew:
         return _renew(book, path, entry, args.because)
     findings = compare(book, entry)
-    print("\n".join(report(findings, book, entry)))
+    say("\n".join(report(findings, book, entry)))
     if any(finding.kept is None for finding in findings):
         place = record(entry, args.record)
-        print(f"recorded in {place}; a maintainer adds it with: dcgym golden --add {place} --because WHY")
+        say(f"recorded in {place}; a maintainer adds it with: dcgym golden --add {place} --because WHY")
     return 1 if any(finding.status == "DIFFERENT" for finding in findings) else 0
 
 
@@ -228,10 +229,10 @@ def record(entry: GoldenEntry, path: Path) -> Path:
 def _renew(book: Book, path: Path, entry: GoldenEntry, because: str) -> int:
     changed = book.renew(fingerprint.fingerprint(entry.outside), entry, because, datetime.now(UTC).date().isoformat())
     if not changed:
-        print("nothing to renew: all digests are as they were")
+        say("nothing to renew: all digests are as they were")
         return 0
     book.write(path)
-    print(f"{path}: {len(changed)} digests renewed: {', '.join(changed)}")
+    say(f"{path}: {len(changed)} digests renewed: {', '.join(changed)}")
     return 0
 
 

@@ -20,21 +20,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import usercode
 from dc_gym.base.errors import ResultError, TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
 from dc_gym.records import results
 from dc_gym.records.divergence import Difference, Value, first_difference, history, values_of
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES, Tables
 from dc_gym.run import runner
 from dc_gym.spec import from_dict
+from dc_gym.spec.result_code import require_safe
 
 __all__ = ["Verdict", "compare", "experiment_differences", "main", "verify"]
 
 BEFORE = 10
 MISSING = "(not stated)"
+OF_SOURCES = ("programs", "agents")
+"""The parts of the environment that are hashes over our sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Verdict:
     same: bool
     digest_a: str
     digest_b: str
+    software: str
+    """The parts of the fingerprint that differ; empty if the fingerprints are equal."""
     experiments: tuple[str, ...]
     """Differences of spec and environment, one line each. If it is empty, a difference of the results is unexpected."""
     difference: Difference | None
@@ -58,7 +63,7 @@ class Verdict:
         yield f"B  {self.b}"
         yield from (f"other {each}" for each in self.experiments)
         if self.same:
-            yield f"equal, digest {self.digest_a}"
+            yield self._equal()
             return
         yield f"different, digests {self.digest_a} and {self.digest_b}"
         if self.difference is None:
@@ -69,10 +74,14 @@ class Verdict:
             yield f"  at the same instant also: {_listed(self.difference.also)}"
         yield from (f"  {line}" for line in self.before)
 
+    def _equal(self) -> str:
+        under = f"; equal records under different fingerprints ({self.software})" if self.software else ""
+        return f"equal, digest {self.digest_a}{under}"
+
     def line(self) -> str:
         """Returns the verdict in one line."""
         if self.same:
-            return f"equal, digest {self.digest_a}"
+            return self._equal()
         why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
         return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {each}" for each in self.experiments)])
 
@@ -86,26 +95,23 @@ def main(args: Namespace, progress: Progress) -> int:
     if not folders:
         raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
     if len(folders) == 1 and results.holds_results(folders[0]):
-        return _verify_all(folders[0], progress, args.json)
-    for each in folders:
-        _register(each)
+        return _verify_all(folders[0], progress, args.json, trust=args.trust)
     if len(folders) == 1:
-        found = verify(folders[0], progress)
+        found = verify(folders[0], progress, trust=args.trust)
     else:
         one, other = (results.load_result(each, check_digest=True) for each in folders)
         found = compare(one, other)
-    print(json.dumps(asdict(found), indent=1) if args.json else "\n".join(found.lines()))
+    say(json.dumps(asdict(found), indent=1) if args.json else "\n".join(found.lines()))
     return 0 if found.same else 1
 
 
-def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
+def _verify_all(folder: Path, progress: Progress, to_json: bool, *, trust: bool) -> int:
     """Verifies every result below a folder, such as a sweep's, and prints a line for each as soon as it is known."""
     places, verdicts, codes = results.result_folders(folder), [], []
     for number, place in enumerate(places, 1):
         progress.note(f"{number} of {len(places)}: {place}")
         try:
-            _register(place)
-            found = verify(place, progress)
+            found = verify(place, progress, trust=trust)
         except TestbedError as error:
             verdict, code = {"a": str(place), "error": str(error)}, error.exit_code
             line = f"{place}: {str(error).removeprefix(f'{place}: ')}"
@@ -114,20 +120,22 @@ def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
         verdicts.append(verdict)
         codes.append(code)
         if not to_json:
-            print(line, flush=True)
+            say(line, flush=True)
     if to_json:
-        print(json.dumps({"results": verdicts}, indent=1))
+        say(json.dumps({"results": verdicts}, indent=1))
     else:
-        print(f"{codes.count(0)} of {len(codes)} equal")
+        say(f"{codes.count(0)} of {len(codes)} equal")
     return max(codes)
 
 
-def verify(folder: Path, progress: Progress) -> Verdict:
-    """Runs a result's spec again and compares the results."""
+def verify(folder: Path, progress: Progress, *, trust: bool = False) -> Verdict:
+    """Runs a result's spec again and compares the results. Code and programs of somebody else's run only with `trust`."""
     result = results.load_result(folder, check_digest=True)
     written = _stated(result, "spec")
     if written is None:
         raise ResultError(f"{folder / 'manifest.json'}: spec is missing or no table, so it cannot be run again")
+    for line in require_safe(folder / "manifest.json", result.manifest, trust=trust):
+        progress.announce(line)
     spec = from_dict(written, folder, f"{folder / 'manifest.json'}: spec")
     if spec.clock == "real":
         raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
@@ -138,33 +146,19 @@ def verify(folder: Path, progress: Progress) -> Verdict:
         return compare(result, again, (str(folder), f"{folder} run again"))
 
 
-def _register(folder: Path) -> None:
-    """Runs a result's plug-ins, because its tables may contain the names that they register, and the digest counts them.
-
-    A broken manifest is reported later.
-    """
-    try:
-        written = json.loads((folder / "manifest.json").read_text())["spec"].get("plugins", [])
-    except (OSError, ValueError, LookupError, AttributeError, TypeError):
-        return
-    for name in written:
-        if (folder / str(name)).is_file():
-            usercode.load(folder / str(name))
-
-
 def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verdict:
     """Compares any two results. Raises ResultError if their digests are of different versions."""
     versions = [result.manifest.get("digest_version", 1) for result in (a, b)]
     if versions[0] != versions[1]:
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
     names = labels or (str(a.path), str(b.path))
-    differing = tuple(experiment_differences(a, b))
+    differing, software = tuple(experiment_differences(a, b)), ", ".join(software_differences(a, b))
     if a.digest == b.digest:
-        return Verdict(*names, True, a.digest, b.digest, differing, None, ())
+        return Verdict(*names, True, a.digest, b.digest, software, differing, None, ())
     tables = (a.tables, b.tables)
     difference = first_difference(*tables)
     before = () if difference is None else tuple(side_by_side(*tables, difference))
-    return Verdict(*names, False, a.digest, b.digest, differing, difference, before)
+    return Verdict(*names, False, a.digest, b.digest, software, differing, difference, before)
 
 
 def experiment_differences(a: Result, b: Result) -> Iterator[str]:
@@ -181,6 +175,23 @@ def experiment_differences(a: Result, b: Result) -> Iterator[str]:
     prints = [str(result.manifest.get("fingerprint", MISSING)) for result in (a, b)]
     if prints[0] != prints[1]:
         yield f"fingerprint: {prints[0]} and {prints[1]}"
+
+
+def software_differences(a: Result, b: Result) -> list[str]:
+    """Returns the parts in which two fingerprints differ, such as "libc" and "programs: traffic, spec"."""
+    if a.manifest.get("fingerprint") == b.manifest.get("fingerprint"):
+        return []
+    parts = _differing(a, b, "environment")
+    folders = _differing(a, b, "sources") if all(_stated(each, "sources") for each in (a, b)) else []
+    told = [part for part in parts if part not in OF_SOURCES]
+    if any(part in OF_SOURCES for part in parts):
+        told.append("programs" + (f": {', '.join(folders)}" if folders else ""))
+    return told or ["parts that they do not state"]
+
+
+def _differing(a: Result, b: Result, section: str) -> list[str]:
+    one, other = (_stated(result, section) or {} for result in (a, b))
+    return [key for key in dict.fromkeys((*one, *other)) if one.get(key) != other.get(key)]
 
 
 def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFORE) -> Iterator[str]:

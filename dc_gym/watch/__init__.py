@@ -19,11 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
+from dc_gym.base.terminal import say
 from dc_gym.watch import line, places, screen, training
 from dc_gym.watch.labs import LabChooser
 from dc_gym.watch.places import Place
@@ -58,7 +60,7 @@ def main(args: Namespace) -> int:
     every `args.interval` seconds."""
     on_terminal = sys.stdout.isatty()
     if args.once:
-        console = Console(width=None if on_terminal else WIDTH)
+        console = terminal.console(width=None if on_terminal else WIDTH)
         console.print(_once(args.dir, args.lab, console.width))
         return 0
     interval_s = args.interval or (SCREEN_S if on_terminal else LINES_S)
@@ -135,17 +137,17 @@ class _Lines:
 
     def lab(self, place: Place, change: Change) -> None:
         self._waited = ""
-        print(line.of(place, change, training.read(self._out)), flush=True)
+        say(line.of(place, change, training.read(self._out)), flush=True)
 
     def waits(self, words: str) -> None:
         if words != self._waited:
-            print(words, flush=True)
+            say(words, flush=True)
         self._waited = words
 
 
 @contextmanager
 def _screen(out: Path) -> Iterator[Show]:
-    console = Console()
+    console = terminal.console()
     with Live(console=console, auto_refresh=False) as live:
         yield _Screen(out, live)
     console.print(ENDED)

@@ -139,7 +139,7 @@ static void cable_stop_until_free(struct cable *cable)
 	lab_event_start(&cable->free_event, cable_ps_to_timer_ns(cable->free_at_ps));
 }
 
-/* What a frame carries inside a host stays in the host. */
+/* A frame leaves behind all that it carries inside a host. */
 static void cable_scrub(struct sk_buff *skb)
 {
 	skb_tx_timestamp(skb);

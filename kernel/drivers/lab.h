@@ -80,6 +80,23 @@ struct lab_page {
 #define LAB_IOC_LENGTH _IOR('L', 4, __u64) /* length of the region */
 #define LAB_IOC_SEED   _IOW('L', 5, __u64) /* argument: seed of the t0 to come */
 
+/* Several system calls as one. They are carried out in their order; one that fails is the last. Returns how
+ * many were. Allowed are those that lab_calls.c lists; another fails with ENOSYS.
+ */
+#define LAB_CALLS_MAX 1024
+struct lab_call {
+	__u64 number; /* __NR_... */
+	__u64 arguments[6];
+	__s64 result; /* negative: an errno; EINTR if a signal came */
+};
+
+struct lab_calls {
+	__u64 calls; /* address of the first struct lab_call */
+	__u32 count;
+	__u32 reserved;
+};
+#define LAB_IOC_CALLS _IOWR('L', 6, struct lab_calls)
+
 /* An attribute of tbf's below TCA_OPTIONS, a flag: this change keeps the tokens earned so far, as bytes, and
  * looks at the queue again at once. Without it tbf fills the bucket, and a frame that waits goes on waiting
  * for as long as the old rate wanted.

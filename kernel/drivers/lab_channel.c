@@ -9,6 +9,8 @@
  * There is no interrupt for the socket: the host speaks only when it is asked, so nothing that the
  * host does at a time of its own can change a run. The lab learns of its parent's death by signal.
  */
+#include "lab_calls.h"
+
 #include <lab_page.h>
 #include <linux/console.h>
 #include <linux/fs.h>
@@ -180,6 +182,8 @@ static long lab_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case LAB_IOC_LENGTH:
 		value = PAGE_SIZE << REGION_ORDER;
 		return copy_to_user((void __user *)arg, &value, sizeof(value)) ? -EFAULT : 0;
+	case LAB_IOC_CALLS:
+		return lab_calls((struct lab_calls __user *)arg);
 	default:
 		return -ENOTTY;
 	}

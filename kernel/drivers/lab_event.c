@@ -189,7 +189,7 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	return true;
 }
 
-/* What the first round of softirqs would do if an hrtimer stood for these events. */
+/* Runs the events as the first round of softirqs would if an hrtimer stood for them. */
 static void run_alone(u64 now_ns)
 {
 	local_irq_enable();

@@ -47,7 +47,7 @@ extern u64 lab_event_number;
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number);
 extern bool lab_hrtimers_changed; /* since lab_hrtimers_first() looked */
 
-/* Of kernel/time/hrtimer.c, interrupts off. */
+/* In kernel/time/hrtimer.c, interrupts off. */
 struct lab_hrtimers {
 	u64 expires_ns;     /* when the first one expires: then there is an interrupt */
 	u64 softexpires_ns; /* when the first one runs if there is an interrupt */
@@ -56,11 +56,11 @@ struct lab_hrtimers lab_hrtimers_first(void);
 void lab_hrtimers_rearm(void);
 void lab_hrtimers_run_soft(void); /* in softirq context */
 
-/* Of kernel/time/tick-sched.c, interrupts off. */
+/* In kernel/time/tick-sched.c, interrupts off. */
 bool lab_tick_may_jump(u64 when_ns);
 void lab_tick_jumped(u64 now_ns);
 
-/* Of arch/um/kernel/time.c, interrupts off. */
+/* In arch/um/kernel/time.c, interrupts off. */
 void lab_time_jump(u64 when_ns);
 void lab_time_interrupt(void);
 

@@ -37,7 +37,7 @@ struct nic_native_relocation {
 };
 #define NIC_NATIVE_RELATIVE 8
 
-/* What a program is given of a packet. The kernel knows what is behind it. */
+/* A packet as a program sees it. The kernel knows what is behind it. */
 struct nic_native_frame {
 	__u8 *data, *data_end; /* of its linear part */
 	__u32 len, mark, ifindex;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What cable.c uses of newer kernels, for those back to 6.1. Kbuild says which of it a kernel has.
+ * Parts of newer kernels that cable.c uses, for kernels back to 6.1. Kbuild says which of it a kernel has.
  *
  * Where a structure lacks a field, its name stands for another that is of no use here; cable_module_init()
  * puts right what matters.

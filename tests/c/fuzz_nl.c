@@ -3,6 +3,7 @@
  * libFuzzer entry: one datagram from netlink, down to the counters of a port. The walk insists on the
  * sequence number, which a fuzzer would have to guess; it is taken from the first message.
  */
+#include "fuzz.h"
 #include "nl.h"
 #include "qdisc.h"
 
@@ -12,9 +13,8 @@
 struct port {
 	struct port_sample sample;
 	struct port_counters counters;
+	uint64_t qdiscs; /* that were understood */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 {
@@ -24,6 +24,7 @@ static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 
 	if (rc)
 		return rc;
+	port->qdiscs++;
 	port_sample_add(&port->sample, &q);
 	port_counters_advance(&port->counters, &port->sample);
 	return 0;
@@ -43,5 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sock.portid = first.nlmsg_pid;
 	}
 	nl_walk(data, size, &sock, on_qdisc, &port, &seen);
+	fuzz_count(port.qdiscs);
 	return 0;
 }

@@ -36,21 +36,4 @@ static inline struct record_file file_of(struct bytes b)
 	return (struct record_file){ .option = "--file", .path = "F", .at = b.at, .len = b.len };
 }
 
-/*
- * A file as somebody may have spoilt it: each three bytes of `data` are a place and what stands there; the
- * first byte says how much is missing at the end.
- */
-static inline struct bytes spoilt(struct bytes whole, const uint8_t *data, size_t size)
-{
-	size_t len = size && data[0] < whole.len && data[0] & 1 ? whole.len - data[0] : whole.len;
-	struct bytes b = { malloc(len ? len : 1), len };
-
-	if (!b.at)
-		abort();
-	memcpy(b.at, whole.at, len);
-	for (size_t i = 1; len && i + 2 < size; i += 3)
-		b.at[(size_t)(data[i] | data[i + 1] << 8) % len] = data[i + 2];
-	return b;
-}
-
 #endif

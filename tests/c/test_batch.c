@@ -3,12 +3,17 @@
  */
 #include "batch.h"
 
+#include "program.h"
+
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +24,12 @@ struct pair {
 	struct batch b;
 	int fd[2];
 };
+
+static void stop(int sig)
+{
+	(void)sig;
+	program_stop = 1;
+}
 
 static int make_pair(void **state)
 {
@@ -123,14 +134,78 @@ static void fills_up(void **state)
 		assert_int_equal(got[i], '0' + i % 10);
 }
 
+static void waits_for_its_time(void **state)
+{
+	struct pair *p = *state;
+	struct calls c;
+	uint64_t at = now_ns() + 1000000;
+	char got[8];
+
+	assert_int_equal(calls_open(&c, 2), 0);
+	batch_write(&p->b, p->fd[0], "one", 4);
+	batch_read(&p->b, p->fd[1], got, sizeof(got));
+	assert_int_equal(batch_run_at(&p->b, &c, at), 0);
+	assert_true(now_ns() >= at);
+	assert_int_equal(p->b.n, 0);
+	assert_int_equal(p->b.results[1], 4);
+	assert_string_equal(got, "one");
+	calls_close(&c);
+	calls_close(&c);
+}
+
+static void stops_before_its_time(void **state)
+{
+	struct pair *p = *state;
+	const struct itimerval soon = { .it_value.tv_usec = 1000, .it_interval.tv_usec = 1000 };
+	struct calls c;
+	char got[8];
+
+	assert_int_equal(calls_open(&c, 2), 0);
+	signal(SIGALRM, stop);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	batch_write(&p->b, p->fd[0], "one", 4);
+	assert_int_equal(batch_run_at(&p->b, &c, now_ns() + 3600 * NS_PER_SEC), 1);
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
+	program_stop = 0;
+	assert_int_equal(p->b.n, 0);
+	assert_int_equal(recv(p->fd[1], got, sizeof(got), MSG_DONTWAIT), -1);
+	calls_close(&c);
+}
+
+static void only_the_last_of_calls_fails(void **state)
+{
+	struct pair *p = *state;
+	const struct timespec past = { 0 };
+	const __s64 *slept, *failed, *left;
+	struct calls c;
+
+	assert_int_equal(calls_open(&c, 3), 0);
+	slept = calls_add(&c, SYS_clock_nanosleep,
+			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&past });
+	failed = calls_add(&c, SYS_epoll_wait, (__u64[6]){ (__u64)p->fd[0], (uintptr_t)p, 1, 0 });
+	left = calls_add(&c, SYS_clock_nanosleep,
+			 (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&past });
+	assert_int_equal(calls_run(&c), 2);
+	assert_int_equal(*slept, 0);
+	assert_int_equal(*failed, -EINVAL);
+	assert_int_equal(*left, -ECANCELED);
+	calls_close(&c);
+}
+
 #define WITH_PAIR(test)                                                                                      \
 	cmocka_unit_test_setup_teardown(test, make_pair, free_pair),                                         \
 		cmocka_unit_test_setup_teardown(test, make_plain_pair, free_pair)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { WITH_PAIR(goes_in_order), WITH_PAIR(does_not_wait),
-					    WITH_PAIR(tells_each_failure), WITH_PAIR(fills_up) };
+	const struct CMUnitTest tests[] = { WITH_PAIR(goes_in_order),
+					    WITH_PAIR(does_not_wait),
+					    WITH_PAIR(tells_each_failure),
+					    WITH_PAIR(fills_up),
+					    WITH_PAIR(waits_for_its_time),
+					    WITH_PAIR(stops_before_its_time),
+					    cmocka_unit_test_setup_teardown(only_the_last_of_calls_fails,
+									    make_pair, free_pair) };
 
 	return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 }

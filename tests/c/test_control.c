@@ -174,6 +174,29 @@ static void bears_an_agent_that_is_gone(void **state)
 	}
 }
 
+/* A datagram that only begins with an echo is none. */
+static void an_echo_has_its_length(void **state)
+{
+	struct scene *s = *state;
+	struct {
+		struct control_packet p;
+		char more[4];
+	} sent;
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+
+	assert_int_equal(control_send(&s->c, 2, wanted, 0, &s->f), 0);
+	assert_int_equal(recvfrom(s->fd[0], &sent.p, sizeof(sent.p), 0, (struct sockaddr *)&from, &len),
+			 sizeof(sent.p));
+	memset(sent.more, 0, sizeof(sent.more));
+	sent.p.kind = CONTROL_ECHO;
+	assert_int_equal(
+		sendto(s->fd[0], &sent, sizeof(sent.p) + sizeof(sent.more), 0, (struct sockaddr *)&from, len),
+		sizeof(sent.p) + sizeof(sent.more));
+	assert_int_equal(control_poll(&s->c, 1, &s->f), 0);
+	assert_int_equal(control_acked(&s->c, 0), 0);
+}
+
 #define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
 
 int main(void)
@@ -183,6 +206,7 @@ int main(void)
 		IN_SCENE(sends_again_what_is_lost),
 		IN_SCENE(a_newer_command_takes_the_place_of_an_older),
 		IN_SCENE(forgets_an_episode),
+		IN_SCENE(an_echo_has_its_length),
 		IN_SCENE(bears_an_agent_that_is_gone),
 	};
 

@@ -83,7 +83,7 @@ static void put_attr(struct out *o, uint16_t type, const void *data, size_t data
 	assert_true(o->len > at);
 }
 
-/* What a test says of one qdisc. */
+/* One qdisc, as a test has it. */
 struct given {
 	const char *kind;
 	int ifindex;

@@ -22,7 +22,7 @@
 #include "tgen_timers.h"
 #include "tgen_warm.h"
 
-/* What tgen_flow.c asks of the loop, which is not under test here. */
+/* Stands in for the loop, which is not under test here. */
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number)
 {
 	(void)run, (void)fd, (void)events, (void)kind, (void)number;

@@ -203,7 +203,7 @@ static void packets_hold_whole_bytes(void **state)
 	assert_int_equal(rdma_packets(UINT64_MAX, PAYLOAD, MESSAGE, UINT64_MAX), UINT64_MAX);
 }
 
-/* Of any size the packets that hold all of it hold no more, and one fewer holds less. */
+/* For any size, the packets that hold all of it hold no more, and one fewer holds less. */
 static void all_packets_are_all_bytes(void **state)
 {
 	(void)state;

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from dc_gym.base import ray_cluster
 from dc_gym.base.errors import MachineError
 from dc_gym.rl import ray_session
 
@@ -42,3 +46,53 @@ def test_a_cluster_of_another_python_is_named_in_one_line(monkeypatch: pytest.Mo
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     with pytest.raises(MachineError, match=r"3\.11\.7 This process: .* the same Python$"), ray_session.session("here", 1, 1):
         pass
+
+
+STRANGER = """
+import sys, ray
+ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
+print(ray.get(ray.remote(lambda: "ran as the user").remote()))
+"""
+OWNER = """
+import os, subprocess, sys
+from dc_gym.rl import ray_session
+with ray_session.session(None, 1, 1) as ray:
+    assert ray.get(ray.remote(lambda: 1).remote()) == 1
+    others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    argv = [sys.executable, "-c", sys.argv[1], ray.get_runtime_context().gcs_address]
+    done = subprocess.run(argv, env=others, capture_output=True, text=True)
+    print(done.returncode, done.stdout, done.stderr.splitlines()[-1])
+"""
+
+
+@pytest.mark.long
+def test_a_stranger_cannot_use_a_trainings_ray(tmp_path: Path) -> None:
+    """Ray listens on the machine's address. A session asks for a token that its user's environment alone has."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(tmp_path)}
+    argv = [sys.executable, "-c", OWNER, STRANGER]
+    said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("1 ") and "Failed to connect to Ray cluster" in said and "ran as the user" not in said
+
+
+def test_the_token_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    ray_cluster.protect()
+    assert "RAY_AUTH_TOKEN" not in os.environ
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    ray_cluster.protect()
+    assert os.environ["RAY_AUTH_MODE"] == "token" and len(os.environ["RAY_AUTH_TOKEN"]) == 64
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "")  # so that it is removed afterwards
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+
+
+def test_a_cluster_without_a_token_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ray_session.require()
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **_: None)
+    for has_token, count in ((True, 0), (False, 1)):
+        monkeypatch.setattr(ray_cluster, "HAS_TOKEN", has_token)
+        ray_cluster.join("auto", "ray")
+        assert capsys.readouterr().err.count("asks for no token: whoever reaches it runs programs as you") == count

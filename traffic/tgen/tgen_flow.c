@@ -470,34 +470,55 @@ static int arrived(const struct flow *flow, uint64_t *bytes)
 	return rc;
 }
 
-/* The receiver need not be asked when all that was sent is acknowledged. */
-static int sample_tcp(struct run *run, uint32_t number, struct tgen_sample_record *sample)
+static bool is_sampled(const struct run *run, uint32_t number)
 {
-	struct flow *flow = &run->flows[number];
-	struct tcp_info info;
-	uint64_t bytes = 0;
-	int rc;
-
-	rc = net_tcp_info(flow->sender, &info);
-	if (!rc && info.tcpi_unacked)
-		rc = arrived(flow, &bytes);
-	if (rc)
-		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	fill_sample(flow, &info, info.tcpi_unacked ? bytes : payload_acked(flow, &info), sample);
-	rc = info.tcpi_delivery_rate && !flow->closed ? adapt_ahead(run, flow, info.tcpi_delivery_rate) : 0;
-	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", number) : 0;
+	return run->flows[number].phase == PHASE_SENDING || drains(run, number);
 }
 
-int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses)
+void flow_plan_look(struct run *run, struct look *look)
 {
+	const struct flow *flow = &run->flows[look->flow];
+
+	if (flow->spec->transport != FLOW_TCP || !is_sampled(run, look->flow))
+		return;
+	net_plan_tcp_info(&run->calls, flow->sender, &look->sender);
+	if (flow->receiver >= 0)
+		net_plan_tcp_info(&run->calls, flow->receiver, &look->receiver);
+}
+
+static int sample_tcp(struct run *run, const struct look *look, struct tgen_sample_record *sample)
+{
+	struct flow *flow = &run->flows[look->flow];
+	const struct tcp_info *sender = &look->sender.info;
+	uint64_t bytes = flow->received;
+	int rc;
+
+	rc = net_finish_tcp_info(&look->sender);
+	if (!rc && flow->receiver >= 0)
+		rc = net_finish_tcp_info(&look->receiver);
+	if (rc)
+		return run_fault(run, rc, "flow %u: TCP_INFO", look->flow);
+	if (!sender->tcpi_unacked)
+		bytes = payload_acked(flow, sender);
+	else if (flow->receiver >= 0)
+		bytes = payload_arrived(flow, &look->receiver.info);
+	fill_sample(flow, sender, bytes, sample);
+	rc = sender->tcpi_delivery_rate && !flow->closed ? adapt_ahead(run, flow, sender->tcpi_delivery_rate)
+							 : 0;
+	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", look->flow) : 0;
+}
+
+int flow_sample(struct run *run, const struct look *look, int64_t at, unsigned int uses)
+{
+	uint32_t number = look->flow;
 	const struct flow *flow = &run->flows[number];
 	struct tgen_sample_record sample = { .t_ns = at - run->config->t0_ns, .flow = number };
 	int rc = 0;
 
-	if (flow->phase != PHASE_SENDING && !drains(run, number))
+	if (!is_sampled(run, number))
 		return 0;
 	if (flow->spec->transport == FLOW_TCP)
-		rc = sample_tcp(run, number, &sample);
+		rc = sample_tcp(run, look, &sample);
 	else if (flow->spec->transport == FLOW_RDMA)
 		rdma_sample(run, number, &sample);
 	else

@@ -48,7 +48,7 @@ struct tgen_sample_record {
 	uint32_t flow, srtt_us, min_rtt_us, cwnd_packets, notsent_bytes, retransmits;
 };
 
-/* What the NICs at both ends have counted of one flow (ctrl/nic/shim.h); a flow of another transport has
+/* Counts of one flow by the NICs at both ends (ctrl/nic/shim.h); a flow of another transport has
  * none. */
 struct tgen_nic_record {
 	uint32_t flow;

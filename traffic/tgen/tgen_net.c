@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int read_longs(const char *file, long value[3])
@@ -279,14 +280,34 @@ void net_abort(int *fd)
 	*fd = -1;
 }
 
+/* The last field that is used; kernels before 4.9 end earlier. */
+static int check_length(socklen_t length)
+{
+	struct tcp_info info;
+
+	return length < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate)
+		       ? -EPROTO
+		       : 0;
+}
+
 int net_tcp_info(int fd, struct tcp_info *info)
 {
 	socklen_t len = sizeof(*info);
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) < 0)
 		return -errno;
-	/* The last field that is used; kernels before 4.9 end earlier. */
-	return len < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(info->tcpi_delivery_rate)
-		       ? -EPROTO
-		       : 0;
+	return check_length(len);
+}
+
+void net_plan_tcp_info(struct calls *calls, int fd, struct net_tcp_look *look)
+{
+	look->length = sizeof(look->info);
+	look->result = calls_add(calls, SYS_getsockopt,
+				 (__u64[6]){ (__u64)fd, IPPROTO_TCP, TCP_INFO, (uintptr_t)&look->info,
+					     (uintptr_t)&look->length });
+}
+
+int net_finish_tcp_info(const struct net_tcp_look *look)
+{
+	return *look->result < 0 ? (int)*look->result : check_length(look->length);
 }

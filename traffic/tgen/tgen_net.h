@@ -4,8 +4,11 @@
 #ifndef TGEN_NET_H
 #define TGEN_NET_H
 
+#include "calls.h"
+
 #include <linux/tcp.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 /* One end of a connection: addr in network byte order, port in host byte order. */
 struct net_end {
@@ -50,5 +53,14 @@ int net_set_batch(int fd, int batch);
 int net_error(int fd);   /* what SO_ERROR holds, as -errno */
 void net_abort(int *fd); /* closes it with a reset, and what it holds is lost; -1 is fine */
 int net_tcp_info(int fd, struct tcp_info *info);
+
+/* The same by calls that are carried out together: planned, and its result after calls_run(). */
+struct net_tcp_look {
+	struct tcp_info info;
+	socklen_t length;
+	const __s64 *result;
+};
+void net_plan_tcp_info(struct calls *calls, int fd, struct net_tcp_look *look);
+int net_finish_tcp_info(const struct net_tcp_look *look);
 
 #endif

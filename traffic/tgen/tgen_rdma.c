@@ -164,7 +164,7 @@ int rdma_offer(struct run *run, uint32_t number, int64_t at)
 			  (struct timer){ flow->start_ns + pace_next(flow), TIMER_OFFER, number });
 }
 
-/* What was sent once is still sent until it has arrived, and nothing more. */
+/* Packets that were sent once are still sent until they have arrived, and nothing more. */
 void rdma_stop(struct run *run, uint32_t number)
 {
 	struct nic_sender *row = nic_sender(&run->nics, number);

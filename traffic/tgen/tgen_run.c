@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,8 +74,9 @@ static int allocate(struct run *run)
 	run->limits = calloc(t->namespaces + 1, sizeof(*run->limits));
 	run->namespaces = no_descriptors(t->namespaces);
 	run->listeners = no_descriptors(t->flows);
+	run->looks = calloc(LOOKS_MAX, sizeof(*run->looks));
 	if (!run->flows || !run->sinks || !run->udp || !run->under_way || !run->draining || !run->limits ||
-	    !run->namespaces || !run->listeners)
+	    !run->namespaces || !run->listeners || !run->looks || calls_open(&run->calls, 2 * LOOKS_MAX))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->flows; i++)
 		run->flows[i] = (struct flow){ .spec = &t->flow[i],
@@ -218,6 +220,7 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 			     .entered = UINT32_MAX,
 			     .next_sample = config->sample_ns ? config->t0_ns : INT64_MAX,
 			     .next_publish = config->publish_ns ? config->t0_ns : INT64_MAX,
+			     .calls = CALLS_INIT,
 			     .epoll = -1,
 			     .timer = -1,
 			     .payload = -1 };
@@ -256,7 +259,7 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 
 /* --- the loop ---------------------------------------------------------------------------------------- */
 
-/* Whether `*next` is now; if so, it moves on. */
+/* Returns true if `*next` is now, and moves it on. */
 static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
 {
 	if (*next != at)
@@ -265,10 +268,28 @@ static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
 	return true;
 }
 
+/* The kernel is asked about all of them by one call. */
+static int sample_flows(struct run *run, uint32_t count, int64_t at, unsigned int uses)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		flow_plan_look(run, &run->looks[i]);
+	if (run->calls.n)
+		rc = calls_run(&run->calls);
+	if (rc < 0)
+		return run_fault(run, rc, "TCP_INFO of %u flows", count);
+	rc = 0;
+	for (uint32_t i = 0; !rc && i < count; i++)
+		rc = flow_sample(run, &run->looks[i], at, uses);
+	return rc;
+}
+
 static int sample(struct run *run, int64_t at)
 {
 	const struct run_config *c = run->config;
 	unsigned int uses = 0;
+	uint32_t count = 0;
 	int rc;
 
 	uses |= is_due(&run->next_sample, c->sample_ns, at) ? SAMPLE_LOG : 0;
@@ -276,8 +297,15 @@ static int sample(struct run *run, int64_t at)
 	rc = udp_take(run);
 	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
 		for (uint64_t bits = run->under_way[word] | run->draining[word]; !rc && bits;
-		     bits &= bits - 1)
-			rc = flow_sample(run, 64 * word + (uint32_t)__builtin_ctzll(bits), at, uses);
+		     bits &= bits - 1) {
+			run->looks[count++].flow = 64 * word + (uint32_t)__builtin_ctzll(bits);
+			if (count < LOOKS_MAX)
+				continue;
+			rc = sample_flows(run, count, at, uses);
+			count = 0;
+		}
+	if (!rc)
+		rc = sample_flows(run, count, at, uses);
 	return rc ? rc : plan_sample(run);
 }
 
@@ -324,22 +352,32 @@ static int on_timer(struct run *run)
 	return rc;
 }
 
-static int arm(struct run *run)
+/* When something is due next. */
+static int64_t next_due(struct run *run)
 {
-	struct itimerspec when = { 0 };
-	int64_t at;
-
 	while (run->timers.count && is_stale(run, run->timers.heap[0]))
 		timers_drop_first(&run->timers);
-	at = run->timers.heap[0].at; /* there always is the end */
-	if (at == run->armed)
-		return 0;
-	when.it_value.tv_sec = at / NS_PER_S;
-	when.it_value.tv_nsec = at % NS_PER_S;
-	if (timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
-		return run_fault(run, -errno, "timerfd_settime");
+	return run->timers.heap[0].at; /* there always is the end */
+}
+
+/* Arms the timer and waits, by one call: how many events. */
+static int wait_for_events(struct run *run, struct epoll_event events[EVENTS])
+{
+	int64_t at = next_due(run);
+	const struct itimerspec when = { .it_value = { at / NS_PER_S, at % NS_PER_S } };
+	const __s64 *waited;
+	int rc;
+
+	if (at != run->armed)
+		calls_add(&run->calls, SYS_timerfd_settime,
+			  (__u64[6]){ (__u64)run->timer, TFD_TIMER_ABSTIME, (uintptr_t)&when });
+	waited = calls_add(&run->calls, SYS_epoll_wait,
+			   (__u64[6]){ (__u64)run->epoll, (uintptr_t)events, EVENTS, (__u64)-1 });
+	rc = calls_run(&run->calls);
+	if (rc < 0 || *waited < 0)
+		return run_fault(run, rc < 0 ? rc : (int)*waited, "timerfd_settime, epoll_wait");
 	run->armed = at;
-	return 0;
+	return (int)*waited;
 }
 
 static int dispatch(struct run *run, const struct epoll_event *e)
@@ -366,19 +404,16 @@ static int dispatch(struct run *run, const struct epoll_event *e)
 int run_loop(struct run *run)
 {
 	struct epoll_event events[EVENTS];
-	int rc;
+	int rc = 0;
 
-	rc = arm(run);
 	while (!rc && !run->over) {
-		int n = epoll_wait(run->epoll, events, EVENTS, -1);
+		int n = wait_for_events(run, events);
 
 		if (n < 0)
-			return run_fault(run, -errno, "epoll_wait");
+			return n;
 		run->now = 0;
 		for (int i = 0; !rc && !run->over && i < n; i++)
 			rc = dispatch(run, &events[i]);
-		if (!rc && !run->over)
-			rc = arm(run);
 	}
 	return rc;
 }
@@ -414,7 +449,7 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 	};
 }
 
-/* What the NICs have counted, of flows that they sent or capped. */
+/* The counts of the NICs, for flows that they sent or capped. */
 static int log_nics(struct run *run)
 {
 	int rc = 0;
@@ -511,6 +546,9 @@ void run_close(struct run *run)
 	close_all(run->namespaces, run->table->namespaces);
 	run->listeners = run->namespaces = NULL;
 	slots_free(&run->peers);
+	calls_close(&run->calls);
+	free(run->looks);
+	run->looks = NULL;
 	free(run->limits);
 	free(run->sinks);
 	free(run->udp);

@@ -61,6 +61,13 @@ struct flow {
 	} pace; /* of a flow whose gaps are random */
 };
 
+/* At what the kernel tells of a flow's two sockets. */
+#define LOOKS_MAX 64
+struct look {
+	uint32_t flow;
+	struct net_tcp_look sender, receiver;
+};
+
 /* One UDP socket receives for all flows that have a listener in common. */
 struct sink {
 	uint64_t rate_bps; /* of the flows under way */
@@ -100,6 +107,8 @@ struct run {
 	struct nic_tables nics;
 	struct slots pairs; /* the newest flow between two ends */
 	struct timers timers;
+	struct calls calls; /* what follows each other, as one system call */
+	struct look *looks; /* LOOKS_MAX of them */
 	struct tgen_log samples, log, nic_log;
 	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
 	long memory; /* that all sockets may fill with what is not sent, and again with what is not read */
@@ -109,7 +118,7 @@ struct run {
 	char fault[256];
 };
 
-/* What an epoll event is about: kind << 32 | number. */
+/* The subject of an epoll event: kind << 32 | number. */
 enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER, WATCH_BELL };
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number);
 int run_enter(struct run *run, uint32_t ns);
@@ -137,9 +146,10 @@ int flow_accept(struct run *run, uint32_t listener);
 int flow_on_sender(struct run *run, uint32_t number, uint32_t events);
 int flow_on_receiver(struct run *run, uint32_t number, uint32_t events);
 
-/* One look at a flow serves both. */
+/* One look at a flow serves both. It is planned, run->calls is run, and then the sample is taken. */
 enum sample_use { SAMPLE_LOG = 1, SAMPLE_PUBLISH = 2 };
-int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses);
+void flow_plan_look(struct run *run, struct look *look);
+int flow_sample(struct run *run, const struct look *look, int64_t at, unsigned int uses);
 int flow_settle(struct run *run, uint32_t number); /* the run is over: take the last counts */
 int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at);
 int flow_fail(struct run *run, uint32_t number, int error);

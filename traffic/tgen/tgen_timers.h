@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tgen has to do and when: a binary heap, ordered by time, then kind, then flow, so that ties repeat. */
+/* Times and tasks of tgen: a binary heap, ordered by time, then kind, then flow, so that ties repeat. */
 #ifndef TGEN_TIMERS_H
 #define TGEN_TIMERS_H
 

@@ -108,7 +108,7 @@ int udp_on_sender(struct run *run, uint32_t number, uint32_t events)
 	return flow->full ? udp_offer(run, number, run_now(run)) : 0;
 }
 
-/* What arrives after a flow's end no sample will show. */
+/* No sample will show bytes that arrive after a flow's end. */
 static void count_datagram(struct run *run, uint32_t number, uint32_t bytes)
 {
 	struct flow *flow = &run->flows[number];

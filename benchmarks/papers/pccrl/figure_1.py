@@ -26,7 +26,7 @@ from dc_gym.reproduce.evidence import Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
-from dc_gym.spec import from_dict
+from dc_gym.spec import without_code
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,9 +101,9 @@ def more(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns the curves over time in ms, at 100 Gbit/s."""
-    spec = from_dict(result.manifest["spec"], result.path)
+    spec = without_code(result.manifest["spec"], result.path)
     scale, duration_ns = spec.topology.scale or 1, spec.time.duration_ns
-    drawn = series(result.tables, duration_ns, Window(0, duration_ns), BINS)
+    drawn = series(result.stored, duration_ns, Window(0, duration_ns), BINS)
     long = result.records("flows")["size_bytes"] == 0
     queues, ports = result.records("queues"), len(result.ports)
     longest = queues["backlog_bytes"].reshape(-1, ports).max(axis=1) / BUFFER_BYTES

@@ -23,7 +23,7 @@ from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 from dc_gym.reproduce.series import ContestantLine
-from dc_gym.spec import from_dict
+from dc_gym.spec import without_code
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
@@ -116,7 +116,7 @@ def long_short(result: Result) -> dict[str, float]:
 
     A short flow that has not ended counts with its time so far.
     """
-    made = Experiment.of(from_dict(result.manifest["spec"], result.path))
+    made = Experiment.of(without_code(result.manifest["spec"], result.path))
     flows, scale = result.records("flows"), made.spec.topology.scale or 1
     short = (flows["size_bytes"] > 0) & (flows["start_ns"] >= 0)
     base_ns = nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)[0]

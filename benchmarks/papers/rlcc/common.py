@@ -44,7 +44,7 @@ from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, 
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, RunLength, ScaledNetwork
-from dc_gym.spec import Spec, from_dict
+from dc_gym.spec import Spec, without_code
 from dc_gym.sweep.grid import Point
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _contender(row: Row, results: Mapping[int, Result], more: Measure, track: Ca
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
-    made = Experiment.of(from_dict(result.manifest["spec"], result.path))
+    made = Experiment.of(without_code(result.manifest["spec"], result.path))
     summary, scale = result.summary, made.spec.topology.scale or 1
     flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]

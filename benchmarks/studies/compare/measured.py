@@ -20,7 +20,7 @@ from dc_gym.metrics import Window, series
 from dc_gym.metrics.convergence import HOLD
 from dc_gym.pages.numbers import Metric
 from dc_gym.records.results import Result
-from dc_gym.spec import Spec, from_dict
+from dc_gym.spec import Spec, without_code
 
 RECOVERED = 0.9
 FEW_FLOWS = 1000
@@ -115,12 +115,12 @@ def counted_flows(result: Result) -> int:
 
 def recovery_s(result: Result) -> float | None:
     """Returns the recovery time; None if the short flows have not ended or the long ones never had any goodput."""
-    flows, duration_ns = result.records("flows"), from_dict(result.manifest["spec"], result.path).time.duration_ns
+    flows, duration_ns = result.records("flows"), without_code(result.manifest["spec"], result.path).time.duration_ns
     short = flows["size_bytes"] > 0
     ends = flows["end_ns"][short]
     if not short.any() or (ends < 0).any() or (ends >= duration_ns).any():
         return None
-    drawn = series(result.tables, duration_ns, Window(0, duration_ns), INTERVALS)
+    drawn = series(result.stored, duration_ns, Window(0, duration_ns), INTERVALS)
     long_bps = np.nansum(drawn.goodput_bps[~short[: len(drawn.goodput_bps)]], axis=0)
     began_s, ended_s = float(flows["start_ns"][short].min()) / 1e9, float(ends.max()) / 1e9
     before = long_bps[(drawn.t_s > began_s / 2) & (drawn.t_s < began_s)]

@@ -23,7 +23,7 @@
 #define RLCC_OUTPUT RLCC_STATE_WORDS
 #define RLCC_CELL   (RLCC_OUTPUT + RLCC_CELLS)
 
-/* What lies where in the table. */
+/* The layout of the table. */
 enum rlcc_lstm_word {
 	RLCC_LSTM_FIRST = POLICY_HEAD_WORDS,
 	RLCC_LSTM_SECOND = RLCC_LSTM_FIRST + POLICY_LSTM_HIDDEN * INT8_ROW(POLICY_LSTM_INPUTS),

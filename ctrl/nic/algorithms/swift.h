@@ -97,7 +97,7 @@ static inline uint64_t swift_scaled(uint64_t time_ns, const struct cc_flow *flow
 	return reference_ns ? time_ns * flow->base_rtt_ns / reference_ns : time_ns;
 }
 
-/* What flow scaling adds: 30 + 32 bits. */
+/* The term of flow scaling: 30 + 32 bits. */
 static inline uint32_t swift_scaling(uint32_t cwnd, const uint32_t *parameter)
 {
 	uint64_t here = swift_inverse_sqrt(cwnd);

@@ -35,7 +35,7 @@ enum element_kind {
 	ELEMENT_SHARE,  /* n / (1 + n) of the cell now */
 	ELEMENT_FORCE,  /* the value that the kernels enforce */
 	ELEMENT_ONE,    /* 1 */
-	/* Of the flows that leave by a host; `place` is the host. */
+	/* For the flows that leave by a host; `place` is the host. */
 	ELEMENT_SRTT,
 	ELEMENT_RTT_MIN,
 	ELEMENT_CWND,
@@ -150,7 +150,7 @@ struct team {
 	uint64_t mask[MASK_WORDS]; /* the CPUs where the caller may run */
 };
 
-/* What Python has to look at after an exchange. */
+/* Results of an exchange that Python has to look at. */
 enum {
 	STEPS_RUN = 1,  /* a lab still runs: after another message, a signal, or the timeout of its socket */
 	STEPS_DIED = 2, /* a lab has closed its channel */

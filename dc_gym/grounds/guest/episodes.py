@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
-from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, OUT, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import S, Site
@@ -217,7 +217,7 @@ def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]
     ]  # fmt: skip
     if agent.control is not None:
         argv += ["--control-netns", CONTROL_NETNS, "--timeout", str(agent.control.timeout_ns)]
-    return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
+    return [*argv, "--trace", str(folder / OUT / "queues.trace")] if agent.keeps else argv
 
 
 def _hostd(plan: Plan, folder: Path) -> list[str]:

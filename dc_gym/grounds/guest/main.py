@@ -4,8 +4,8 @@
   python -m dc_gym.grounds.guest.main RUN_FOLDER [--ask]
 
 The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; --ask waits until it is there. tgen's flows and qmon's
-ports lie beside it. The ground writes flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on
-standard output marks each phase.
+ports lie beside it. The ground writes flows.bin, samples.bin, queues.trace and ground.json to RUN_FOLDER/.lab/out. A line
+'::phase NAME' on standard output marks each phase.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, PORTS, Plan
+from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import LabSite, Site, await_plan
@@ -52,7 +52,7 @@ def run(folder: Path, site: Site) -> None:
         ovs = stack.enter_context(OpenVSwitchDaemons(programs))
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
-        site.name_hosts(plan.graph, folder.parent)
+        site.name_hosts(plan.graph, folder / OUT)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
@@ -71,7 +71,7 @@ def run(folder: Path, site: Site) -> None:
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
         counts |= {"losses": fabric.losses(), "exec": ends, **site.findings()}
-        (folder / "ground.json").write_text(json.dumps(counts))
+        (folder / OUT / "ground.json").write_text(json.dumps(counts))
 
 
 def _undirected(
@@ -111,7 +111,7 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     return [
         f"{plan.programs}/qmon", "--ports", str(folder / PORTS), "--interval", str(plan.interval_ns),
         "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--flow-rows", str(plan.flow_rows),
-        "--trace", str(folder / "queues.trace"),
+        "--trace", str(folder / OUT / "queues.trace"),
     ]  # fmt: skip
 
 

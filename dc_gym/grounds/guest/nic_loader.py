@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dc_gym.grounds.guest.plan import DECISIONS, NIC_TABLE
+from dc_gym.grounds.guest.plan import DECISIONS, NIC_TABLE, OUT
 from dc_gym.grounds.guest.programs import NICD_PRIORITY, Program
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric
@@ -31,7 +31,7 @@ class NicLoader(Program):
         if step_ns := nic["step_ns"]:
             argv += ["--channel", matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
         elif trace and nic["trace"]:
-            argv += ["--trace", str(folder / DECISIONS), "--t0", str(t0_ns)]
+            argv += ["--trace", str(folder / OUT / DECISIONS), "--t0", str(t0_ns)]
         super().__init__(argv, NICD_PRIORITY)
 
     def tables(self) -> str:

@@ -12,12 +12,19 @@ from dc_gym.base.errors import LabError
 from dc_gym.topologies.graph import Graph
 
 PLAN_VERSION = 1
+OUT = "out"
+"""Folder for the files that the ground writes, beside the plan. What lies beside it, a lab can only read."""
 FLOWS, PORTS, ACTUATORS = "flows.records", "ports.records", "actuators.records"
 """Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode."""
 NICS, NIC_TABLE = "nics.records", "nic_table"
 """The files that the NICs' loader reads."""
 DECISIONS = "decisions.bin"
 """The file that the NICs' loader writes."""
+DISTURB = "DCGYM_DISTURB"
+"""Environment variable with a shell command that every run executes in its lab before traffic starts.
+
+It serves to test determinism.
+"""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """The possible answers of the agent's side to a step."""
 ASK, PLAN_STEP = "--ask", (1 << 64) - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import FabricError
-from dc_gym.grounds.guest.plan import Plan
+from dc_gym.grounds.guest.plan import OUT, Plan
 from dc_gym.topologies.graph import PORT_MASK
 
 NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: measuring programs go first, and nothing else delays either
@@ -102,7 +102,7 @@ class Traffic:
 def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
     """Returns the command that runs `traffic` from t0 on."""
     return [
-        f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
+        f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
         "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),

@@ -48,7 +48,7 @@ class Site(Protocol):
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         """Lets programs find the hosts by name.
 
-        `folder` is the run's folder. It belongs to the user who may write there.
+        `folder` is one that the ground writes to. It belongs to the user who may write there.
         """
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:

@@ -23,7 +23,7 @@ from dc_gym.grounds.ground import Driver
 from dc_gym.grounds.guest.plan import GO_ON
 from dc_gym.grounds.host import needs
 from dc_gym.grounds.host.live import Ended, LiveNetwork
-from dc_gym.kernel import cable_module
+from dc_gym.kernel import cable_module, openvswitch
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
@@ -45,6 +45,7 @@ class HostGround:
             raise UsageError('ground "host" needs root: run it with sudo, or in a VM: dcgym vm -- run ...; a lab needs none')
         if shutil.which("unshare") is None:
             raise UsageError("unshare is not installed: apt-get install util-linux")
+        openvswitch.ensure(progress).check_contents()
         self._module = self._choose_links(progress)
         graph = self._spec.graph()
         if self._module is None:
@@ -104,6 +105,7 @@ class HostGround:
             "libc": " ".join(platform.libc_ver()),
             "python": platform.python_version(),
             "programs": fingerprint.programs(),
+            **fingerprint.acting(self._spec),
         }
 
     def facts(self) -> dict[str, Any]:

@@ -4,14 +4,15 @@
   /run/dcgym/PID.run    a run: the process that runs it, and the process whose namespaces hold its network
   /run/dcgym/cable      the build of the module cable that dc-gym loads: a loaded module of another build is not dc-gym's
 
-A run is recorded before it touches the module, so no `dcgym clean` removes the module in between. Files appear whole, by a
-rename. A run removes its own files; `dcgym clean` removes those of dead runs. A process is identified by its number and its start
-time, so a number that was reused is never mistaken.
+A run is recorded before it touches the module, so no `dcgym clean` removes the module in between. Whoever records, loads or
+removes holds a lock on the folder meanwhile. Files appear whole, by a rename. A run removes its own files; `dcgym clean` removes
+those of dead runs. A process is identified by its number and its start time, so a number that was reused is never mistaken.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import signal
@@ -56,12 +57,13 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
     The ground's process number is added later: it does not exist yet. Raises UsageError for a second run: networks in real time
     would compete for the CPU. If nobody closes the context, the record is removed when the process ends, unless it is killed.
     """
-    folder.mkdir(mode=0o755, exist_ok=True)
     run = Run(Process.of(os.getpid()), NOBODY, str(out))
     path = folder / f"{os.getpid()}.run"
-    if path.exists() and (other := _read(path)) is not None and other.runner == run.runner:
-        raise UsageError(f'ground "host": this process has a network there ({other.out}); close that first, real time has one')
-    run.write(folder)
+    with _alone(folder):
+        if path.exists() and (other := _read(path)) is not None and other.runner == run.runner:
+            why = f"this process has a network there ({other.out}); close that first, real time has one"
+            raise UsageError(f'ground "host": {why}')
+        run.write(folder)
     atexit.register(path.unlink, missing_ok=True)
 
     def in_ground(pid: int) -> None:
@@ -76,6 +78,11 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
 
 def use_cable(module: Path, folder: Path = STATE) -> None:
     """Loads this build of the module if it is not loaded. Raises KernelError if it cannot be loaded."""
+    with _alone(folder):
+        _use_cable(module, folder)
+
+
+def _use_cable(module: Path, folder: Path) -> None:
     wanted, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
     if loaded and cable_module.loaded_build_id() == wanted:
         return
@@ -83,15 +90,21 @@ def use_cable(module: Path, folder: Path = STATE) -> None:
         raise KernelError("a module 'cable' that is not ours is loaded: unload it (rmmod cable), or set host.links=netem")
     if loaded and not cable_module.unload():
         raise KernelError("another build of the module cable is in use by another run: wait for it, or set host.links=netem")
-    folder.mkdir(mode=0o755, exist_ok=True)
     _put(folder / MARK, wanted + "\n")
     cable_module.load(module)
 
 
 def clean(folder: Path = STATE) -> list[str]:
     """Removes what dead runs left, and the module. Returns a line for each removed thing. What a live run owns stays."""
-    if folder.is_dir() and not os.access(folder, os.W_OK):
+    if not folder.is_dir():
+        return []
+    if not os.access(folder, os.W_OK):
         return [f"left    {folder}: it is root's: sudo dcgym clean"]
+    with _alone(folder):
+        return _clean(folder)
+
+
+def _clean(folder: Path) -> list[str]:
     said, living = [], 0
     for path in sorted(folder.glob("*.run")):
         run = _read(path)
@@ -108,9 +121,27 @@ def clean(folder: Path = STATE) -> list[str]:
             path.unlink()
     if (folder / MARK).exists() and not living:
         said += _unload(folder / MARK)
-    if folder.is_dir() and not any(folder.iterdir()):
+    if not any(folder.iterdir()):
         folder.rmdir()
     return said
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Makes the folder if it does not exist, and keeps other processes from changing what is in it."""
+    while True:
+        folder.mkdir(mode=0o755, exist_ok=True)
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # `dcgym clean` removed it just now
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if folder.is_dir() and os.path.samestat(os.fstat(fd), folder.stat()):
+                yield
+                return
+        finally:
+            os.close(fd)
 
 
 def _put(path: Path, text: str) -> None:

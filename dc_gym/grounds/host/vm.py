@@ -89,6 +89,7 @@ def environment() -> dict[str, str]:
         "HOME": "/root",
         "LC_ALL": "C.UTF-8",
         "DCGYM_CACHE": str(cache_dir()),
+        cache.TRUST: "1",
         **kept,
     }
 

@@ -30,7 +30,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.ground import check_programs, make_folders
 from dc_gym.grounds.guest.plan import NIC_TABLE
 from dc_gym.grounds.lab import GRACE_NS, lab_config
 from dc_gym.grounds.nics import STEP_DTYPE, base_rtts_ns
@@ -181,8 +181,7 @@ class DataPath:
             self._stack.enter_context(cache.in_use())
             ovs = openvswitch.ensure(Quiet())
             folder = self._stack.enter_context(scratch(self._parent, "dcgym-env-"))
-            private = folder / ".lab"
-            private.mkdir()
+            private = make_folders(folder, self.experiment.spec)
             write_plan(self.experiment, ovs, private, nic_step_ns=self.step_ns)
             nic_policy.write_table(self._tables[0], private / NIC_TABLE)
             spec = self.experiment.spec

@@ -16,6 +16,7 @@ from pathlib import Path
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.readable import columns, quantity
+from dc_gym.base.terminal import say
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithm import Algorithm
@@ -98,7 +99,7 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
     with machine_errors("write", out):
         out.mkdir(parents=True, exist_ok=True)
         if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
-            with whole(out / POLICY) as work:
+            with whole(out / POLICY, durable=True) as work:
                 shutil.copyfile(policy, work)
         cell = case.cell(out, SPEC)
     return replace(cell, out=out / "run", options=("--force",))
@@ -108,14 +109,14 @@ def report(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
     """Prints what the policy is, whether it fits, and how to run it."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
-    print(f"{path.name}: {file.describe()}\nsha256 {file.sha256()}\n")
+    say(f"{path.name}: {file.describe()}\nsha256 {file.sha256()}\n")
     body = 4 * (len(file.table()) - HEAD_WORDS)
-    print(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
+    say(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
     rows = [("a decision and its flow", "needs", "there are", "")]
     rows += [(each.what, each.needs, each.has, "fits" if each.fits else "DOES NOT FIT") for each in demands(file, algorithm)]
-    print(columns(rows))
-    print(f'\nin any spec:\n  controller.name = "{algorithm.name}"\n  nic.policy = "{out / POLICY}"')
-    print(f"ready to run:\n  dcgym run {cell.spec} --out results/{path.stem}")
+    say(columns(rows))
+    say(f'\nin any spec:\n  controller.name = "{algorithm.name}"\n  nic.policy = "{out / POLICY}"')
+    say(f"ready to run:\n  dcgym run {cell.spec} --out results/{path.stem}")
 
 
 def _tried(file: NicPolicy, flows: int, cell: Cell) -> int:
@@ -123,11 +124,11 @@ def _tried(file: NicPolicy, flows: int, cell: Cell) -> int:
 
     recorded.decisions raises an AgentError if the NIC decided differently from the table.
     """
-    print(f"\n{flows} flows on a link of 10 Gbit/s, from {SETTLED_MS} ms on for {MEASURED_MS} ms of virtual time:", flush=True)
+    say(f"\n{flows} flows on a link of 10 Gbit/s, from {SETTLED_MS} ms on for {MEASURED_MS} ms of virtual time:", flush=True)
     result = runs.run_all([cell])[cell.name]
     for line in outcome(file, flows, cell, result):
-        print(line)
-    print(f"decisions: {len(recorded.decisions(result.path).rates):,}, each as the table says in Python\n{result.path}")
+        say(line)
+    say(f"decisions: {len(recorded.decisions(result.path).rates):,}, each as the table says in Python\n{result.path}")
     return 0
 
 

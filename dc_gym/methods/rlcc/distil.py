@@ -25,6 +25,7 @@ from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.outputs import require_place
 from dc_gym.base.spelling import unknown
+from dc_gym.base.terminal import say
 from dc_gym.methods.rlcc import boosting, fidelity, recorded, rows
 from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets import nic_policy, response, trees
@@ -173,6 +174,6 @@ def main(args: argparse.Namespace) -> int:
     require_place(args.out, nic_policy.made_alike(same), force=args.force)
     made = make(net, how)
     made.write(args.out)
-    print(f"{args.out}: {made.describe()}")
+    say(f"{args.out}: {made.describe()}")
     fidelity.report(net, made)
     return 0

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from dc_gym.base.readable import columns
+from dc_gym.base.terminal import say
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Floats
@@ -90,12 +91,12 @@ def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
     found = NicPolicy.read(path)
     if args.json:
-        print(json.dumps(_facts(found), indent=1))
+        say(json.dumps(_facts(found), indent=1))
         return 0
-    print(f"{path.name}: {found.describe()}")
+    say(f"{path.name}: {found.describe()}")
     for name, value in found.provenance.items():
-        print(f"  {name}: {_told(value)}")
-    print(f"  sha256: {found.sha256()}\n")
+        say(f"  {name}: {_told(value)}")
+    say(f"  sha256: {found.sha256()}\n")
     _print_cells(found)
     _print_orders(found)
     _print_loop(found)
@@ -124,16 +125,16 @@ def _print_cells(file: NicPolicy) -> None:
     for cell in rows:
         numbers = (f"{cell.paper:.2f}", f"{cell.artifact:.3f}", f"{cell.exact:.4f}", f"{cell.integer:.4f}")
         table.append((cell.before, cell.now, *numbers, f"{cell.integer - cell.paper:+.4f}"))
-    print("Table VI: the factor of the rate")
-    print(columns(table))
-    print(f"largest distance to the paper {max(abs(cell.integer - cell.paper) for cell in rows):.4f}", end=", ")
-    print(f"of integers to floats {max(abs(cell.integer - cell.exact) for cell in rows):.5f}\n")
+    say("Table VI: the factor of the rate")
+    say(columns(table))
+    say(f"largest distance to the paper {max(abs(cell.integer - cell.paper) for cell in rows):.4f}", end=", ")
+    say(f"of integers to floats {max(abs(cell.integer - cell.exact) for cell in rows):.5f}\n")
 
 
 def _print_orders(file: NicPolicy) -> None:
     table = [("order", "RL-CC's table says", "here", "")]
     table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in check_policy(file)]
-    print(columns(table), end="\n\n")
+    say(columns(table), end="\n\n")
 
 
 def _loop(file: NicPolicy) -> list[fluid.SettledState]:
@@ -148,7 +149,7 @@ def _loop(file: NicPolicy) -> list[fluid.SettledState]:
 
 def _print_loop(file: NicPolicy) -> None:
     scaling, rests = file.scaling, fluid.resting_error(file.policy, file.scaling)
-    print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
+    say(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
     for found in _loop(file):
         law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
@@ -162,4 +163,4 @@ def _print_loop(file: NicPolicy) -> None:
                 f"{found.slowest_over_fastest:.3f}",
             )
         )
-    print(columns(table))
+    say(columns(table))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.base.readable import columns
+from dc_gym.base.terminal import say
 from dc_gym.methods.rlcc import rows
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Floats
@@ -99,12 +100,12 @@ def report(net: NicPolicy, made: NicPolicy) -> None:
     """Prints the report."""
     assert isinstance(made.policy, Trees)
     count, size = len(made.policy.inputs), made.policy.packed_bytes()
-    print(f"a decision: {count * DEPTH} comparisons, {count} additions of a leaf")
-    print(f"tables: {size} bytes packed, {4 * len(made.table())} as they are kept here\n")
+    say(f"a decision: {count * DEPTH} comparisons, {count} additions of a leaf")
+    say(f"tables: {size} bytes packed, {4 * len(made.table())} as they are kept here\n")
     lines: list[tuple[str, ...]] = [("actions off the network's", "rows", "rms", "most")]
     lines += [(each.where, f"{each.rows:,}", f"{each.rms:.4f}", f"{each.most:.4f}") for each in differences(net, made)]
-    print(columns(lines))
-    print("\nclosed loop in the fluid model: network, trees; then with the lag of a round trip (standard deviation)")
+    say(columns(lines))
+    say("\nclosed loop in the fluid model: network, trees; then with the lag of a round trip (standard deviation)")
     table: list[tuple[str, ...]] = [
         ("flows", "eq. 2", "network", "trees", "network, lag", "trees, lag", "off", "sum of rates", "slowest/fastest")
     ]
@@ -115,6 +116,6 @@ def report(net: NicPolicy, made: NicPolicy) -> None:
         table.append(
             (str(loop.flows), *numbers, f"{loop.inflation:+.1%}", f"{lag.sum_of_rates:.4f}", f"{lag.slowest_over_fastest:.3f}")
         )
-    print(columns(table))
+    say(columns(table))
     first, second = flood_duration(net), flood_duration(made)
-    print(f"\na flood of {FLOOD_FLOWS} new flows is over after {first:,.0f} base round trips, with trees after {second:,.0f}")
+    say(f"\na flood of {FLOOD_FLOWS} new flows is over after {first:,.0f} base round trips, with trees after {second:,.0f}")

@@ -7,6 +7,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dc_gym.base.terminal import say
+
 if TYPE_CHECKING:
     pass
 
@@ -40,7 +42,7 @@ def import_policy(args: argparse.Namespace) -> int:
         made = importing.in_8_bits(made, f"{importing.COMMAND} --int8")
     require_place(args.out, nic_policy.made_alike(made), force=args.force)
     made.write(args.out)
-    print(f"{args.out}: {made.describe()}")
+    say(f"{args.out}: {made.describe()}")
     return 0
 
 
@@ -58,7 +60,7 @@ def rebuild(args: argparse.Namespace) -> int:
     for name, made in record_policies.policies().items():
         ships = nic_policy.NicPolicy.read(nic_policy.shipped(name)).sha256() == made.sha256()
         same &= ships
-        print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
+        say(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
             place = args.out / f"{name}.npz"
             require_place(place, nic_policy.made_alike(made), force=args.force)

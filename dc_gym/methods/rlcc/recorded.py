@@ -21,7 +21,7 @@ from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy, Words
 from dc_gym.records.results import Result, load_result
 from dc_gym.records.tables import NIC_EVENTS
-from dc_gym.spec import NIC_POLICY_COPY, load
+from dc_gym.spec import NIC_POLICY_COPY, without_code
 
 Integers = npt.NDArray[np.int64]
 FINE = 11
@@ -120,7 +120,7 @@ def policy_of(result: Result) -> NicPolicy:
 
 def round_trips(result: Result) -> tuple[RoundTrips, Integers]:
     """Returns the round trips of a result, and the rates that were decided (Q20)."""
-    experiment = Experiment.of(load(result.path / "manifest.json"))
+    experiment = Experiment.of(without_code(result.manifest["spec"], result.path, str(result.path / "manifest.json")))
     rows = result.records("decisions")
     rows = rows[(rows["event"] == NIC_EVENTS.index("rtt")) | _overdue(rows)]
     if not len(rows):

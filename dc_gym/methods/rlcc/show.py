@@ -7,6 +7,7 @@ import argparse
 
 from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.terminal import say
 from dc_gym.figures import kit
 from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies, scenarios
@@ -25,10 +26,10 @@ def main(args: argparse.Namespace) -> int:
     for name, place in places.items():
         require_place(place, is_marked(marks[name]), force=args.force)
     for name, draw in drawn.items():
-        print(kit.save(draw(file, path.stem), places[name], mark=marks[name]))
+        say(kit.save(draw(file, path.stem), places[name], mark=marks[name]))
     traces = [scenario.in_fluid(file)]
     if args.lab:
         with runs.scratch("rlcc-show") as folder:
             traces.append(scenario.in_lab(path, file, folder))
-    print(kit.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
+    say(kit.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
     return 0

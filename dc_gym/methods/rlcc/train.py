@@ -23,8 +23,9 @@ from dc_gym import __version__
 from dc_gym.base import folder_lock
 from dc_gym.base import resume as resuming
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import machine_errors, put, scratch
+from dc_gym.base.files import is_cut_short, machine_errors, put, scratch
 from dc_gym.base.progress import Progress, choose, short_time
+from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
 from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
@@ -50,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--{given[0].replace('_', '-')}: means nothing to a training on {args.ground}; leave it out")
     with choose(args.quiet) as progress:
         made = (_on_fluid if args.ground == "fluid" else _on_labs)(args, progress)
-    print(f"{args.out / POLICY}: sha256 {made.sha256()}")
+    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
     return 0
 
 
@@ -89,7 +90,7 @@ def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tup
 
 def open_folder(out: Path, resume: bool) -> Any:
     """Opens the training's folder, new or to resume in, and locks it for this process."""
-    if out.exists() and not resume and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not resume and (not out.is_dir() or not all(_is_left_over(path) for path in out.iterdir())):
         way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
         raise UsageError(f"{out} exists; {way} another --out")
     if resume and not (out / CHECKPOINT).is_file():
@@ -97,6 +98,11 @@ def open_folder(out: Path, resume: bool) -> Any:
     with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     return folder_lock.held(out, "a training")
+
+
+def _is_left_over(path: Path) -> bool:
+    """Returns True for what a training leaves that is killed before its first checkpoint."""
+    return is_cut_short(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))
 
 
 def train_on_fluid(chosen: PaperPreset, settings: on_fluid.FluidTrainingSettings, out: Path, progress: Progress) -> NicPolicy:

@@ -14,6 +14,7 @@ from dc_gym.base.files import put
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
+from dc_gym.base.terminal import say
 from dc_gym.ctrl import controllers
 from dc_gym.figures import kit
 from dc_gym.pages.report import figures, page
@@ -37,7 +38,7 @@ def main(args: Namespace, progress: Progress) -> int:
     out = args.out or default_place(args.folders)
     made = write(args.folders, out, progress, args.figures, args.baseline, args.count_unfit, force=args.force)
     for path in made:
-        print(path)
+        say(path)
     return 0
 
 
@@ -75,6 +76,7 @@ def write(
     found, notes = scenarios(gather(folders), count_unfit)
     _check_baseline(found, baseline)
     measured = _measure_all(found, progress)
+    notes = [*notes, *(f"no figure of its network: {run.no_graph}" for run in measured.values() if run.graph is None)]
     named = [] if figures_folder is None else _figure_places(found, measured, figures_folder)
     for place in (place for _, places in named for place in places):
         require_place(place, is_marked(mark_of(COMMAND, folders, place)), force=force, remedy=REMEDY_OF_FIGURES)

@@ -60,17 +60,21 @@ def all_figures(scenario: Scenario, measured: Mapping[str, RunData]) -> list[Rep
     queues = [_queue_over_time(groups, measured), _queue_distribution(groups, measured)] if sampled else []
     carried = any(measured[run.number].series.flows for group in groups for run in group.runs)
     rates = [_rates(groups, measured)] if carried else []
-    return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
+    return [*_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
 
 
-def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
-    """Returns the figure of the network with the utilization of each link, from the first controller's first run."""
+def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> list[ReportFigure]:
+    """Returns the figure of the network with the utilization of each link, from the first controller's first run.
 
+    Returns none if the network is not known.
+    """
     group, run = groups[0], measured[groups[0].runs[0].number]
+    graph = run.graph
+    if graph is None:
+        return []
     utilization = {port: share for port, share in run.utilization.items() if math.isfinite(share)}
 
     def draw() -> Figure:
-        graph = run.spec.graph()
         figure = kit.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
         ax = figure.subplots()
         colors = draw_topology(graph, ax, utilization)
@@ -86,7 +90,7 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Repor
         f"The network, and how busy its links were after the warm-up: {group.label}, seed {group.runs[0].seed}."
         " Each half of a link is the direction that leaves the node beside it."
     )
-    return ReportFigure("topology", "Topology and link utilization", caption, draw, wide=True)
+    return [ReportFigure("topology", "Topology and link utilization", caption, draw, wide=True)]
 
 
 def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:

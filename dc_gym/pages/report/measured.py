@@ -11,12 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import spec as specs
+from dc_gym.base.errors import ResultError
 from dc_gym.metrics import Series, Sized, Window, series
 from dc_gym.metrics.fct import counted
+from dc_gym.metrics.queues import of_port
 from dc_gym.metrics.series import queue_means
 from dc_gym.pages.report.runs import ReportedRun
 from dc_gym.records.results import Result
-from dc_gym.spec import Spec
+from dc_gym.records.tables import TableSource
+from dc_gym.spec import RecordedSpec
+from dc_gym.topologies.graph import Graph
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 150
@@ -41,33 +45,48 @@ class RunData:
     """The utilization by port."""
     labels: tuple[str, ...]
     """The labels of the flows for which the series has lines."""
-    spec: Spec
+    spec: RecordedSpec
+    graph: Graph | None
+    """The network; None if it is not known."""
+    no_graph: str
+    """Why it is not known."""
 
 
 def measure(run: ReportedRun) -> RunData:
     """Reads the tables of a result, computes the data, and frees the tables."""
     result = Result(run.result.path, run.result.manifest, run.result.summary, run.result.ports)
-    spec = specs.from_dict(run.spec, result.path, str(result.path / "manifest.json"))
-    window, tables = Window.of(spec), result.tables
+    spec = specs.recorded(run.spec, str(result.path / "manifest.json"))
+    window, tables = Window.of(spec), result.stored
     sampled_ns = max(spec.monitor.interval_ns, spec.monitor.tcp_interval_ns)
     intervals, finer = (_intervals(spec, each) for each in (sampled_ns, spec.monitor.interval_ns))
     edges = np.linspace(0, spec.time.duration_ns, finer + 1)
     rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
     drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"], as_arrived=True)
+    graph, why = _graph(result)
     return RunData(
         series=drawn,
         queue_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, rows["switch"], edges),
-        switch_quantiles=_quantiles(tables.queues, rows["switch"], window),
-        host_quantiles=_quantiles(tables.queues, rows["host"], window),
+        switch_quantiles=_quantiles(tables, rows["switch"], window),
+        host_quantiles=_quantiles(tables, rows["host"], window),
         sized=_sized(result, spec),
         utilization=_utilization(result),
         labels=_labels(result, len(drawn.goodput_bps)),
         spec=spec,
+        graph=graph,
+        no_graph=why,
     )
 
 
-def _intervals(spec: Spec, sampled_ns: int) -> int:
+def _graph(result: Result) -> tuple[Graph | None, str]:
+    """Returns the network, or None and why it is not known."""
+    try:
+        return result.graph(), ""
+    except ResultError as error:
+        return None, str(error)
+
+
+def _intervals(spec: RecordedSpec, sampled_ns: int) -> int:
     """Returns the number of intervals such that each contains a sample."""
     return min(INTERVALS, max(1, spec.time.duration_ns // sampled_ns))
 
@@ -78,13 +97,14 @@ def _row(result: Result, name: str) -> int | None:
     return result.names.port.index(port) if port in result.names.port else None
 
 
-def _quantiles(queues: npt.NDArray[np.void], row: int | None, window: Window) -> Floats:
-    mine = queues["backlog_bytes"][(queues["port"] == row) & window.holds(queues["t_ns"])] if row is not None else np.empty(0)
+def _quantiles(tables: TableSource, row: int | None, window: Window) -> Floats:
+    t_ns, backlog = of_port(tables, -1 if row is None else row, "backlog_bytes")
+    mine = backlog[window.holds(t_ns)]
     found: Floats = np.quantile(mine.astype(np.float64), QUANTILES) if len(mine) else np.full(len(QUANTILES), np.nan)
     return found
 
 
-def _sized(result: Result, spec: Spec) -> Sized:
+def _sized(result: Result, spec: RecordedSpec) -> Sized:
     """Returns the flows that count, with the slowdown that the run computed."""
     flows, table = result.records("flows"), result.derived("flow_metrics")
     stop_ns = spec.metrics.cutoff_ns or spec.time.duration_ns

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints for the user, without passing on control characters.
+
+Texts of manifests, specs and names of files may be somebody else's. Printed raw, they could recolour or erase what the terminal
+shows, or make it answer. A test holds that commands print with this module alone.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "say", "visible"]
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 and C1 without tab and newline, what changes the direction of text, and bytes of names that are not UTF-8."""
+
+
+def visible(text: str) -> str:
+    """Returns the text with its control characters written as escapes such as \\x1b."""
+    return CONTROLS.sub(_escape, text)
+
+
+def say(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
+    """Prints as print() does, without control characters."""
+    print(visible(sep.join(map(str, values))), end=end, file=file or sys.stdout, flush=flush)
+
+
+def console(**options: Any) -> Console:
+    """Returns a console of rich that shows no control characters but its own."""
+    from rich.console import Console  # takes time to import
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
+            for segment in super().render(*arguments, **named):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    return VisibleConsole(**options)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spec of a result as something that runs: its code and its programs, checked before anything of them is run.
+
+A result may come from anybody. Its spec runs only files of the result itself, with the content that its manifest recorded, and
+those of somebody else's result only if the user trusts it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base import ownership, usercode
+from dc_gym.base.errors import SpecError, UsageError
+from dc_gym.base.key import CODE_PATH, NIC_POLICY, PATH, POLICY
+from dc_gym.spec.experiment import SECTIONS, field_of_key
+
+__all__ = ["code_of", "require_no_code", "require_safe"]
+
+PLUGINS, POLICY_KEY = "plugins", "controller.policy"
+REMEDY = "the manifest was changed; get the result again"
+TRUST = "--trust"
+
+
+def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields key and name of all code in the plain contents of a spec: Python files, and the modules of policies."""
+    plugins = spec.get(PLUGINS, [])
+    yield from ((PLUGINS, str(name)) for name in (plugins if isinstance(plugins, list) else [plugins]))
+    for key, value, kind in _texts(spec):
+        if kind is CODE_PATH:
+            yield key, value
+        elif key == POLICY_KEY and ":" in value:
+            place = value.rpartition(":")[0]
+            yield key, place
+
+
+def require_no_code(source: str, spec: Mapping[str, Any]) -> None:
+    """Raises SpecError if the plain contents of a result's spec name code, for those who only read the result."""
+    for key, name in code_of(spec):
+        raise SpecError(f"{source}: {key}: value {name!r} is code, which reading a result does not run; run the result again")
+
+
+def require_safe(source: Path, manifest: Mapping[str, Any], *, trust: bool = False) -> list[str]:
+    """Checks what the spec of the result whose manifest is `source` would run, and makes sure that nothing else is run later.
+
+    Returns what will run, a line for each, for the user to see. Raises SpecError if a file is not one of the result's own or was
+    changed, UsageError if the result is somebody else's and `trust` is False.
+    """
+    folder, spec, recorded = source.absolute().parent, manifest.get("spec"), _recorded(manifest)
+    if not isinstance(spec, Mapping):
+        return []
+    for key, name in code_of(spec):
+        is_module = key == POLICY_KEY and not name.endswith(usercode.SUFFIX)
+        if not is_module and name not in recorded:
+            raise SpecError(f"{source}: {key}: value {name!r} is not one of the files of code that it lists; {REMEDY}")
+    for name, digest in recorded.items():
+        usercode.expect(_own_file(source, folder, name, digest), digest)
+    _check_inputs(source, folder, spec, manifest.get("inputs"))
+    lines = [*_code_lines(spec, recorded), *_program_lines(spec)]
+    why = ownership.why_foreign(folder) if lines and not trust else None
+    if why is not None:
+        raise UsageError(f"{source}: its spec {lines[0]}, as you, and {why}; read what it runs, then add {TRUST}")
+    return [f"{folder.name} {line}" for line in lines]
+
+
+def _recorded(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the SHA-256 of the files of code, by their names in the result."""
+    rows = manifest.get("code")
+    rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    return {str(row.get("file")): str(row.get("sha256")) for row in rows}
+
+
+def _own_file(source: Path, folder: Path, name: str, digest: str) -> Path:
+    """Returns the path of a file of code if it is a plain file in CODE with that content."""
+    if Path(name).parts != (usercode.CODE, Path(name).name):
+        raise SpecError(f"{source}: code: value {name!r} is not a file of {usercode.CODE}/; {REMEDY}")
+    if (folder / usercode.CODE).is_symlink():
+        raise SpecError(f"{source}: {usercode.CODE} is a symbolic link; {REMEDY}")
+    return _plain_file(source, folder, name, digest)
+
+
+def _plain_file(source: Path, folder: Path, name: str, digest: str | None) -> Path:
+    path = folder / name
+    try:
+        is_plain = stat.S_ISREG(path.lstat().st_mode)
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if is_plain else None
+    except OSError as error:
+        raise SpecError(f"{source}: {name}: {error.strerror}; get the result again") from None
+    if found is None:
+        raise SpecError(f"{source}: {name} is not a plain file; {REMEDY}")
+    if digest is not None and found != digest:
+        told = f"has SHA-256 {found[:16]}..., and the run had {digest[:16]}..."
+        raise SpecError(f"{path}: {told}; the file was changed, get the result again")
+    return path
+
+
+def _check_inputs(source: Path, folder: Path, spec: Mapping[str, Any], recorded: Any) -> None:
+    """Checks that the files that the spec reads are the result's own copies."""
+    known = recorded if isinstance(recorded, Mapping) else {}
+    for key, name, kind in _texts(spec):
+        is_file = kind is PATH or (kind in (POLICY, NIC_POLICY) and isinstance(kind.parse(name), Path))
+        if not is_file:
+            continue
+        if Path(name).name != name or (known and name not in known):
+            raise SpecError(f"{source}: {key}: value {name!r} is not a copy that the result keeps; {REMEDY}")
+        _plain_file(source, folder, name, None if name not in known else str(known[name]))
+
+
+def _texts(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yields dotted key, value and kind of the texts in the sections of a spec. Keys that a plug-in declares are unknown here."""
+    for section in filter(None, SECTIONS):
+        table = spec.get(section)
+        for name, value in table.items() if isinstance(table, Mapping) else ():
+            declared = field_of_key(f"{section}.{name}")
+            if declared is not None and isinstance(value, str):
+                yield f"{section}.{name}", value, declared.metadata["kind"]
+
+
+def _code_lines(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]:
+    for name in dict.fromkeys(name for _, name in code_of(spec)):
+        digest = recorded.get(name)
+        yield f"runs {name} (SHA-256 {digest[:16]}...)" if digest else f"imports the module {name}"
+
+
+def _program_lines(spec: Mapping[str, Any]) -> Iterator[str]:
+    workload = spec.get("workload")
+    entries = workload.get("exec") if isinstance(workload, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping):
+            yield f"runs the program {str(entry.get('command'))!r} in {entry.get('host')}"

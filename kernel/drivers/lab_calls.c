@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * LAB_IOC_CALLS: several system calls of a process as one.
+ *
+ * To enter the kernel, a process of User Mode Linux takes a signal, and the host switches to the kernel's
+ * process and back: ten times what a short call itself takes. The daemons of a lab know beforehand which
+ * calls follow each other. Here they are carried out in their order, as if each had been made by itself: in
+ * virtual time, too, where a call that fails takes a microsecond.
+ */
+#include "lab_calls.h"
+
+#include <asm/delay.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+
+/* Calls that need nothing of the process but their arguments: not its registers, not a restart. */
+static bool is_allowed(u64 number)
+{
+	switch (number) {
+	case __NR_clock_nanosleep:
+	case __NR_epoll_wait:
+	case __NR_getsockopt:
+	case __NR_io_submit:
+	case __NR_timerfd_settime:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* -ERESTARTSYS and its like: the signal is handled when the process goes on, and it starts the call again. */
+static bool is_interrupted(long result)
+{
+	return result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+	       result == -ERESTART_RESTARTBLOCK;
+}
+
+static long carry_out(const struct lab_call *call)
+{
+	const __u64 *a = call->arguments;
+	long result = -ENOSYS;
+
+	if (is_allowed(call->number))
+		result = sys_call_table[call->number](a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (IS_ERR_VALUE(result)) { /* as handle_syscall() has it */
+		um_udelay(1);
+		schedule();
+	}
+	return is_interrupted(result) ? -EINTR : result;
+}
+
+long lab_calls(struct lab_calls __user *argument)
+{
+	struct lab_call __user *at;
+	struct lab_calls calls;
+	struct lab_call call;
+	long result = 0;
+	u32 i;
+
+	if (copy_from_user(&calls, argument, sizeof(calls)))
+		return -EFAULT;
+	if (calls.count > LAB_CALLS_MAX)
+		return -E2BIG;
+	at = u64_to_user_ptr(calls.calls);
+	for (i = 0; i < calls.count && !IS_ERR_VALUE(result); i++, at++) {
+		if (copy_from_user(&call, at, sizeof(call)))
+			return -EFAULT;
+		result = carry_out(&call);
+		if (put_user(result, &at->result))
+			return -EFAULT;
+	}
+	return i;
+}

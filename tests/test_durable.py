@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that a power failure, a second process or a signal must not cost: written whole, on disk before older ones go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dc_gym.base import files, folder_lock
+from dc_gym.base.npz import load_arrays, write_arrays
+from dc_gym.cli import clean, main
+from dc_gym.rl import checkpoints
+from dc_gym.rl.checkpoints import TrainingState
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what is synced, renamed and removed, in order."""
+    events: list[str] = []
+    replace, rename, rmtree = Path.replace, Path.rename, shutil.rmtree
+    monkeypatch.setattr(os, "fsync", lambda fd: events.append(f"sync {Path(f'/proc/self/fd/{fd}').readlink().name}"))
+    monkeypatch.setattr(Path, "replace", lambda self, to: (events.append(f"rename {self.name}"), replace(self, to))[1])
+    monkeypatch.setattr(Path, "rename", lambda self, to: (events.append(f"rename {self.name}"), rename(self, to))[1])
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **how: (events.append(f"remove {Path(path).name}"), rmtree(path, **how)))
+    return events
+
+
+def test_a_policy_is_on_disk_before_it_has_its_name(tmp_path: Path, seen: list[str]) -> None:
+    write_arrays(tmp_path / "policy.npz", {"weights": np.arange(3)})
+    work = f"policy.npz.{os.getpid()}.partial"
+    assert seen == [f"sync {work}", f"rename {work}", f"sync {tmp_path.name}"]
+    assert load_arrays(tmp_path / "policy.npz", "")["weights"].tolist() == [0, 1, 2]
+
+
+class Algorithm:
+    """A stand-in for RLlib's: its checkpoint is one file in a folder."""
+
+    def save_to_path(self, path: str, state: Any) -> None:
+        assert not clean.main(Namespace(folders=[Path(path).parent], cache=False))
+        (Path(path) / "learner").mkdir()
+        (Path(path) / "learner" / "state").write_text(state)
+
+
+def test_a_checkpoint_is_on_disk_before_an_older_one_goes(tmp_path: Path, seen: list[str]) -> None:
+    for iteration in (1, 2):
+        seen.clear()
+        training = TrainingState(iteration, 100 * iteration, b"\x80\x04\x8c\x01x\x94.")  # a pickled "x"
+        checkpoints.save(Algorithm(), training, tmp_path, keep=1)
+    assert [each.name for each in checkpoints.find(tmp_path)] == ["iteration-000002"]
+    named = seen.index("rename iteration-000002.partial")
+    assert {"sync state", "sync learner", "sync dcgym.json", "sync iteration-000002.partial"} <= set(seen[:named])
+    assert seen[named + 1 :] == ["sync checkpoints", "rename iteration-000001", "remove iteration-000001.partial"]
+
+
+def test_two_processes_that_write_one_file_do_not_disturb_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with files.whole(tmp_path / "cached") as ours:
+        ours.write_text("ours")
+        monkeypatch.setattr(os, "getpid", lambda: 4194305)
+        files.put(tmp_path / "cached", b"theirs")
+        assert ours.read_text() == "ours"
+    assert (tmp_path / "cached").read_text() == "ours" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_interrupted_write_leaves_the_older_file(tmp_path: Path) -> None:
+    files.put(tmp_path / "file", b"older")
+    with pytest.raises(KeyboardInterrupt), files.whole(tmp_path / "file") as work:
+        work.write_text("half")
+        raise KeyboardInterrupt
+    assert (tmp_path / "file").read_text() == "older" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_clean_leaves_what_another_user_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: Path) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "theirs.partial").mkdir()
+    monkeypatch.setattr(folder_lock, "take", refuse)
+    assert clean.main(Namespace(folders=[tmp_path], cache=False)) == 0
+    assert "theirs.partial: another user's" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")])
+def test_a_signal_ends_a_command_in_one_line(
+    number: signal.Signals, code: int, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def clean_up(_: Namespace) -> int:
+        try:
+            signal.raise_signal(number)
+            raise AssertionError("the signal did not end it")
+        finally:
+            for each in main.ENDS:
+                signal.raise_signal(each)  # a further one does not disturb what is being cleaned up
+
+    before = [signal.getsignal(each) for each in main.ENDS]
+    monkeypatch.setattr(clean, "main", clean_up)
+    try:
+        assert main.main(["clean"]) == code
+    finally:
+        for each, handler in zip(main.ENDS, before, strict=True):
+            signal.signal(each, handler)
+    assert capsys.readouterr().err == f"dcgym: {word}\n"
+
+
+def test_a_command_under_nohup_is_not_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(clean, "main", lambda _: signal.raise_signal(signal.SIGHUP) or 0)
+        assert main.main(["clean"]) == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run whose calls fail, or whose processes are killed or stopped, ends with its whole result or without one; nothing is left.
+
+`dcgym bench faults` and `dcgym bench signals` do more of it, and to sweeps and trainings.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dc_gym.benchmarks.checks import disturbed, faults, signals
+from dc_gym.benchmarks.checks.disturbed import DisturbedJob, Job
+
+pytestmark = pytest.mark.lab
+
+RUN, SWEEP, TRAINING = disturbed.JOBS
+DRAWN = 40
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def adopting() -> Iterator[None]:
+    with disturbed.adopting():
+        yield
+
+
+@pytest.fixture(scope="module")
+def failing(adopting: None, tmp_path_factory: pytest.TempPathFactory) -> faults.FaultBench:
+    return faults.FaultBench(RUN, tmp_path_factory.mktemp("faults") / "run")
+
+
+@pytest.fixture(scope="module")
+def disturbed_run(adopting: None, tmp_path_factory: pytest.TempPathFactory) -> DisturbedJob:
+    return DisturbedJob(RUN, tmp_path_factory.mktemp("signals") / "run")
+
+
+def test_every_kind_of_call_is_seen(failing: faults.FaultBench) -> None:
+    assert all(failing.counts) and {site.kind for site in failing.sites} == set(faults.KINDS)
+    assert len(failing.sites) > 100
+
+
+@pytest.mark.parametrize("number", range(DRAWN))
+def test_a_run_survives_a_failing_call(failing: faults.FaultBench, number: int) -> None:
+    rule = failing.draw(random.Random(SEED), DRAWN)[number]
+    end, failed = failing.play(rule)
+    assert not end.faults, f"{rule}: {failed}: {end}"
+
+
+def test_the_call_that_was_chosen_fails(failing: faults.FaultBench) -> None:
+    (site,) = [site for site in failing.sites if site.kind == "rename" and "folder.py" in site.stack]
+    end, failed = failing.play(site.rules()[0])
+    assert failed.startswith(f"rename {site.site}") and end.exit == 2 and not end.digest
+    assert "No space left on device" in end.errors and ".failed" in end.errors
+
+
+def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:
+    check = failing.check("two", ["sync#1 28", "rename#1000000 5"])
+    assert check.ok and check.name == "run: two"
+    assert check.measured == "1 faults, 1 survived: 0 whole results, 1 without one; 1 calls were not reached"
+
+
+def test_a_bench_tells_how_many_signals_were_met(disturbed_run: DisturbedJob) -> None:
+    check = signals.check(disturbed_run, signal.SIGSTOP, 1, random.Random(SEED))
+    assert check.ok and check.measured == "1 signals, 1 survived: 1 whole results, 0 without one"
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP], ids=lambda sent: sent.name)
+def test_a_run_survives_a_signal(disturbed_run: DisturbedJob, sent: signal.Signals, number: int) -> None:
+    end, victim = signals.play(disturbed_run, sent, random.Random(SEED + number))
+    assert not end.faults, f"{victim}: {end}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("job", [SWEEP, TRAINING], ids=lambda job: job.name)
+def test_a_longer_job_survives_failing_calls_and_signals(job: Job, adopting: None, tmp_path: Path) -> None:
+    bench, draw = faults.FaultBench(job, tmp_path / "job"), random.Random(SEED)
+    for rule in bench.draw(draw, 10):
+        end, failed = bench.play(rule)
+        assert not end.faults, f"{rule}: {failed}: {end}"
+    for sent in (signal.SIGKILL, signal.SIGSTOP):
+        for _ in range(4):
+            end, victim = signals.play(bench.job, sent, draw)
+            assert not end.faults, f"{victim}: {end}"
+
+
+def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result in another place is one that is left over, and its own is missing."""
+
+    def beside(spec: Path, out: Path) -> list[str]:
+        return RUN.argv(spec, out.with_name("beside"))
+
+    monkeypatch.setattr(disturbed_run, "job", replace(RUN, argv=beside))
+    assert disturbed_run.play().faults == ["exit 0 without a result", "left beside"]
+
+
+@pytest.mark.parametrize(
+    ("code", "errors", "digest", "told"),
+    [
+        (0, "", "abc", []),
+        (2, "dcgym: cannot write x\n", "", []),
+        (0, "", "", ["exit 0 without a result"]),
+        (-11, "", "", ["killed by signal 11"]),
+        (1, "Traceback (most recent call last):\n  File\nOSError: x\n", "", ["a traceback: OSError: x"]),
+        (1, "x: something\n", "", ["not a line for users: x: something"]),
+    ],
+)
+def test_words_are_judged(code: int, errors: str, digest: str, told: list[str]) -> None:
+    assert disturbed._judge_words(code, errors, digest, killed=False) == told

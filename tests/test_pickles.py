@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that could run code when they are read: arrays never do, checkpoints of RLlib only from the caller's own folder."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dc_gym.base.package import PACKAGE
+from dc_gym.cli import main
+from dc_gym.rl import checkpoints
+
+LOADERS = {"load", "NpzFile", "read_array", "fromfile", "memmap", "open_memmap"}
+"""Functions of numpy that read files."""
+UNPICKLERS = {
+    "rl/checkpoints.py": "a copy in memory of what this process pickled",
+    "sweep/cluster.py": "what a process that this one has started prints",
+    "cli/node.py": "what the process that started this one says",
+    "conformance/guest.py": "a plan that the host wrote for this lab",
+}
+"""Modules that call pickle.load or pickle.loads, and what they read."""
+
+
+def calls() -> list[tuple[str, ast.Call, str, str]]:
+    """Returns module, call, and the last two names of what is called, such as np and load."""
+    found = []
+    for path in sorted(_sources()):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = ast.unparse(node.func.value)
+                found.append((str(path.relative_to(PACKAGE)), node, owner, node.func.attr))
+    return found
+
+
+def _sources() -> list[Path]:
+    return [
+        Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names if name.endswith(".py")
+    ]
+
+
+def test_arrays_are_read_without_pickles() -> None:
+    readers = 0
+    for module, call, owner, name in calls():
+        if not (owner.startswith(("np", "numpy")) and name in LOADERS):
+            continue
+        if name in ("fromfile", "memmap"):  # plain numbers
+            continue
+        given = {each.arg: ast.unparse(each.value) for each in call.keywords}
+        assert given.get("allow_pickle") == "False", f"{module}:{call.lineno}: give allow_pickle=False"
+        readers += 1
+    assert readers
+
+
+def test_nothing_else_is_unpickled() -> None:
+    found = {module for module, _, owner, name in calls() if owner.endswith("pickle") and name in ("load", "loads", "Unpickler")}
+    assert found == set(UNPICKLERS)
+    assert not [module for module, _, owner, name in calls() if owner == "torch" and name == "load"]
+
+
+class Evil:
+    """A pickle that writes a file when it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self._mark),)
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    folder = tmp_path / "training"
+    place = folder / "checkpoints" / "iteration-000001" / "learner_group" / "learner" / "rl_module" / "default_policy"
+    place.mkdir(parents=True)
+    (place / "class_and_ctor_args.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
+    for each in (folder, *folder.rglob("*")):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    return folder
+
+
+@pytest.mark.parametrize("words", [["export"], ["export", "CHECKPOINT"], ["train", "SPEC", "--resume", "--out"]])
+def test_checkpoints_of_others_need_trust(training: Path, words: list[str], capsys, monkeypatch) -> None:
+    inside = training / "checkpoints" / "iteration-000001"
+    argv = [*words[:1], str(inside)] if "CHECKPOINT" in words else [*words, str(training)]
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert main.main(argv) == 2
+    err = capsys.readouterr().err
+    assert "its checkpoints are pickles, which run code of whoever wrote them" in err and "add --trust" in err
+    assert err.count("\n") == 1 and "belongs to user" in err and not (training.parent / "ran").exists()
+    assert main.main([*argv, "--trust"]) == 2, "neither a spec nor a whole training"
+    assert "pickles" not in capsys.readouterr().err
+
+
+def test_a_file_that_others_may_write_counts(training: Path) -> None:
+    checkpoints.require_own(training, trust=False)
+    file = next(training.rglob("*.pkl"))
+    file.chmod(0o666)
+    with pytest.raises(Exception, match=f"and others may write {file}; add --trust"):
+        checkpoints.require_own(training, trust=False)
+    checkpoints.require_own(training, trust=True)
+    checkpoints.require_own(training / "none", trust=False)
