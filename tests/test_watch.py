@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -393,40 +394,53 @@ def test_the_last_whole_line_of_progress(tmp_path: Path) -> None:
 # --- the command
 
 
-def test_lines_until_the_run_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+class Watching(io.StringIO):
+    """`dcgym watch OUT` in a thread, and the standard output that it writes.
+
+    The output is its own: capsys loses what one thread writes while another reads.
+    """
+
+    def __init__(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        monkeypatch.setattr(sys, "stdout", self)
+        args = Namespace(dir=out, lab=None, interval=0.01, once=False)
+        self._watcher = threading.Thread(target=watch.main, args=(args,))
+        self._watcher.start()
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        """Waits until the text was printed so often. Fails if the watcher ends before."""
+        while self.getvalue().count(text) < count:
+            assert self._watcher.is_alive(), self.getvalue()
+            time.sleep(0.01)
+
+    def end(self) -> str:
+        """Waits for the watcher's end. Returns what it printed."""
+        self._watcher.join(timeout=60)
+        assert not self._watcher.is_alive()
+        return self.getvalue()
+
+
+def test_lines_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = FakeMatrix(tmp_path / "matrix")
     with served(tmp_path / "run", matrix) as folder:
-        args = Namespace(dir=tmp_path / "run", lab=None, interval=0.01, once=False)
-        watcher = threading.Thread(target=watch.main, args=(args,))
-        watcher.start()
-        said: list[str] = []
-        while len(said) < 3:
-            said += capsys.readouterr().out.splitlines()
+        watching = Watching(tmp_path / "run", monkeypatch)
+        watching.wait_for("\n", 3)
         (folder / share.NAME).unlink()
-        watcher.join(timeout=60)
-        assert not watcher.is_alive()
-    assert all(each.startswith("t0 + 1.000 s of 30 s") for each in said)
+        said = watching.end()
+    assert all(each.startswith("t0 + 1.000 s of 30 s") for each in said.splitlines())
 
 
-def test_a_training_goes_on_with_its_next_lab(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_goes_on_with_its_next_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labs, "NEXT_LAB_S", 0.2)
     first, second = FakeMatrix(tmp_path / "a"), FakeMatrix(tmp_path / "b")
     second.header["t_ns"] = 15 * NS
     with served(tmp_path / "t" / "lab-1", first) as one, served(tmp_path / "t" / "lab-2", second) as two:
-        args = Namespace(dir=tmp_path / "t", lab=None, interval=0.01, once=False)
-        watcher = threading.Thread(target=watch.main, args=(args,))
-        watcher.start()
-        said = ""
-        while "t/lab-1: t0 + 1.000 s" not in said:
-            said += capsys.readouterr().out
+        watching = Watching(tmp_path / "t", monkeypatch)
+        watching.wait_for("t/lab-1: t0 + 1.000 s")
         (one / share.NAME).unlink()
-        while "t/lab-2: t0 + 5.000 s" not in said:
-            said += capsys.readouterr().out
+        watching.wait_for("t/lab-2: t0 + 5.000 s")
         (two / share.NAME).unlink()
-        watcher.join(timeout=60)
-        assert not watcher.is_alive()
+        watching.end()
 
 
 class Idle:
@@ -480,23 +494,15 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not following.is_over()
 
 
-def test_a_training_that_is_starting_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_that_is_starting_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for before its folder exists, and before its labs do."""
     out, matrix = tmp_path / "t", FakeMatrix(tmp_path / "matrix")
-    args = Namespace(dir=out, lab=None, interval=0.01, once=False)
-    watcher = threading.Thread(target=watch.main, args=(args,))
-    watcher.start()
-    said = ""
-    while said.count("\n") < 1:
-        said += capsys.readouterr().out
+    watching = Watching(out, monkeypatch)
+    watching.wait_for("\n")
     out.mkdir()
-    with folder_lock.held(out, "a training"):
-        with served(out / "dcgym-env-evaluation-00000000", matrix):
-            while "evaluation: t0 + 1.000 s" not in said:
-                said += capsys.readouterr().out
-        assert watcher.is_alive()
-    watcher.join(timeout=60)
-    assert said.startswith(f"{out}: waits for a lab that runs\n") and not watcher.is_alive()
+    with folder_lock.held(out, "a training"), served(out / "dcgym-env-evaluation-00000000", matrix):
+        watching.wait_for("evaluation: t0 + 1.000 s")
+    assert watching.end().startswith(f"{out}: waits for a lab that runs\n")
 
 
 def test_a_training_that_ended_is_not_waited_for(tmp_path: Path) -> None:
