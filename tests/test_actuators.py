@@ -359,7 +359,7 @@ def test_what_an_experiment_s_agent_sets() -> None:
     assert {port.queue.kind for port in default.graph.ports()} == {"port", "tbf"}
     marks = made(POLICY, 'agent.actuators="s1-*:marking"')
     assert [each.port.ifname for each in marks.actuated] == [f"s1-eth{i}" for i in (1, 2, 3)]
-    assert {port.queue.kind for port in marks.graph.ports()} == {"red", "bfifo"}, "without rates there is no token bucket"
+    assert {port.queue.kind for port in marks.graph.ports()} == {"port", "bfifo"}, "without rates there is no token bucket"
 
 
 def test_control_packets_carry_rates_alone() -> None:

@@ -2,7 +2,7 @@
 """The program that `dcgym bench marking-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.marking_changes_guest
 FOLDER`.
 
-FOLDER/job.json is {"changes", "seed", "qdisc"}, the last `port` or `red`. FOLDER/answer.json says what was found: `arrived` frames
+FOLDER/job.json is {"changes", "seed", "qdisc"}, the last `port` or `red`. FOLDER/answer.json says: `arrived` frames
 by number in their order, `marked` (1 for a frame with CE), `settings` (the number of the setting of each frame),
 `unlike` (changes after which the kernel says another setting), and `filled` frames that the empty queue took at the end.
 
