@@ -97,17 +97,18 @@ static inline bool telemetry_after(uint32_t a, uint32_t b)
  * up), which are rates as well: W / T. A packet may leave while less than the window is under way, as in the
  * algorithms' simulators: the NIC counts what is under way with that packet.
  */
-#define TELEMETRY_LINE (64u * CC_LINE_RATE)
+#define TELEMETRY_LINE     (64u * CC_LINE_RATE)
+#define TELEMETRY_BDP_MOST ((1ull << 38) - 1)
 
 static inline void telemetry_answer(uint64_t window, const struct cc_flow *flow, struct cc_result *result)
 {
 	uint64_t line_mbps = flow->line_mbps < CC_RATE_MBPS_MAX ? flow->line_mbps : CC_RATE_MBPS_MAX;
-	uint64_t bdp_bytes = line_mbps * flow->base_rtt_ns / 8000; /* 24 + 32 bits */
+	uint64_t bdp = line_mbps * flow->base_rtt_ns / 125; /* Q6 bytes, of 24 + 32 bits */
 	uint64_t bytes;
 
-	if (bdp_bytes > UINT32_MAX)
-		bdp_bytes = UINT32_MAX;
-	bytes = (bdp_bytes * window >> 26) + flow->packet_bytes;
+	if (bdp > TELEMETRY_BDP_MOST)
+		bdp = TELEMETRY_BDP_MOST;
+	bytes = (bdp * window >> 32) + flow->packet_bytes; /* 38 + 26 bits */
 	bytes -= bytes > 1;
 	result->rate = cc_clamp(window >> 6);
 	result->window_bytes = bytes < UINT32_MAX ? (uint32_t)(bytes ? bytes : 1) : UINT32_MAX;

@@ -83,7 +83,7 @@ static inline bool hpcc_measure(uint32_t *state, const struct cc_event *event, c
 		queue = port.queue_bytes < port.before_bytes ? port.queue_bytes : port.before_bytes;
 		here = telemetry_share(port.sent_bytes, port.mbps, port.time_ns) +
 		       telemetry_share(queue, port.mbps, flow->base_rtt_ns);
-		tau_ns = here > load ? port.time_ns : tau_ns;
+		tau_ns = !i || here > load ? port.time_ns : tau_ns;
 		load = here > load ? here : load;
 	}
 	load = load < TELEMETRY_MOST ? load : TELEMETRY_MOST;

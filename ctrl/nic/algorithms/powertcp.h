@@ -99,7 +99,7 @@ static inline bool powertcp_measure(uint32_t *state, const struct cc_event *even
 				       parameter, &port))
 			return false;
 		here = powertcp_power(&port, flow, parameter);
-		tau_ns = here > power ? port.time_ns : tau_ns;
+		tau_ns = !i || here > power ? port.time_ns : tau_ns;
 		power = here > power ? here : power;
 	}
 	state[POWERTCP_POWER] = telemetry_mean(state[POWERTCP_POWER], power, tau_ns, flow->base_rtt_ns);
