@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An actuator as a plug-in: the limit of a switch port's queue, changed while the port works.
 
-The queue is a bfifo. Its options are one number (struct tc_fifo_qopt), which is both how the limit is set and how the kernel
-tells it. A smaller limit drops nothing that is queued.
+The queue is the lab's own qdisc, `port`. One attribute of its options is the limit, which is both how it is set and how the
+kernel tells it. A smaller limit drops nothing that is queued.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity
 from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.realize import tc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +28,11 @@ def bounds(graph: Graph, port: Port, keys: LimitKeys) -> tuple[Bounds]:
 
 
 def attributes(graph: Graph, port: Port, keys: LimitKeys) -> tuple[Attribute]:
-    return (Attribute(0, bytes(4), (Place("limit", 0, 4),)),)
+    return (Attribute(tc.TCA_PORT_LIMIT, bytes(4), (Place("limit", 0, 4),)),)
 
 
 def misses(port: Port) -> str:
-    return "" if port.queue.kind == "bfifo" else f"its queue is {port.queue.kind}; give topology.marking = none"
+    return "" if port.queue.kind == "port" else f'its queue is {port.queue.kind}; give topology.qdisc = "port"'
 
 
 actuators.register(
@@ -39,7 +40,7 @@ actuators.register(
         name="limit",
         help="limit of a switch port's queue, from `agent.least_limit` to its buffer",
         ports="switch",
-        qdisc="bfifo",
+        qdiscs=("port",),
         quantities=(Quantity("limit", "bytes", "frame bytes that the queue holds"),),
         bounds=bounds,
         attributes=attributes,

@@ -2,6 +2,8 @@
 /* Qdiscs of a port: see qdisc.h. */
 #include "qdisc.h"
 
+#include "lab.h"
+
 #include <errno.h>
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
@@ -28,6 +30,7 @@ static const struct mark_kind {
 	const char *kind;
 	struct mark_field fields[2];
 } mark_kinds[] = {
+	{ "port", { FIELD(tc_port_xstats, marked), NONE } },
 	{ "red", { FIELD(tc_red_xstats, marked), NONE } },
 	{ "fq", { FIELD(tc_fq_qd_stats, ce_mark), NONE } },
 	{ "fq_codel",
@@ -156,6 +159,20 @@ static uint64_t read_marks(const struct parts *p)
 	return 0;
 }
 
+/* A longer structure, of a newer kernel, begins like ours. */
+static void read_port(const struct parts *p, struct qdisc *q)
+{
+	struct tc_port_xstats stats;
+
+	if (!is_kind(&p->kind, "port") || p->app.len < sizeof(stats))
+		return;
+	memcpy(&stats, p->app.data, sizeof(stats));
+	q->ce_bytes = stats.ce_bytes;
+	q->queue_byte_ns = stats.queue_byte_ns;
+	q->busy_ns = stats.busy_ns;
+	q->longest_bytes = stats.longest_bytes;
+}
+
 static enum qdisc_place place_of(uint32_t parent)
 {
 	if (parent == TC_H_ROOT)
@@ -190,6 +207,7 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 	if (rc)
 		return rc;
 	q->marks = read_marks(&parts);
+	read_port(&parts, q);
 	q->kind = parts.kind;
 	q->options = parts.options;
 	return 0;
@@ -235,6 +253,9 @@ void port_counters_advance(struct port_counters *c, const struct port_sample *no
 	advance32(&c->drops, a->drops, b->drops, fresh);
 	advance32(&c->requeues, a->requeues, b->requeues, fresh);
 	advance32(&c->marks, c->last.marks, now->marks, fresh);
+	advance64(&c->ce_bytes, a->ce_bytes, b->ce_bytes, fresh);
+	advance64(&c->busy_ns, a->busy_ns, b->busy_ns, fresh);
+	c->queue_byte_ns += fresh ? b->queue_byte_ns : b->queue_byte_ns - a->queue_byte_ns; /* it wraps */
 	c->last = *now;
 	c->started = true;
 }

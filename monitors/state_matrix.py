@@ -130,7 +130,10 @@ COMMAND_ROW = np.dtype(
 )
 """`struct sm_command`: an actuator at a port."""
 
-COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+COLUMNS = (
+    *("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows"),
+    *("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"),
+)
 """`SM_COLUMNS`: the values that the sweepers write for each row."""
 
 MAX_FLOWS = 1 << 20

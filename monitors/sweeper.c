@@ -310,6 +310,10 @@ static void fill_row(uint64_t *cells, const struct port_counters *c)
 	cells[SM_DROPS] = c->drops;
 	cells[SM_MARKS] = c->marks;
 	cells[SM_REQUEUES] = c->requeues;
+	cells[SM_CE_BYTES] = c->ce_bytes;
+	cells[SM_QUEUE_BYTE_NS] = c->queue_byte_ns;
+	cells[SM_BUSY_NS] = c->busy_ns;
+	cells[SM_LONGEST_BYTES] = c->last.root.longest_bytes;
 }
 
 int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f)

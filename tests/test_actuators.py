@@ -69,7 +69,7 @@ def some(**changes: Any) -> Actuator:
         name="mine",
         help="something",
         ports="switch",
-        qdisc="red",
+        qdiscs=("red",),
         quantities=(Quantity("low", "bytes", "one"), Quantity("high", "ppm", "another", at_least="low")),
         bounds=lambda graph, port, keys: (Bounds(1, 3, 2),) * 2,
         attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("low", 0, 4), Place("high", 4, 4))),),

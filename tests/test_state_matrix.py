@@ -19,7 +19,10 @@ from dc_gym.monitors.trace import open_trace, read_trace
 
 C = "monitors/state_matrix.h"
 ROWS = ("s1-eth1", "s1-eth2", "h1-eth0")
-COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+COLUMNS = (
+    *("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows"),
+    *("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"),
+)
 
 
 def names(values) -> bytes:

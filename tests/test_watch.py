@@ -35,7 +35,10 @@ from dc_gym.watch.places import Place
 from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 
 PORTS = ("s1-eth1", "s1-eth2", "h1-eth0", "h2-eth0")
-COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+COLUMNS = (
+    *("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows"),
+    *("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"),
+)
 NS = 10**9
 VALUES = {b"rate": 1, b"marking": 3}
 PLACE = Place(Path("lab/.lab"), "lab", 1, 1, alone=True)

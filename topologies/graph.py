@@ -30,7 +30,8 @@ LONGEST_DELAY_NS = 10**10
 T = TypeVar("T")
 Layer = Literal["edge", "agg", "core"]
 MarkingKind = Literal["none", "step", "red-instant", "iroko-thesis"]
-QueueKind = Literal["bfifo", "fq", "red", "tbf"]
+MarksAt = Literal["arrival", "departure"]
+QueueKind = Literal["bfifo", "fq", "port", "red", "tbf"]
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -38,6 +39,20 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     "red-instant": ("min_bytes", "max_bytes", "probability_ppm"),
     "iroko-thesis": ("min_bytes", "max_bytes", "limit_bytes", "avpkt_bytes", "burst_packets", "probability_ppm", "bandwidth_bps"),
 }
+
+
+QUEUE_MARKINGS: dict[str, tuple[str, ...]] = {
+    "bfifo": ("none",),
+    "fq": ("none",),
+    "port": ("none", "step", "red-instant"),
+    "red": ("step", "red-instant", "iroko-thesis"),
+    "tbf": ("none",),
+}
+"""The markings that each kind of queue can do."""
+
+
+def _that_mark(marking: str) -> str:
+    return " and ".join(f"'{kind}'" for kind, markings in QUEUE_MARKINGS.items() if marking in markings) + " can"
 
 
 def _require(holds: bool, what: str, value: object, remedy: str) -> None:
@@ -101,6 +116,8 @@ class Marking:
     'red-instant' marks each packet that finds q bytes by a draw of its own, with probability x (q - min) / (max - min) from min
     on, and every packet from max on (DCQCN, SIGCOMM 2015, section 3.1).
     'iroko-thesis' is RED's slope on an average, with the parameters of the thesis' table 1.
+
+    A packet is marked as it arrives, by the queue that it finds, or as it departs, by the queue that it leaves behind.
     """
 
     kind: MarkingKind = "none"
@@ -112,10 +129,12 @@ class Marking:
     burst_packets: int = 0
     probability_ppm: int = 0  # 100000 = 0.1
     bandwidth_bps: int = 0
+    at: MarksAt = "arrival"
 
     def __post_init__(self) -> None:
         _require(self.kind in _PARAMETERS, "marking", self.kind, f"is unknown; one of: {', '.join(_PARAMETERS)}")
-        for each in fields(self)[1:]:
+        _require(self.at in get_args(MarksAt), "marks at", self.at, f"is unknown; one of: {', '.join(get_args(MarksAt))}")
+        for each in fields(self)[1:-1]:
             value = getattr(self, each.name)
             if each.name in _PARAMETERS[self.kind]:
                 _require(value > 0, f"{each.name} of marking {self.kind}", value, "is not positive; give one above 0")
@@ -135,7 +154,11 @@ NO_MARKING = Marking()
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The one queue of a port. 'tbf' is a token bucket over a bfifo; an agent changes its rate."""
+    """The one queue of a port.
+
+    'port' is the lab's own queueing discipline for switch ports (kernel/drivers/sch_port.c); it marks or does not. 'tbf' is a
+    token bucket over a bfifo; an agent changes its rate.
+    """
 
     limit_bytes: int
     kind: QueueKind = "bfifo"
@@ -154,8 +177,10 @@ class Queue:
         _require(
             whole, "burst_bytes of tbf", self.burst_bytes, f"is below a frame of {FRAME_BYTES} bytes, which could never leave"
         )
-        fits = (marking.kind != "none") == (self.kind == "red")
-        _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; 'red' marks, nothing else does")
+        fits = marking.kind in QUEUE_MARKINGS[self.kind]
+        _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; {_that_mark(marking.kind)}")
+        at_departure = marking.at == "departure" and self.kind != "port"
+        _require(not at_departure, "queue kind", self.kind, "cannot mark departures; 'port' can")
         _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
         _require(marking.max_bytes <= limit, "max_bytes of RED", marking.max_bytes, f"is above the buffer of {limit}; lower it")
         if marking.kind == "iroko-thesis":

@@ -8,7 +8,7 @@ Queue sizes follow from unscaled rates and round trips. After that the scale s d
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from dc_gym.base import usercode
 from dc_gym.base.amount import Amount, Size, in_bytes
@@ -32,9 +32,11 @@ from dc_gym.topologies import marking
 from dc_gym.topologies.graph import (
     FASTEST_BPS,
     LONGEST_DELAY_NS,
+    QUEUE_MARKINGS,
     Cable,
     Impairment,
     Marking,
+    MarksAt,
     Port,
     Queue,
     QueueKind,
@@ -43,6 +45,8 @@ from dc_gym.topologies.graph import (
 MARKINGS = marking.KINDS
 ANY = "*"
 HOST = "host"
+MARKS_AT: tuple[str, ...] = get_args(MarksAt)
+SWITCH_QDISCS = ("port", "stock")
 LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": "agg", "core": "core", "spine": "core"}
 """Names of layers in [[topology.links]]."""
 
@@ -77,6 +81,13 @@ class LinkSpec:
     host_buffer_bytes: Size | None = key(AMOUNT, low=1, otherwise="`buffer`", help="queue limit of a host's egress")
     marking: str | None = key(
         TEXT, names=marking.names, otherwise='`"auto"`', help="[ECN marking](topologies.md#marking) of switch ports"
+    )
+    marks_at: str | None = key(
+        TEXT,
+        names=lambda: MARKS_AT,
+        otherwise="the marking's own",
+        help="the moment at which a switch port marks a packet: its `arrival`, by the queue that it finds, or its `departure`, by"
+        " the queue that it leaves behind ([who marks when](topologies.md#marking))",
     )
     loss_ppb: int | None = key(
         SHARE_PPB,
@@ -165,6 +176,8 @@ class Wiring:
     links: LinkSpec
     rules: tuple[LinkRule, ...] = ()
     host_qdisc: QueueKind = "bfifo"
+    switch_qdisc: str = "port"
+    """The queues of switch ports: one of SWITCH_QDISCS."""
     ecn: bool = False
     """True if the controller reads ECN. It decides what marking 'auto' stands for."""
     scale: int = 1
@@ -218,7 +231,12 @@ class Wiring:
             return Queue(self._bytes(given, "host_buffer", rate_bps), self.host_qdisc)
         limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
         marks = self._marking(link, rate_bps, limit_bytes)
-        return Queue(limit_bytes, "bfifo" if marks.kind == "none" else "red", marks)
+        return Queue(limit_bytes, self._switch_queue(marks), marks)
+
+    def _switch_queue(self, marks: Marking) -> QueueKind:
+        if self.switch_qdisc == "port" and marks.kind in QUEUE_MARKINGS["port"]:
+            return "port"
+        return "bfifo" if marks.kind == "none" else "red"
 
     def _marking(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Marking:
         entry = marking.KINDS[marking.resolve(link.marking, self.ecn)]
@@ -230,7 +248,20 @@ class Wiring:
         if not isinstance(made, Marking):
             what = f"topology.marking {entry.name!r}: its function gives {usercode.shown(made)}"
             raise TopologyError(f"{what} instead of a Marking; return one")
-        return replace(made, bandwidth_bps=max(1, made.bandwidth_bps // self.scale)) if made.bandwidth_bps else made
+        if made.bandwidth_bps:
+            made = replace(made, bandwidth_bps=max(1, made.bandwidth_bps // self.scale))
+        return replace(made, at=self._marks_at(link, made))
+
+    def _marks_at(self, link: LinkSpec, made: Marking) -> MarksAt:
+        """Returns the moment at which a port marks. Stock queues mark arrivals alone."""
+        if link.marks_at == "arrival" or (link.marks_at is None and self._switch_queue(made) != "port"):
+            return "arrival"
+        if link.marks_at is None:
+            return made.at
+        if self._switch_queue(made) != "port":
+            why = f"marking {made.kind!r}" if self.switch_qdisc == "port" else 'topology.qdisc = "stock"'
+            raise TopologyError(f"topology.marks_at: value 'departure' cannot go with {why}, which marks arrivals; leave it out")
+        return "departure"
 
     def _at_port(self, value: Any, rate_bps: int) -> Any:
         """Returns a key's value at a port of that rate: an amount becomes bytes."""

@@ -6,6 +6,9 @@ keys and a `register` call.
 queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
 The static settings that ACC compares itself with (SIGCOMM 2021) are named. Where ACC gives no Pmax, it is that of the paper that
 the setting comes from: DCQCN's 1 % for secn1; secn2 has HPCC's thresholds (SIGCOMM 2019) and the 20 % of HPCC's simulator.
+
+DCTCP and DCQCN mark a packet as it arrives, in the words of their papers. HPCC's simulator, on which ACC's builds, marks it as it
+departs.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import SHARE_PPM, THRESHOLD, key
 from dc_gym.base.registry import Registry
 from dc_gym.base.units import PPM
-from dc_gym.topologies.graph import NO_MARKING, Marking
+from dc_gym.topologies.graph import NO_MARKING, Marking, MarksAt
 
 KB = 1000
 GBIT = 10**9
@@ -144,15 +147,15 @@ def _step(port: MarkingContext, keys: StepKeys) -> Marking:
     return Marking("step", k_bytes=keys.k_bytes)
 
 
-def _slope(low_bytes: int, high_bytes: int, pmax_ppm: int) -> Marking:
-    return Marking("red-instant", min_bytes=low_bytes, max_bytes=high_bytes, probability_ppm=pmax_ppm)
+def _slope(low_bytes: int, high_bytes: int, pmax_ppm: int, at: MarksAt = "departure") -> Marking:
+    return Marking("red-instant", min_bytes=low_bytes, max_bytes=high_bytes, probability_ppm=pmax_ppm, at=at)
 
 
 def _red_instant(port: MarkingContext, keys: RedInstantKeys) -> Marking:
     if keys.kmin_bytes >= keys.kmax_bytes:
         what = f"topology.kmin: {keys.kmin_bytes} bytes are not below topology.kmax, {keys.kmax_bytes}"
         raise TopologyError(f"{what}; lower it, raise kmax, or give marking = step")
-    return _slope(keys.kmin_bytes, keys.kmax_bytes, keys.pmax_ppm)
+    return _slope(keys.kmin_bytes, keys.kmax_bytes, keys.pmax_ppm, at="arrival")
 
 
 def _secn2(port: MarkingContext, keys: Secn2Keys) -> Marking:

@@ -75,6 +75,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         thresholds=tuple((name, value) for name, value in thresholds if name in read),
         marking=marking.resolve(full.marking, ecn),
         host_qdisc=full.host_qdisc or "bfifo",
+        qdisc=full.qdisc or "port",
         host_buffer_bytes=full.buffer_bytes if full.host_buffer_bytes is None else full.host_buffer_bytes,
         scale=full.scale or 1,
     )
@@ -95,6 +96,7 @@ def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
         LinkSpec(**{each.name: getattr(full, each.name) for each in fields(LinkSpec)}),
         full.links or (),
         host_qdisc="fq" if full.host_qdisc == "fq" else "bfifo",
+        switch_qdisc=full.qdisc or "port",
         ecn=ecn,
         scale=full.scale,
     )

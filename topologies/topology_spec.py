@@ -11,7 +11,7 @@ from dc_gym.base.key import COUNT, TEXT, Get, KeyFault, check, field_of, key, ow
 from dc_gym.base.registry import Registry
 from dc_gym.topologies import marking
 from dc_gym.topologies.ecmp import ROUTINGS
-from dc_gym.topologies.links import RULES, LinkRule, LinkSpec
+from dc_gym.topologies.links import RULES, SWITCH_QDISCS, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
 LARGEST_SCALE = 10**6
@@ -44,6 +44,13 @@ class TopologySpec(LinkSpec):
         help="needed without a preset; a [plug-in](extending.md#a-topology) may add kinds",
     )
     host_qdisc: str | None = key(TEXT, names=lambda: HOST_QDISCS, otherwise='`"bfifo"`', help="qdisc of a host's egress")
+    qdisc: str | None = key(
+        TEXT,
+        names=lambda: SWITCH_QDISCS,
+        otherwise='`"port"` in a lab, `"stock"` on the host',
+        help="qdisc of switch ports: `port` is the lab's own, whose marking may change while it works and which writes"
+        " telemetry; `stock` is Linux's bfifo, or RED where a port marks ([compared](links.md#the-queue-of-a-switch-port))",
+    )
     scale: int | None = key(
         COUNT,
         low=1,

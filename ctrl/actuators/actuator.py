@@ -91,8 +91,8 @@ class Actuator:
     """The thing that an agent sets with it, in Markdown."""
     ports: Literal["host", "switch"]
     """The ports that have it: the hosts' egresses, or the ports of switches."""
-    qdisc: str
-    """The kind of the root qdisc that carries it."""
+    qdiscs: tuple[str, ...]
+    """The kinds of root qdisc that carry it. A port has one of them, and the request goes to that."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
     """(graph, port, keys) -> the bounds of each quantity at that port."""
@@ -129,8 +129,9 @@ def register(actuator: Actuator) -> None:
         raise AgentError(f"{what} is registered already; choose another name")
     if not (actuator.name.isidentifier() and actuator.name.isascii()) or len(actuator.name) > MOST_NAME:
         raise AgentError(f"{what} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
-    if not 0 < len(actuator.qdisc) <= MOST_NAME or not actuator.qdisc.isascii():
-        raise AgentError(f"{what}: qdisc {actuator.qdisc!r} is no kind of qdisc; give one such as red")
+    for kind in actuator.qdiscs or ("",):
+        if not 0 < len(kind) <= MOST_NAME or not kind.isascii():
+            raise AgentError(f"{what}: qdisc {kind!r} is no kind of qdisc; give one such as port")
     if actuator.ports not in ("host", "switch"):
         raise AgentError(f"{what}: ports {actuator.ports!r} are unknown; give host or switch")
     _check_quantities(what, actuator.quantities)

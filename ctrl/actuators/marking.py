@@ -4,8 +4,9 @@
 The port marks by the queue itself: a packet that finds q bytes with probability Pmax (q - Kmin) / (Kmax - Kmin) between the two,
 and always from Kmax on (DCQCN, SIGCOMM 2015, section 3.1). Equal thresholds are DCTCP's step.
 
-The qdisc is RED. A change carries limit 0, with which sch_red.c keeps the queue below RED and the frames in it; the kernel then
-describes RED with limit 0. RED's average begins anew, which is no change here, because its weight is 1.
+The qdisc is `port`, which takes the change as it is. Where queues are stock it is RED: a change carries limit 0, with which
+sch_red.c keeps the queue below RED and the frames in it, and the kernel then describes RED with limit 0. RED's average begins
+anew, which is no change here, because its weight is 1.
 """
 
 from __future__ import annotations
@@ -33,6 +34,16 @@ def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds, ...]:
 
 
 def _attributes(graph: Graph, port: Port, keys: Any) -> tuple[Attribute, ...]:
+    return _attributes_of_red() if port.queue.kind == "red" else _attributes_of_port(port)
+
+
+def _attributes_of_port(port: Port) -> tuple[Attribute, ...]:
+    payload = tc.PORT_MARKING.pack(0, 0, 0, tc.PORT_MARKS_AT[port.queue.marking.at])
+    probability = Place("pmax", 8, 4, multiplier=1 << 32, divisor=PPM)
+    return (Attribute(tc.TCA_PORT_MARKING, payload, (Place("kmin", 0, 4), Place("kmax", 4, 4), probability)),)
+
+
+def _attributes_of_red() -> tuple[Attribute, ...]:
     flags = tc.RED_ECN | tc.RED_NODROP | tc.RED_INDEPENDENT
     limit_bytes = 0  # keeps the queue
     parms = tc.RED_PARMS.pack(limit_bytes, 0, 0, 0, 0, 0, 0)
@@ -58,7 +69,7 @@ register(
         name="marking",
         help="ECN marking of a switch port: its thresholds and its largest probability",
         ports="switch",
-        qdisc="red",
+        qdiscs=("port", "red"),
         quantities=(
             Quantity("kmin", "bytes", "queue length at which marking starts, from a full frame to the buffer"),
             Quantity("kmax", "bytes", "queue length from which every packet is marked, from kmin to the buffer", at_least="kmin"),

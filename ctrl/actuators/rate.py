@@ -36,7 +36,7 @@ register(
         name="rate",
         help="rate of a host's egress, from `agent.floor` to the line rate",
         ports="host",
-        qdisc="tbf",
+        qdiscs=("tbf",),
         quantities=(Quantity("rate", "bps", "rate of what leaves the host, in frame bytes"),),
         bounds=_bounds,
         attributes=_attributes,

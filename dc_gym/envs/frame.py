@@ -26,7 +26,7 @@ PLACES = {name: place for place, name in enumerate(COLUMNS)}
 UDP_PAYLOAD_SHARE = 1472 / 1514
 """Payload of a full UDP datagram as a share of its frame; PAYLOAD_SHARE is the same for a full TCP segment."""
 CARRIED = "carried bytes"
-TAKEN_OVER = (("levels", "levels before"), ("under way", "was under way"))
+TAKEN_OVER = (("under way", "was under way"),)
 """Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
 NO_VALUES: Floats = np.empty(0)
@@ -144,8 +144,8 @@ class Frame:
 
     @property
     def changes(self) -> Floats:
-        """[rows, columns]: changes over the step."""
-        return self.once("changes", lambda: self.levels - self.once("levels before", lambda: self.before.astype(np.float64)))
+        """[rows, columns]: changes over the step. A counter may have wrapped."""
+        return self.once("changes", lambda: (self.cells - self.before).view(np.int64).astype(np.float64))
 
     def column(self, name: str) -> Floats:
         """Returns one column's values now, as [rows]."""

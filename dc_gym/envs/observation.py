@@ -42,6 +42,7 @@ KINDS = ("port", "host")
 MOST_RTTS = 100.0
 """The clipping bound of times in round trips and of windows in bandwidth-delay products."""
 OVER_LINE = "over what the line carries in the step (at least one frame)"
+OF_PORT = "0 where the port's qdisc is not `port`"
 FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
 
 
@@ -283,6 +284,22 @@ def _rx_rate(frame: Frame, scene: Scene) -> Floats:
     return _tx_rate(frame, scene)[scene.peer_row]
 
 
+def _mean_backlog(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("queue_byte_ns") / max(1, frame.elapsed_ns) / scene.buffer_bytes
+
+
+def _longest_backlog(frame: Frame, scene: Scene) -> Floats:
+    return frame.column("longest_bytes") / scene.buffer_bytes
+
+
+def _ce(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("ce_bytes") / carried_bytes(frame, scene)
+
+
+def _busy(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("busy_ns") / max(1, frame.elapsed_ns)
+
+
 def _active_flows(frame: Frame, scene: Scene) -> Floats:
     flows = frame.column("active_flows")
     return flows / (1 + flows)
@@ -334,6 +351,18 @@ def _goodput(frame: Frame, scene: Scene) -> Floats:
 register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog, flows=False)
 register(
     "backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change, flows=False
+)
+register(
+    "mean_backlog", "port", 0, 1, f"mean over time of the bytes queued in the step, over the buffer; {OF_PORT}", _mean_backlog,
+    flows=False,
+)  # fmt: skip
+register(
+    "longest_backlog", "port", 0, 1, f"the most bytes queued at any moment of the step, over the buffer; {OF_PORT}",
+    _longest_backlog, flows=False,
+)  # fmt: skip
+register("busy", "port", 0, 1, f"share of the step in which frames waited; {OF_PORT}", _busy, flows=False)
+register(
+    "ce", "port", 0, 2, f"bytes that left with CE over the step, whoever marked them, {OVER_LINE}; {OF_PORT}", _ce, flows=False
 )
 register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"), flows=False)
 register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"), flows=False)

@@ -16,13 +16,13 @@ import numpy as np
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.record_file import Table
-from dc_gym.ctrl.actuators import Attribute, Quantity, keys_of
+from dc_gym.ctrl.actuators import Actuator, Attribute, Quantity, keys_of
 from dc_gym.ctrl.actuators.actuator import WIDTHS
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.grounds import inputs
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.monitors.state_matrix import MAX_VALUES
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.realize.control_network import agent_address
 from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HDR, RTM_NEWQDISC, TCMSG, attr_text, attribute
 from dc_gym.topologies.realize.tc import TCA_KIND, TCA_OPTIONS
@@ -101,12 +101,13 @@ def tables_of(
     message = b""
     for each in actuated:
         actuator = each.actuator
-        request = request_of(actuator.qdisc, actuator.attributes(graph, each.port, keys_of(actuator, agent)), actuator.quantities)
+        qdisc = _qdisc(actuator, each.port)
+        request = request_of(qdisc, actuator.attributes(graph, each.port, keys_of(actuator, agent)), actuator.quantities)
         address, port = listens.get(each.port.ifname, NOBODY)
         rows.append(
             {
                 "actuator": actuator.name,
-                "qdisc": actuator.qdisc,
+                "qdisc": qdisc,
                 **_bounds(each),
                 "row": each.row,
                 "n_values": len(actuator.quantities),
@@ -124,6 +125,14 @@ def tables_of(
         message += request.message
     bytes_ = Table(inputs.REQUEST_BYTE, np.frombuffer(message, inputs.REQUEST_BYTE.dtype))
     return inputs.ACTUATOR_ROW.table(rows), inputs.ACTUATOR_FIELD.table(fields), bytes_
+
+
+def _qdisc(actuator: Actuator, port: Port) -> str:
+    """Returns the kind of the port's root qdisc. Raises AgentError if it does not carry the actuator."""
+    if port.queue.kind not in actuator.qdiscs:
+        what = f"agent.actuators: {actuator.name!r} of {port.ifname}: its queue is {port.queue.kind}"
+        raise AgentError(f"{what}, and {' or '.join(actuator.qdiscs)} is needed; leave the port out")
+    return port.queue.kind
 
 
 def _bounds(each: ActuatedPort) -> dict[str, list[int]]:

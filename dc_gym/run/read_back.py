@@ -71,7 +71,7 @@ def queue_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
     for trace in open_trace(path).pieces(PIECE_ROWS):
         if np.any(np.diff(trace.t_ns, prepend=last_ns) <= 0):
             raise ProtocolError(f"{path}: its sweeps are out of order; run it again")
-        columns = {name: trace.column(name) for name in trace.columns}
+        columns = {name: trace.column(name) for name, _ in TABLES["queues"].columns if name in trace.columns}
         first = first or {name: values[0].copy() for name, values in columns.items()}
         yield queue_records(trace.t_ns - t0_ns, columns, first)
         last_ns = int(trace.t_ns[-1])

@@ -100,6 +100,8 @@ class Spec:
             raise KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
+        if self.ground == "host" and self.topology.qdisc == "port":
+            raise KeyFault("topology.qdisc", "port", 'cannot go with ground "host", whose kernel has no such qdisc; give "stock"')
         self._check_agent()
         self._check_nic()
         self._check_metrics()
@@ -201,6 +203,8 @@ class Spec:
         topology = self.topology
         if self.nic.tcp is not None:
             topology = replace(topology, host_qdisc="fq")  # fq keeps departure times
+        if topology.qdisc is None:
+            topology = replace(topology, qdisc="port" if self.ground == "lab" else "stock")
         graph = presets.build(topology, self.controller.ecn)
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 

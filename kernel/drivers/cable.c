@@ -20,8 +20,7 @@
  * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
  * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
  *
- * Seams: cable_xmit() is the moment of dequeue, where INT would be stamped; stopping the queue from
- * the peer is all that a PFC pause needs.
+ * Seam: stopping the queue from the peer is all that a PFC pause needs.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -32,6 +31,8 @@
 #include <linux/rtnetlink.h>
 #include <net/rtnetlink.h>
 #include <net/sch_generic.h>
+
+#include "lab_draw.h"
 
 #define DRV_NAME           "cable"
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
@@ -171,14 +172,9 @@ static void cable_no_bypass(struct net_device *dev)
 		qdisc->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
-/* Number 3n + draw of the sequence splitmix64 (Steele, Lea, Flood: OOPSLA 2014) for frame n. */
 static u64 cable_draw(const struct cable *cable, u64 frame, enum cable_draw draw)
 {
-	u64 z = cable->seed + (frame * CABLE_DRAWS + draw + 1) * 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
+	return lab_draw(cable->seed, frame * CABLE_DRAWS + draw);
 }
 
 static bool cable_happens(const struct cable *cable, u64 frame, enum cable_draw draw, u32 ppb)

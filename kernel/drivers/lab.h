@@ -132,4 +132,48 @@ enum {
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)
 
+/* The attributes of the queueing discipline `port` below TCA_OPTIONS. A change leaves alone what it does not
+ * give, and every frame that waits.
+ */
+enum {
+	TCA_PORT_UNSPEC,
+	TCA_PORT_PAD,
+	TCA_PORT_LIMIT,   /* u32, bytes: a frame that does not fit is dropped; without it no frame is */
+	TCA_PORT_MARKING, /* struct tc_port_marking; without it nothing is marked */
+	TCA_PORT_SEED,    /* u64, of the draws for marks, which it numbers from 0 again */
+	TCA_PORT_INT,     /* struct tc_port_int; without it no telemetry is written */
+	__TCA_PORT_MAX
+};
+#define TCA_PORT_MAX (__TCA_PORT_MAX - 1)
+
+/* A frame that finds q bytes, or leaves q behind, is marked with probability pmax (q - kmin) / (kmax - kmin)
+ * from kmin on, and always from kmax on. Equal thresholds are a step.
+ */
+enum tc_port_marks_at { TC_PORT_MARKS_ARRIVALS, TC_PORT_MARKS_DEPARTURES };
+#define TC_PORT_NO_MARKS 0xffffffffu /* both thresholds */
+struct tc_port_marking {
+	__u32 kmin_bytes;
+	__u32 kmax_bytes; /* at least kmin_bytes */
+	__u32 pmax;       /* of 2^32 */
+	__u32 at;         /* enum tc_port_marks_at */
+};
+
+/* A port's line rate by its place in the network's table, and that rate's units (lab_int.h). */
+struct tc_port_int {
+	__u32 rate;
+	__u32 time_ns, sent_bytes, queue_bytes; /* each at least 1 */
+};
+
+/* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. */
+struct tc_port_xstats {
+	__u64 marked;        /* frames that it marked, those among them that it dropped */
+	__u64 ce_packets;    /* frames that left with CE, whoever marked them */
+	__u64 ce_bytes;      /* likewise */
+	__u64 queue_byte_ns; /* the time integral of the queue */
+	__u64 busy_ns;       /* time in which frames waited */
+	__u64 longest_bytes; /* the longest queue since these statistics were read before */
+	__u64 int_records;   /* that it wrote */
+	__u64 int_missed;    /* frames that asked and had no record left */
+};
+
 #endif

@@ -109,7 +109,7 @@ def second(registries: None) -> None:
             name="second",
             help="something",
             ports="switch",
-            qdisc="red",
+            qdiscs=("red",),
             quantities=(Quantity("weight", "ppm", "one"), Quantity("depth", "packets", "another")),
             bounds=lambda graph, port, keys: (Bounds(1, 9, 2), Bounds(10, 90, 20)),
             attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("weight", 0, 4), Place("depth", 4, 4))),),

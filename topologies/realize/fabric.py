@@ -210,6 +210,7 @@ class Fabric:
         self._stack = ExitStack()
         self._root = self._stack.enter_context(NetlinkSocket())
         self._sockets: dict[str, NetlinkSocket] = {}
+        self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = _softnet_drops()
         self.net: Mininet | None = None
 
@@ -274,6 +275,12 @@ class Fabric:
             queue = queues[port.node if port.node in self._sockets else ""][device.ifindex]
             found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
         return found
+
+    def seed_draws(self, seed: int) -> None:
+        """Gives each port that marks a seed of its own for the draws that decide on marks."""
+        from dc_gym.topologies.ecmp import draw
+
+        self._root.batch([tc.seed_draws(ifindex, name, draw(seed, "port", name)) for ifindex, name in self._marking.items()])
 
     def impair(self, seed: int, from_ns: int) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
@@ -372,6 +379,8 @@ class Fabric:
         for port in self.graph.switch_ports():
             ifindex = ends[port.ifname].ifindex
             requests += [*self._queue(ifindex, port), cables.set_up(ifindex, port.ifname)]
+            if port.queue.kind == "port" and port.queue.marking.kind != "none":
+                self._marking[ifindex] = port.ifname
         self._root.batch(requests)
 
     def _queue(self, ifindex: int, port: Port) -> list[NetlinkRequest]:

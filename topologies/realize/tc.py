@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines as netlink requests, and how they are read back: bfifo, fq, tbf, and RED.
+"""Queueing disciplines as netlink requests, and how they are read back: port, bfifo, fq, tbf, and RED.
 
 RED is configured as a step, as a slope on the queue itself, or as tc(8) sets it. All sizes are bytes of the frame as Linux counts
 it in a qdisc: L2 header and payload, no FCS.
@@ -47,6 +47,11 @@ TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), 
 TBF_RATE_OFFSET = 8  # of the rate in bytes/s
 LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
+TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED = 2, 3, 4  # kernel/drivers/lab.h
+PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
+PORT_MARKS_AT = {"arrival": 0, "departure": 1}
+PORT_XSTATS = struct.Struct("=8Q")  # struct tc_port_xstats
+NO_MARKS = LARGEST_U32  # as both thresholds
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
 
@@ -68,6 +73,7 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
+    own = ", which the lab's kernel alone knows" if kind == "port" else own
     return NetlinkRequest(
         RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
     )
@@ -96,7 +102,7 @@ class QueueSettings:
     qdisc: str
     buffer_bytes: int
     k_bytes: int | None
-    """Queue length in bytes at which RED begins to mark. None if it is no RED."""
+    """Queue length in bytes at which the port begins to mark. None if it does not."""
 
 
 def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
@@ -115,7 +121,11 @@ def _settings(found: dict[int, bytes]) -> QueueSettings:
         return QueueSettings(kind, TBF_PARMS.unpack_from(attributes(options)[TCA_TBF_PARMS])[7], None)
     if kind == "bfifo":
         return QueueSettings(kind, struct.unpack_from("=I", options)[0], None)
-    inner = attributes(options) if kind in ("fq", "red") else {}
+    inner = attributes(options) if kind in ("fq", "port", "red") else {}
+    if kind == "port":
+        limit_bytes = int.from_bytes(inner[TCA_PORT_LIMIT], "little")
+        kmin, *_ = PORT_MARKING.unpack_from(inner[TCA_PORT_MARKING])
+        return QueueSettings(kind, limit_bytes, None if kmin == NO_MARKS else kmin)
     if kind == "red":
         limit_bytes, low, *_ = RED_PARMS.unpack_from(inner[TCA_RED_PARMS])
         return QueueSettings(kind, limit_bytes, low)
@@ -163,7 +173,7 @@ def instant(marking: Marking) -> RedSettings:
     Kernels other than the lab's refuse the flag. RED without the patch draws the gap to the next mark, uniform in 1 .. 1/p, so
     that its share of marks is 2p / (1 + p) instead of p.
     """
-    max_p = min(0xFFFFFFFF, (marking.probability_ppm << 32) // PPM)
+    max_p = _of_2_32(marking.probability_ppm)
     return RedSettings(0, 0, 0, stab=NO_AVERAGE, max_p=max_p, flags=RED_ECN | RED_NODROP | RED_INDEPENDENT)
 
 
@@ -190,6 +200,9 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
     if queue.kind == "tbf":
         return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)
+    if queue.kind == "port":
+        marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
+        return "port", nested(TCA_OPTIONS, attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks)
     red, low, high = _red(queue.marking)
     parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: attribute below
     flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
@@ -200,6 +213,28 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         attr_u32(TCA_RED_MAX_P, red.max_p),
         attribute(TCA_RED_FLAGS, flags),
     )
+
+
+def port_marking(marking: Marking) -> bytes:
+    """Returns the payload of TCA_PORT_MARKING."""
+    at = PORT_MARKS_AT[marking.at]
+    if marking.kind == "none":
+        return PORT_MARKING.pack(NO_MARKS, NO_MARKS, 0, at)
+    if marking.kind == "step":
+        return PORT_MARKING.pack(marking.k_bytes, marking.k_bytes, LARGEST_U32, at)
+    return PORT_MARKING.pack(marking.min_bytes, marking.max_bytes, _of_2_32(marking.probability_ppm), at)
+
+
+def seed_draws(ifindex: int, ifname: str, seed: int) -> NetlinkRequest:
+    """Returns the request that gives a `port` the seed of its draws for marks, which it then numbers from 0."""
+    options = nested(TCA_OPTIONS, attr_u64(TCA_PORT_SEED, seed))
+    body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + options
+    return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: seed the draws for marks")
+
+
+def _of_2_32(ppm: int) -> int:
+    """Returns a probability as the kernel has it, of 2^32; certainty is one below."""
+    return min(LARGEST_U32, (ppm << 32) // PPM)
 
 
 def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
@@ -242,15 +277,27 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
         inner = attributes(options)
         _check_value(name, "limit", queue.limit_bytes, TBF_PARMS.unpack_from(inner[TCA_TBF_PARMS])[7])
         _check_value(name, "rate", queue.rate_bps // 8 * 8, tbf_rate_bps(inner))
+    elif kind == "port":
+        _check_port(name, queue, attributes(options))
     elif kind == "red":
-        inner = attributes(options)
-        red, low, high = _red(queue.marking)
-        values = RED_PARMS.unpack_from(inner[TCA_RED_PARMS])
-        flags = struct.unpack_from("=I", inner[TCA_RED_FLAGS])[0]
-        for what, asked, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
-            _check_value(name, what, asked, read)
-        _check_value(name, "flags", red.flags, flags)
-        _check_value(name, "probability of 2^32", red.max_p, struct.unpack_from("=I", inner[TCA_RED_MAX_P])[0])
+        _check_red(name, queue, attributes(options))
+
+
+def _check_port(name: str, queue: Queue, found: dict[int, bytes]) -> None:
+    _check_value(name, "limit", queue.limit_bytes, int.from_bytes(found[TCA_PORT_LIMIT], "little"))
+    asked, read = (PORT_MARKING.unpack(each) for each in (port_marking(queue.marking), found[TCA_PORT_MARKING]))
+    for what, *values in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), asked, read, strict=True):
+        _check_value(name, what, *values)
+
+
+def _check_red(name: str, queue: Queue, found: dict[int, bytes]) -> None:
+    red, low, high = _red(queue.marking)
+    values = RED_PARMS.unpack_from(found[TCA_RED_PARMS])
+    flags = struct.unpack_from("=I", found[TCA_RED_FLAGS])[0]
+    for what, asked, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
+        _check_value(name, what, asked, read)
+    _check_value(name, "flags", red.flags, flags)
+    _check_value(name, "probability of 2^32", red.max_p, struct.unpack_from("=I", found[TCA_RED_MAX_P])[0])
 
 
 def _check_value(name: str, what: str, asked: int, read: int) -> None:

@@ -74,9 +74,10 @@ static int64_t elapsed_ns(const struct lab *lab)
 	return lab->t_ns[lab->slot] - lab->t_ns[before(lab)];
 }
 
+/* A counter may have wrapped. */
 static double change(const struct lab *lab, size_t place)
 {
-	return (double)cells_of(lab, lab->slot)[place] - (double)cells_of(lab, before(lab))[place];
+	return (double)(int64_t)(cells_of(lab, lab->slot)[place] - cells_of(lab, before(lab))[place]);
 }
 
 /* measures.carried_bytes */

@@ -20,7 +20,12 @@ from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene
 from dc_gym.monitors.state_matrix import COLUMNS
 
-COUNTED = {"marks": ("marks", FRAME_BYTES), "drops": ("drops", FRAME_BYTES), "utilization": ("tx_bytes", 1)}
+COUNTED = {
+    "marks": ("marks", FRAME_BYTES),
+    "drops": ("drops", FRAME_BYTES),
+    "utilization": ("tx_bytes", 1),
+    "ce": ("ce_bytes", 1),
+}
 """Features that are the change of a column over what the line carries: the column, and its factor."""
 OF_HOSTS = {
     "srtt": Element.SRTT,
@@ -110,6 +115,8 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
     if name in ("backlog", "backlog_change"):
         own["kind"] = Element.LEVEL if name == "backlog" else Element.CHANGE
         own["place"], own["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[rows]
+    elif name == "longest_backlog":
+        own["kind"], own["place"], own["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[rows]
     elif name in COUNTED:
         column, factor = COUNTED[name]
         own["kind"], own["place"], own["scale"] = Element.CHANGE, _cells(rows, column), factor

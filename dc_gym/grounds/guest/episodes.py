@@ -130,6 +130,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         tgen.expect_ready()
         if not plan.execs:
             stage.ovs.freeze()
+        stage.fabric.seed_draws(episode.seed)
         stage.fabric.impair(episode.seed, t0_ns)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
         stage.site.arm(t0_ns, episode.seed)

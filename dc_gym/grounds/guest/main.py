@@ -96,6 +96,7 @@ def _undirected(
         before = count(fabric)
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
             ovs.freeze()
+        fabric.seed_draws(plan.seed)
         fabric.impair(plan.seed, t0_ns)
         site.arm(t0_ns)
         phase("traffic")
