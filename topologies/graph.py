@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
+from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dc_gym.base.errors import TopologyError
@@ -24,6 +25,7 @@ LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
 PORT_MASK = 0xF  # TCP and UDP: the low bits of either port, which routing reads
 PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
+TELEMETRY_RATES = 8  # records have three bits for a rate (kernel/drivers/lab_int.h)
 FASTEST_BPS = 10**13  # the cable driver's limits
 LONGEST_DELAY_NS = 10**10
 
@@ -153,6 +155,22 @@ NO_MARKING = Marking()
 
 
 @dataclass(frozen=True, slots=True)
+class Telemetry:
+    """The in-band telemetry of a port: its line rate's place in the network's table, and that rate's units
+    (kernel/drivers/lab_int.h)."""
+
+    rate: int
+    time_ns: int
+    sent_bytes: int
+    queue_bytes: int
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.rate < TELEMETRY_RATES, "place of a rate", self.rate, f"is not below {TELEMETRY_RATES}")
+        for each in fields(self)[1:]:
+            _require(getattr(self, each.name) >= 1, f"unit {each.name} of telemetry", getattr(self, each.name), "is below 1")
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """The one queue of a port.
 
@@ -165,6 +183,7 @@ class Queue:
     marking: Marking = NO_MARKING
     rate_bps: int = 0  # tbf: rate of frame bytes until an agent changes it, bit/s
     burst_bytes: int = 0  # tbf
+    telemetry: Telemetry | None = None  # port
 
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
@@ -181,6 +200,8 @@ class Queue:
         _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; {_that_mark(marking.kind)}")
         at_departure = marking.at == "departure" and self.kind != "port"
         _require(not at_departure, "queue kind", self.kind, "cannot mark departures; 'port' can")
+        tells = self.telemetry is not None and self.kind != "port"
+        _require(not tells, "queue kind", self.kind, "cannot write telemetry; 'port' can")
         _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
         _require(marking.max_bytes <= limit, "max_bytes of RED", marking.max_bytes, f"is above the buffer of {limit}; lower it")
         if marking.kind == "iroko-thesis":
@@ -426,6 +447,8 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
         return tuple(_from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
+    if get_origin(kind) is UnionType:  # of a type and None
+        return None if value is None else _from_plain(get_args(kind)[0], value, where)
     if is_dataclass(kind):
         return _record_from_plain(kind, value, where)
     wanted = str if get_origin(kind) is Literal else kind

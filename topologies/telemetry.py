@@ -9,13 +9,13 @@ place in this table, and its fields count in units of that rate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.units import format_rate
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import TELEMETRY_RATES, Graph, Port, Telemetry
 
-MOST_HOPS, MOST_RATES, TELEMETRY_BYTES = 5, 8, 42
+MOST_HOPS, MOST_RATES, TELEMETRY_BYTES = 5, TELEMETRY_RATES, 42
 """LAB_INT_HOPS, LAB_INT_RATES and LAB_INT_BYTES of lab_int.h."""
 WRITES = "port"
 """The kind of queue whose ports write records."""
@@ -84,13 +84,28 @@ def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
     return [*(each.words() for each in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
 
 
+def equipped(graph: Graph) -> Graph:
+    """Returns the network with telemetry at all ports that can write it: each queue has its rate's place and units."""
+    table = rate_table(graph)
+    places = {each.rate_bps: (place, each) for place, each in enumerate(table)}
+
+    def port(end: Port, rate_bps: int) -> Port:
+        if end.queue.kind != WRITES:
+            return end
+        place, rate = places[rate_bps]
+        told = Telemetry(place, rate.time_ns, rate.sent_bytes, rate.queue_bytes)
+        return replace(end, queue=replace(end.queue, telemetry=told))
+
+    cables = (replace(each, a=port(each.a, each.rate_bps), b=port(each.b, each.rate_bps)) for each in graph.cables)
+    return replace(graph, cables=tuple(cables))
+
+
 def check(graph: Graph, algorithm: str) -> None:
     """Raises TopologyError unless all ports of switches write telemetry and the table has room for their rates."""
     for port in graph.switch_ports():
-        kind: str = port.queue.kind
-        if kind != WRITES:
+        if port.queue.kind != WRITES:
             raise TopologyError(
-                f"controller {algorithm!r} reads telemetry, and port {port.ifname} ({kind}) writes none; give "
+                f"controller {algorithm!r} reads telemetry, and port {port.ifname} ({port.queue.kind}) writes none; give "
                 f'topology.qdisc = "{WRITES}" on ground "lab", or another controller'
             )
     rate_table(graph)

@@ -33,7 +33,7 @@ from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.topologies import presets
+from dc_gym.topologies import presets, telemetry
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
@@ -206,6 +206,7 @@ class Spec:
         if topology.qdisc is None:
             topology = replace(topology, qdisc="port" if self.ground == "lab" else "stock")
         graph = presets.build(topology, self.controller.ecn)
+        graph = telemetry.equipped(graph) if self.controller.telemetry else graph
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
@@ -47,8 +47,9 @@ TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), 
 TBF_RATE_OFFSET = 8  # of the rate in bytes/s
 LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
-TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED = 2, 3, 4  # kernel/drivers/lab.h
+TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED, TCA_PORT_INT = 2, 3, 4, 5  # kernel/drivers/lab.h
 PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
+PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
 PORT_XSTATS = struct.Struct("=8Q")  # struct tc_port_xstats
 NO_MARKS = LARGEST_U32  # as both thresholds
@@ -202,7 +203,8 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)
     if queue.kind == "port":
         marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
-        return "port", nested(TCA_OPTIONS, attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks)
+        tells = attribute(TCA_PORT_INT, PORT_INT.pack(*astuple(queue.telemetry))) if queue.telemetry else b""
+        return "port", nested(TCA_OPTIONS, attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks, tells)
     red, low, high = _red(queue.marking)
     parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: attribute below
     flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
@@ -286,6 +288,9 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
 def _check_port(name: str, queue: Queue, found: dict[int, bytes]) -> None:
     _check_value(name, "limit", queue.limit_bytes, int.from_bytes(found[TCA_PORT_LIMIT], "little"))
     asked, read = (PORT_MARKING.unpack(each) for each in (port_marking(queue.marking), found[TCA_PORT_MARKING]))
+    tells = PORT_INT.unpack(found[TCA_PORT_INT]) if TCA_PORT_INT in found else ()
+    if tells != (astuple(queue.telemetry) if queue.telemetry else ()):
+        raise FabricError(f"{name}: asked for telemetry {queue.telemetry}, read back {tells or 'none'}")
     for what, *values in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), asked, read, strict=True):
         _check_value(name, what, *values)
 
