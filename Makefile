@@ -155,7 +155,7 @@ $(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(HOSTD))
 
 TGEN := $(wildcard $(TGEN_FOLDER)/*.c) $(DAEMON)/calls.c $(INPUT)
-$(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(MONITOR_HEADERS) | $(BIN)
+$(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(KERNEL)/drivers/lab_int.h $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) -I$(KERNEL)/drivers $(TGEN))
 
 # Python loads this one. It has no libc of its own and names none: the symbols are those of Python's, whichever that is.
@@ -175,7 +175,7 @@ LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefi
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(KERNEL)/drivers $(LINKPROBE))
 
-NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h) $(KERNEL)/drivers/nic_native.h
+NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h) $(addprefix $(KERNEL)/drivers/,nic_native.h lab_int.h)
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
 NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c stand_in.c hooks.c rows.c nics.c cctrace.c libelf_gap.c) $(INPUT)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
@@ -187,10 +187,10 @@ $(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 
 CCRUN := $(addprefix $(NIC)/,ccrun.c cctrace.c) $(PROGRAM)
 $(BIN)/ccrun-%: $(CCRUN) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(DAEMON) -I$(NIC) -DCC_ALGORITHM='"algorithms/$*.h"' $(CCRUN))
+	$(call link,-I$(DAEMON) -I$(NIC) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' $(CCRUN))
 
 # A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
-BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -I$(KERNEL)/drivers -idirafter /usr/include/$(shell $(CC) -print-multiarch)
 define bpf
 	@echo "clang  $@"
 	$(Q)$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@.$$$$ $< && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
@@ -210,7 +210,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)

@@ -32,6 +32,8 @@ class Controller:
     """True if it reads ECN. `topology.marking = "auto"` then marks."""
     nic: bool = False
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
+    telemetry: bool = False
+    """True if it reads what switch ports write into packets: its header defines CC_TELEMETRY."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
 
@@ -44,6 +46,8 @@ class Controller:
         if self.header is not None and not self.nic:
             told = f"controller {self.name!r}: header {str(self.header)!r} is that of an algorithm of the NICs"
             raise SpecError(f"{told}, and nic is False; add nic=True")
+        if self.telemetry and not self.nic:
+            raise SpecError(f"controller {self.name!r}: telemetry is read by algorithms of the NICs alone; add nic=True")
 
 
 _registry: dict[str, Controller] = {}
@@ -104,3 +108,5 @@ for _name, _label, _ecn in (
     ("rlcc-lstm", "PCC-RL (LSTM)", False),
 ):
     register(Controller(_name, _name, _label, ecn=_ecn, nic=True))
+register(Controller("hpcc", "hpcc", "HPCC", ecn=False, nic=True, telemetry=True))
+register(Controller("powertcp", "powertcp", "PowerTCP", ecn=False, nic=True, telemetry=True))

@@ -16,6 +16,7 @@ from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
 from dc_gym.ctrl.nic.rows import MapRows, NicPort, Receiver, Sender
 from dc_gym.grounds import inputs
+from dc_gym.topologies import telemetry
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.rtnl import entered
@@ -52,6 +53,8 @@ class Flow:
     dst: str
     total_bytes: int = FOREVER
     message_bytes: int = 64_000
+    telemetry_bytes: int = 0
+    inflight_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Nics:
         self.flows = flows
         parameters = [settings.pop(f"parameter_{index}", 0) for index in range(inputs.MOST_PARAMETERS)]
         rows = [self._row(number, flow) for number, flow in enumerate(flows)]
-        tables = inputs.NIC_FLOW.table(rows), inputs.settings_table(SETTINGS | settings, parameters)
+        rates = telemetry.rate_table(self.graph)
+        tables = inputs.NIC_FLOW.table(rows), inputs.settings_table(SETTINGS | settings, parameters, rates)
         record_file.write(FOLDER / "nics", inputs.nic_table(self.graph), *tables)
 
     def post(self, number: int, packets: int | None = None) -> None:
@@ -161,7 +165,7 @@ class Nics:
             "dst_nic": names.index(f"{flow.dst}-eth0"),
             "src_addr": inputs.address(src.address),
             "dst_addr": inputs.address(dst.address),
-            "payload_bytes": PAYLOAD,
+            "payload_bytes": PAYLOAD - flow.telemetry_bytes,
             "base_rtt_ns": 20000,
             "hops": 2,
             "src_mac": inputs.mac(src.mac),
@@ -169,6 +173,8 @@ class Nics:
             "src_port": 10000 + number,
             "tcp_src_port": 0,
             "tcp_dst_port": 0,
+            "int_bytes": flow.telemetry_bytes,
+            "inflight_bytes": flow.inflight_bytes,
         }
 
 

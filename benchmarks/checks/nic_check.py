@@ -121,7 +121,8 @@ class AlgorithmCheck:
 
     def _equal(self, kernel: kernels.Kernel, test: Path) -> Check:
         """Checks that BPF decides the same as userspace, bit for bit."""
-        words = kernels.arguments(test, self._setting.values, self._table)
+        rates = golden.rates_text() if self._algorithm.telemetry else ""
+        words = kernels.arguments(test, self._setting.values, self._table, rates=rates)
         answers = kernel([kernels.CctestCall(words, golden.text(steps)) for steps in self._traces.values()])
         wrong = []
         for (kind, steps), answer in zip(self._traces.items(), answers, strict=True):

@@ -147,6 +147,7 @@ def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool =
 
 
 def _arguments(case: TraceCase, native: bool) -> tuple[str, ...]:
+    rates = golden.rates_text() if case.algorithm.telemetry else ""
     if native:
-        return kernels.native_arguments(case.algorithm, case.values, case.table)
-    return kernels.arguments(kernels.test_object(case.algorithm), case.values, case.table)
+        return kernels.native_arguments(case.algorithm, case.values, case.table, rates=rates)
+    return kernels.arguments(kernels.test_object(case.algorithm), case.values, case.table, rates=rates)

@@ -66,6 +66,8 @@ class Algorithm:
     """True if a ConnectX has room for its state: 12 words for each flow."""
     table: bool
     """True if it reads a table from a policy file."""
+    telemetry: bool
+    """True if it reads records of switch ports."""
     parameters: tuple[Parameter, ...]
     presets: tuple[ParameterPreset, ...]
     header: Path
@@ -108,6 +110,7 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
         state_words=facts["state_words"],
         fits=facts["fits"],
         table=facts["table"],
+        telemetry=facts["telemetry"],
         parameters=tuple(Parameter(**row) for row in facts["parameters"]),
         presets=tuple(_preset(header, name, row["help"], row["values"]) for name, row in facts["presets"].items()),
         header=header,

@@ -66,11 +66,20 @@ def load(name: str, folder: Path) -> Algorithm:
     if has_own_header(name):
         from dc_gym.ctrl.nic import build
 
-        return build.compile_header(header, folder, name)
+        return _agreed(build.compile_header(header, folder, name), name)
     runner = PROGRAMS / f"ccrun-{name}"
     if not runner.is_file():
         raise MachineError(f"{runner.name} is not built; run `make programs`")
-    return describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o", PROGRAMS / f"nic-{name}.native")
+    return _agreed(describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o", PROGRAMS / f"nic-{name}.native"), name)
+
+
+def _agreed(algorithm: Algorithm, name: str) -> Algorithm:
+    """Returns the algorithm if its controller says of telemetry what its header says."""
+    known = controllers.find(name)
+    if known is not None and known.telemetry != algorithm.telemetry:
+        does = "defines" if algorithm.telemetry else "does not define"
+        raise UsageError(f"{algorithm.header}: it {does} CC_TELEMETRY; register it with telemetry={algorithm.telemetry}")
+    return algorithm
 
 
 def native_object(name: str) -> Path:

@@ -15,6 +15,7 @@ from dc_gym.ctrl.nic.algorithm import Algorithm, describe
 
 SOURCES = Path(__file__).resolve().parent
 DAEMON = PACKAGE / "daemon"
+DRIVERS = PACKAGE / "kernel" / "drivers"
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize=integer-divide-by-zero")
 INCLUDES = (
@@ -81,7 +82,7 @@ def _key(header: Path) -> tuple[Path, bytes]:
 
 def _algorithm(header: Path) -> list[str]:
     """Returns the flags for a header in another folder. With them it includes cc.h and dc-gym's headers as a header here does."""
-    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{SOURCES / 'algorithms'}"]
+    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{SOURCES / 'algorithms'}", f"-I{DRIVERS}"]
 
 
 def _compile(compiler: str, header: Path, flags: list[str]) -> None:

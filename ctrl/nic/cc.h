@@ -15,8 +15,10 @@
  *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name;
  *                      CC_NIC(cnp_interval, value) among them: the receivers that go with them, CC_NS_AT_100G
  *   CC_HELP            optional: what it does, in a line
- *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
- *   cc_on_event()      the decision, below
+ *   CC_TELEMETRY       optional: frames of its flows carry records of switch ports (lab_int.h), and its
+ * CC_ACK events have those of the newest packet; telemetry.h reads them CC_FIRST_TX        optional: of CC_TX
+ * it wants a flow's first event alone CC_TABLE           optional: it reads a table of a policy file
+ * (policy.h says how it is laid out) cc_on_event()      the decision, below
  */
 #ifndef DCGYM_CC_H
 #define DCGYM_CC_H
@@ -28,10 +30,13 @@
 #include <stdint.h>
 #endif
 
+#include "lab_int.h"
+
 #define CC_CONTEXT_WORDS   12
 #define CC_STATE_WORDS_MAX 40 /* what the shim keeps for algorithms that do not fit a ConnectX */
 #define CC_PARAMETERS_MAX  44
 #define CC_TABLE_WORDS     8192
+#define CC_HOPS            LAB_INT_HOPS
 
 /* Rates are fractions of the line rate in Q20. */
 #define CC_LINE_RATE (1u << 20)
@@ -68,7 +73,16 @@ struct cc_event {
 	uint32_t packets;   /* likewise */
 	/* CC_RTT: a probe's way. Its round trip is (first - sent) less what the receiver's NIC took. */
 	uint32_t sent_ns, received_ns, answered_ns;
+	/*
+	 * The rest is set with CC_TELEMETRY alone, and for CC_ACK. Packets have numbers, of which these are
+	 * the low 32 bits: the first that is not acknowledged, the first that was never sent.
+	 */
+	uint32_t acked_psn, sent_psn;
+	uint32_t hops, reserved;
+	uint64_t hop[CC_HOPS]; /* records of the ports on the way, as lab_int.h has them, in host order */
 };
+#define CC_EVENT_HEAD_BYTES 40 /* without telemetry */
+_Static_assert(__builtin_offsetof(struct cc_event, acked_psn) == CC_EVENT_HEAD_BYTES, "event");
 
 /* The constants of a flow. */
 struct cc_flow {
@@ -107,6 +121,21 @@ static inline uint32_t cc_clamp(uint64_t rate)
  */
 #define CC_NS_AT_100G "ns at 100 Gbit/s"
 #define CC_LONGEST_NS (1u << 31) /* half of a turn of the events' clock */
+
+/*
+ * The table of rates, by which records count: with CC_TELEMETRY it stands behind the parameters. An entry is
+ * struct cc_rate as words; one of zeros is not used.
+ */
+struct cc_rate {
+	struct lab_int_unit unit;
+	uint32_t mbps;
+};
+#define CC_RATE_WORDS     4
+#define CC_SETTING_WORDS  (CC_PARAMETERS_MAX + LAB_INT_RATES * CC_RATE_WORDS) /* parameters and table */
+#define CC_RATE_MBPS_MAX  10000000                                            /* 10 Tbit/s, and its units: */
+#define CC_UNIT_NS_MAX    250000
+#define CC_UNIT_BYTES_MAX 51200
+_Static_assert(sizeof(struct cc_rate) == CC_RATE_WORDS * sizeof(uint32_t), "rate");
 
 /*
  * state: CC_STATE_WORDS words, zero for a new flow. parameter: by the order of CC_PARAMETERS.

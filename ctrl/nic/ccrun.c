@@ -3,7 +3,7 @@
  * An algorithm of the NIC alone, in userspace: ccrun-NAME is this file and one header of algorithms/.
  *
  *   ccrun-NAME --describe                 what it is, as JSON
- *   ccrun-NAME [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
+ *   ccrun-NAME [--parameters V,V,...] [--rates R,R,...] [--table FILE] [--repeat N] < events > decisions
  *
  * Events are those of cctrace.h. A decision is rate, window_bytes, probe and the words of the state after it.
  * An event with the flag CC_NEW_FLOW begins another flow. Events that the algorithm does not want leave all
@@ -30,6 +30,11 @@
 #define TABLE_WANTED true
 #else
 #define TABLE_WANTED false
+#endif
+#ifdef CC_TELEMETRY
+#define TELEMETRY_WANTED true
+#else
+#define TELEMETRY_WANTED false
 #endif
 
 _Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "more words of state than the NIC keeps");
@@ -67,7 +72,7 @@ static const char *const event_names[] = {
 
 struct runner {
 	uint32_t state[CC_STATE_WORDS_MAX];
-	uint32_t parameter[CC_PARAMETERS_MAX];
+	uint32_t parameter[CC_SETTING_WORDS];
 	uint32_t table[CC_TABLE_WORDS];
 	struct cc_result result;
 };
@@ -99,8 +104,10 @@ static void describe(void)
 		printf("%s\"%s\"", separator, event_names[type]);
 		separator = ", ";
 	}
-	printf("],\n \"state_words\": %d, \"fits\": %s, \"table\": %s,\n \"parameters\": [", CC_STATE_WORDS,
-	       CC_STATE_WORDS <= CC_CONTEXT_WORDS ? "true" : "false", TABLE_WANTED ? "true" : "false");
+	printf("],\n \"state_words\": %d, \"fits\": %s, \"table\": %s, \"telemetry\": %s,\n \"parameters\": "
+	       "[",
+	       CC_STATE_WORDS, CC_STATE_WORDS <= CC_CONTEXT_WORDS ? "true" : "false",
+	       TABLE_WANTED ? "true" : "false", TELEMETRY_WANTED ? "true" : "false");
 	for (const struct parameter *each = parameters; each->name; each++) {
 		puts(each == parameters ? "" : ",");
 		describe_parameter(each);
@@ -182,6 +189,16 @@ static int set_parameters(struct runner *runner, const char *text)
 	return 0;
 }
 
+static int set_rates(struct runner *runner, const char *text)
+{
+	int count =
+		cctrace_numbers(text, runner->parameter + CC_PARAMETERS_MAX, LAB_INT_RATES * CC_RATE_WORDS);
+
+	if (count < 0 || count % CC_RATE_WORDS)
+		return fail("--rates", "numbers with commas are needed, four a rate");
+	return 0;
+}
+
 static int read_table(struct runner *runner, const char *path)
 {
 	int err = cctrace_table(path, runner->table);
@@ -199,8 +216,9 @@ static int run_trace(struct runner *runner, long repeat)
 
 	if (count < 0) {
 		snprintf(message, sizeof(message), "line %d: %s", line_number,
-			 count == -EINVAL ? "not an event: 14 numbers with commas are needed"
-					  : strerror(-count));
+			 count == -EINVAL
+				 ? "not an event: 14 numbers with commas are needed, or 22 with telemetry"
+				 : strerror(-count));
 		status = fail("standard input", message);
 	} else if (repeat) {
 		time_decisions(runner, steps, count, repeat);
@@ -217,12 +235,16 @@ static int run_trace(struct runner *runner, long repeat)
 int main(int argc, char **argv)
 {
 	static struct runner runner = { .result.rate = CC_LINE_RATE };
-	const char *values = NULL, *table = NULL;
+	const char *values = NULL, *rates = NULL, *table = NULL;
 	bool described = false;
 	uint64_t repeat = 0;
 	const struct program_option options[] = {
 		{ "describe", NULL, "print what the algorithm is, as JSON, and no more", .flag = &described },
 		{ "parameters", "V,V,...", "all its parameters", .text = &values },
+#ifdef CC_TELEMETRY
+		{ "rates", "R,R,...", "table of rates: time, sent and queue units and Mbit/s of each",
+		  .text = &rates },
+#endif
 #ifdef CC_TABLE
 		{ "table", "FILE", "words of a policy", .text = &table },
 #endif
@@ -240,6 +262,8 @@ int main(int argc, char **argv)
 		runner.parameter[i] = parameters[i].initial;
 	if (!status && values)
 		status = set_parameters(&runner, values);
+	if (!status && rates)
+		status = set_rates(&runner, rates);
 	if (!status && table)
 		status = read_table(&runner, table);
 	return status ? status : run_trace(&runner, (long)repeat);

@@ -34,7 +34,7 @@ struct {
 } table SEC(".maps");
 #endif
 
-const volatile uint32_t parameter[CC_PARAMETERS_MAX] SEC(".rodata.parameter");
+const volatile uint32_t parameter[CC_SETTING_WORDS] SEC(".rodata.parameter");
 const volatile uint32_t state_words SEC(".rodata.words") = CC_STATE_WORDS;
 
 static __always_inline const uint32_t *the_table(void)
@@ -52,12 +52,17 @@ static __always_inline const uint32_t *the_table(void)
 static __noinline int decide(struct row *row, struct cctest_step *step)
 {
 	const uint32_t *first = (const uint32_t *)parameter, *words = the_table();
-	struct cc_event event = step->event;
+	struct cc_event event;
 	struct cc_flow flow = step->flow;
 	struct cc_result result = { .rate = step->rate,
 				    .window_bytes = step->window_bytes,
 				    .probe = step->probe };
 
+#ifdef CC_TELEMETRY
+	event = step->event;
+#else
+	__builtin_memcpy(&event, &step->event, CC_EVENT_HEAD_BYTES);
+#endif
 	barrier_var(first); /* or the compiler takes the zeros that stand here for their values */
 #ifdef CC_TABLE
 	if (!words)

@@ -3,7 +3,8 @@
  * Algorithms of the NIC in the kernel.
  *
  *   cctest --object FILE --load    loads all programs of any object; a line of JSON for each
- *   cctest --object FILE [--native FILE --words N] [--parameters V,V,...] [--table FILE] [--repeat N]
+ *   cctest --object FILE [--native FILE --words N] [--parameters V,V,...] [--rates R,R,...] [--table FILE]
+ *          [--repeat N]
  *          < events > decisions
  *
  * The second hands the events of a trace (cctrace.h) to cctest-NAME.bpf.o, one by one, by BPF_PROG_TEST_RUN.
@@ -44,7 +45,7 @@ struct programs {
 };
 
 struct options {
-	const char *object, *native, *parameters, *table;
+	const char *object, *native, *parameters, *rates, *table;
 	uint64_t repeat, words;
 	bool load;
 };
@@ -141,26 +142,41 @@ static int print_programs(const struct programs *programs)
 	return 0;
 }
 
-static int set_parameters(struct bpf_object *object, const char *text)
+/* Words of parameters and of the table of rates. */
+static int read_values(uint32_t *values, const struct options *o)
+{
+	if (o->parameters && *o->parameters && cctrace_numbers(o->parameters, values, CC_PARAMETERS_MAX) < 0)
+		return fail("--parameters", "numbers with commas are needed");
+	if (o->rates &&
+	    cctrace_numbers(o->rates, values + CC_PARAMETERS_MAX, LAB_INT_RATES * CC_RATE_WORDS) < 0)
+		return fail("--rates", "numbers with commas are needed, four a rate");
+	return 0;
+}
+
+static int set_parameters(struct bpf_object *object, const struct options *o)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.parameter");
-	uint32_t values[CC_PARAMETERS_MAX] = { 0 };
+	uint32_t values[CC_SETTING_WORDS] = { 0 };
+	int status = read_values(values, o);
 
-	if (*text && cctrace_numbers(text, values, CC_PARAMETERS_MAX) < 0)
-		return fail("--parameters", "numbers with commas are needed");
+	if (status)
+		return status;
 	if (!map || bpf_map__set_initial_value(map, values, sizeof(values)))
 		return fail("--parameters",
 			    "the object takes none; give one that cctest.bpf.c was made into");
 	return 0;
 }
 
-static int set_settings(struct bpf_object *object, const char *text)
+static int set_settings(struct bpf_object *object, const struct options *o)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.settings");
 	struct nic_settings settings = { 0 };
+	uint32_t values[CC_SETTING_WORDS] = { 0 };
+	int status = read_values(values, o);
 
-	if (text && *text && cctrace_numbers(text, settings.parameter, CC_PARAMETERS_MAX) < 0)
-		return fail("--parameters", "numbers with commas are needed");
+	if (status)
+		return status;
+	memcpy((char *)&settings + offsetof(struct nic_settings, parameter), values, sizeof(values));
 	if (!map || bpf_map__set_initial_value(map, &settings, sizeof(settings)))
 		return fail("--object", "it has no settings; give one that shim.bpf.c was made into");
 	return 0;
@@ -314,9 +330,9 @@ static int prepare(struct programs *programs, const char *path, const struct opt
 
 	if (!status && options->native) {
 		stand_in_maps_only(programs->object);
-		status = set_settings(programs->object, options->parameters);
+		status = set_settings(programs->object, options);
 	} else if (!status && options->parameters) {
-		status = set_parameters(programs->object, options->parameters);
+		status = set_parameters(programs->object, options);
 	}
 	if (!status)
 		*err = bpf_object__load(programs->object);
@@ -359,6 +375,8 @@ int main(int argc, char **argv)
 		{ "words", "N", "with --native: words of the algorithm's state", .number = &o.words,
 		  .max = CC_STATE_WORDS_MAX },
 		{ "parameters", "V,V,...", "the algorithm's parameters", .text = &o.parameters },
+		{ "rates", "R,R,...", "table of rates: time, sent and queue units and Mbit/s of each",
+		  .text = &o.rates },
 		{ "table", "FILE", "words of a policy", .text = &o.table },
 		{ "repeat", "N", "hand each event over N times, and print the ns of a decision",
 		  .number = &o.repeat, .max = REPEAT_MOST },

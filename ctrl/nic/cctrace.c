@@ -5,19 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cctrace_numbers(const char *text, uint32_t *numbers, int room)
+/* Numbers of 64 bits. */
+static int read_numbers(const char *text, uint64_t *numbers, int room)
 {
 	for (int count = 0; count < room; count++) {
-		unsigned long long value;
 		char *end;
 
 		if (*text < '0' || *text > '9')
 			return -EINVAL;
 		errno = 0;
-		value = strtoull(text, &end, 10);
-		if (errno || value > UINT32_MAX)
+		numbers[count] = strtoull(text, &end, 10);
+		if (errno)
 			return -EINVAL;
-		numbers[count] = (uint32_t)value;
 		if (*end == '\0' || *end == '\n')
 			return count + 1;
 		if (*end != ',')
@@ -27,14 +26,42 @@ int cctrace_numbers(const char *text, uint32_t *numbers, int room)
 	return -EINVAL;
 }
 
+static int narrow(const uint64_t *wide, uint32_t *numbers, int count)
+{
+	for (int i = 0; i < count; i++) {
+		if (wide[i] > UINT32_MAX)
+			return -EINVAL;
+		numbers[i] = (uint32_t)wide[i];
+	}
+	return count;
+}
+
+int cctrace_numbers(const char *text, uint32_t *numbers, int room)
+{
+	uint64_t wide[CCTRACE_NUMBERS_MAX];
+	int count = read_numbers(text, wide, room < CCTRACE_NUMBERS_MAX ? room : CCTRACE_NUMBERS_MAX);
+
+	return count < 0 ? count : narrow(wide, numbers, count);
+}
+
 static int read_step(const char *line, struct cctrace_step *step)
 {
-	uint32_t numbers[sizeof(*step) / sizeof(uint32_t)];
-	int wanted = sizeof(numbers) / sizeof(numbers[0]);
+	uint64_t wide[CCTRACE_TELEMETRY_COLUMNS];
+	uint32_t numbers[CCTRACE_COLUMNS + 3] = { 0 };
+	int count = read_numbers(line, wide, CCTRACE_TELEMETRY_COLUMNS);
+	bool measured = count == CCTRACE_TELEMETRY_COLUMNS;
 
-	if (cctrace_numbers(line, numbers, wanted) != wanted)
+	if (!measured && count != CCTRACE_COLUMNS)
 		return -EINVAL;
-	memcpy(step, numbers, sizeof(*step));
+	if (narrow(wide, numbers, measured ? CCTRACE_COLUMNS + 3 : CCTRACE_COLUMNS) < 0)
+		return -EINVAL;
+	*step = (struct cctrace_step){ 0 };
+	memcpy(&step->event, numbers, CC_EVENT_HEAD_BYTES);
+	memcpy(&step->flow, numbers + CC_EVENT_HEAD_BYTES / sizeof(uint32_t), sizeof(step->flow));
+	if (measured) {
+		memcpy(&step->event.acked_psn, numbers + CCTRACE_COLUMNS, 3 * sizeof(uint32_t));
+		memcpy(step->event.hop, wide + CCTRACE_COLUMNS + 3, sizeof(step->event.hop));
+	}
 	return 0;
 }
 

@@ -13,6 +13,12 @@
 
 #define PPM 1000000
 
+#ifdef CC_TELEMETRY
+#define NIC_EVENT_BYTES sizeof(struct cc_event)
+#else
+#define NIC_EVENT_BYTES CC_EVENT_HEAD_BYTES /* the rest is never looked at */
+#endif
+
 static __always_inline const uint32_t *parameters(void)
 {
 	const uint32_t *first = (const uint32_t *)settings.parameter;
@@ -88,6 +94,36 @@ static __always_inline void record(uint32_t flow, const struct nic_sender *s, co
 		bpf_ringbuf_output(&decisions, &decision, sizeof(decision), BPF_RB_NO_WAKEUP);
 }
 
+/* A packet's records wait in its flow's row until the algorithm is told. A newer packet's take their place.
+ */
+static __always_inline void keep_records(struct __sk_buff *skb, struct nic_sender *s)
+{
+#ifdef CC_TELEMETRY
+	if (bpf_skb_load_bytes(skb, LAB_INT_AT, &s->int_hops, sizeof(s->int_hops)) ||
+	    bpf_skb_load_bytes(skb, LAB_INT_AT + sizeof(s->int_hops), s->int_hop, sizeof(s->int_hop)))
+		s->int_hops = 0;
+#else
+	(void)skb;
+	(void)s;
+#endif
+}
+
+static __always_inline void take_records(const struct nic_sender *s, struct cc_event *event)
+{
+#ifdef CC_TELEMETRY
+	uint32_t hops = bpf_ntohs(s->int_hops);
+
+	event->acked_psn = (uint32_t)s->acked;
+	event->sent_psn = (uint32_t)s->high;
+	event->hops = hops < CC_HOPS ? hops : CC_HOPS;
+	for (int i = 0; i < CC_HOPS; i++)
+		event->hop[i] = bpf_be64_to_cpu(s->int_hop[i]);
+#else
+	(void)s;
+	(void)event;
+#endif
+}
+
 static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t now, struct cc_event *event)
 {
 	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
@@ -114,6 +150,8 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 		event->received_ns = s->probe_times[1];
 		event->answered_ns = s->probe_times[2];
 	}
+	if (type == CC_ACK)
+		take_records(s, event);
 	pending->count = pending->bytes = pending->packets = 0;
 	s->ready_types &= ~CC_MASK(type);
 }
@@ -130,11 +168,13 @@ static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32
 	if (!c)
 		return 0;
 	result = &c->result;
-	c->event = (struct cc_event){ 0 };
+	__builtin_memset(&c->event, 0, NIC_EVENT_BYTES);
 	*result = (struct cc_result){ .rate = s->rate, .window_bytes = s->window_bytes };
 	take(s, type, now, &c->event);
 	cc_on_event(s->state, &c->event, &s->flow, parameters(), words, result);
 	result->rate = cc_clamp(result->rate);
+	if (s->inflight_bytes && (!result->window_bytes || result->window_bytes > s->inflight_bytes))
+		result->window_bytes = s->inflight_bytes;
 	s->decisions++;
 	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &c->event, result)))
 		record(flow, s, &c->event, result, now);
@@ -196,14 +236,19 @@ static __always_inline bool enough(const struct nic_sender *s, uint32_t type,
 	return type == CC_RTT || pending->count >= settings.event_coalesce;
 }
 
-/* Something has happened to a flow. */
-static __always_inline void happen(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
-				   uint32_t bytes, uint32_t packets, uint64_t now)
+/* Something has happened to a flow, which an ACK or NACK has told with its records, or no frame (NULL). */
+static __always_inline void happen_by(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
+				      uint32_t flow, uint32_t type, uint32_t bytes, uint32_t packets,
+				      uint64_t now)
 {
 	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
 
 	if (!(CC_EVENTS & CC_MASK(type)))
 		return;
+#ifdef CC_FIRST_TX
+	if (type == CC_TX && s->decisions)
+		return;
+#endif
 	if (lost(s, flow)) {
 		if (type == CC_NACK && !pending->count)
 			s->nack_flags = 0; /* they were of the lost one */
@@ -211,6 +256,8 @@ static __always_inline void happen(struct nic_sender *s, struct nic_port *port, 
 	}
 	if (!pending->count++ || type == CC_RTT)
 		pending->first_ns = now;
+	if (skb)
+		keep_records(skb, s);
 	pending->bytes += bytes;
 	pending->packets += packets;
 	if (!enough(s, type, pending))
@@ -219,6 +266,12 @@ static __always_inline void happen(struct nic_sender *s, struct nic_port *port, 
 		s->ready_types |= CC_MASK(type);
 	else
 		decide(s, port, flow, type, now);
+}
+
+static __always_inline void happen(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
+				   uint32_t bytes, uint32_t packets, uint64_t now)
+{
+	happen_by(NULL, s, port, flow, type, bytes, packets, now);
 }
 
 #endif

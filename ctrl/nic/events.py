@@ -12,6 +12,18 @@ TIMEOUT, PROBING = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
+class Telemetry:
+    """The part of an event that CC_TELEMETRY adds to an ACK. Packet numbers have 32 bits."""
+
+    acked_psn: int
+    """The first packet that is not acknowledged."""
+    sent_psn: int
+    """The first packet that was never sent."""
+    hops: int
+    records: tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class NicEvent:
     """An event as an algorithm gets it: struct cc_event."""
 
@@ -25,6 +37,7 @@ class NicEvent:
     sent_ns: int
     received_ns: int
     answered_ns: int
+    telemetry: Telemetry | None = None
 
     @property
     def rtt_ns(self) -> int:

@@ -19,6 +19,15 @@
 #define ECN_CE         3
 #define LINE_SHIFT     8
 
+/* Telemetry in each DATA, ACK and NACK. */
+#ifdef CC_TELEMETRY
+#define INT_BYTES LAB_INT_BYTES
+#else
+#define INT_BYTES 0
+#endif
+#define PACKET_HEAD_BYTES                                                                                    \
+	(NIC_FRAME_BYTES + INT_BYTES) /* of DATA, before its payload; all of an ACK or NACK */
+
 struct nic_frame {
 	struct ethhdr eth;
 	struct iphdr ip;
@@ -43,6 +52,17 @@ static __always_inline bool for_nic(const struct nic_frame *frame)
 	       frame->ip.protocol == IPPROTO_UDP && frame->udp.dest == bpf_htons(NIC_UDP_PORT);
 }
 
+/* Its telemetry is there if it is due, and only then. */
+static __always_inline bool well_measured(const struct nic_frame *frame, uint32_t bytes)
+{
+	uint8_t opcode = frame->nic.opcode;
+	bool carries = frame->nic.flags & NIC_INT;
+
+	if (!INT_BYTES || (opcode != NIC_DATA && opcode != NIC_ACK && opcode != NIC_NACK))
+		return !carries;
+	return carries && (opcode == NIC_DATA ? bytes >= PACKET_HEAD_BYTES : bytes == PACKET_HEAD_BYTES);
+}
+
 /* Whole, of our version, with lengths that agree. */
 static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t bytes)
 {
@@ -50,7 +70,7 @@ static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t 
 
 	return !(frame->ip.frag_off & bpf_htons(IP_FRAGMENT)) && frame->ip.tot_len == bpf_htons(ip_bytes) &&
 	       frame->udp.len == bpf_htons(ip_bytes - sizeof(struct iphdr)) &&
-	       frame->nic.version == NIC_VERSION;
+	       frame->nic.version == NIC_VERSION && well_measured(frame, bytes);
 }
 
 /* From whom answers to `row` come, and to whom it sends: its template knows. */
@@ -60,17 +80,11 @@ static __always_inline bool from_peer(const struct nic_frame *frame, const uint8
 	       frame->ip.daddr == ((const struct nic_frame *)row)->ip.saddr;
 }
 
-/* Another size, with the lengths in IP and UDP and IP's checksum (RFC 1624). The frame is ours to write. */
-static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t bytes)
+/* The lengths of a frame of so many bytes in IP and UDP, and IP's checksum (RFC 1624). */
+static __always_inline void set_lengths(struct nic_frame *frame, uint32_t bytes)
 {
-	struct nic_frame *frame;
 	uint32_t sum;
 
-	if (bpf_skb_change_tail(skb, bytes, 0))
-		return NULL;
-	frame = frame_of(skb);
-	if (!frame)
-		return NULL;
 	bytes -= sizeof(struct ethhdr);
 	sum = (uint16_t)~bpf_ntohs(frame->ip.check);
 	sum += (uint16_t)~bpf_ntohs(frame->ip.tot_len);
@@ -80,6 +94,19 @@ static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t 
 	frame->ip.check = bpf_htons((uint16_t)~sum);
 	frame->ip.tot_len = bpf_htons(bytes);
 	frame->udp.len = bpf_htons(bytes - sizeof(struct iphdr));
+}
+
+/* Another size. The frame is ours to write. */
+static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t bytes)
+{
+	struct nic_frame *frame;
+
+	if (bpf_skb_change_tail(skb, bytes, 0))
+		return NULL;
+	frame = frame_of(skb);
+	if (!frame)
+		return NULL;
+	set_lengths(frame, bytes);
 	return frame;
 }
 
@@ -107,6 +134,44 @@ static __always_inline int write_over(struct __sk_buff *skb, const uint8_t *row,
 	if (bpf_skb_store_bytes(skb, 0, row, NIC_HEADER_AT, 0))
 		return -1;
 	return bpf_skb_store_bytes(skb, NIC_HEADER_AT, nic, NIC_HEADER_BYTES, 0);
+}
+
+/* An ACK or NACK. */
+struct nic_answer {
+	struct nic_header nic;
+#ifdef CC_TELEMETRY
+	struct lab_int records; /* of the packet that it answers */
+#endif
+};
+
+/* Takes them out of a packet before an answer is written over it. */
+static __always_inline void load_records(struct __sk_buff *skb, struct nic_answer *answer)
+{
+#ifdef CC_TELEMETRY
+	if (bpf_skb_load_bytes(skb, LAB_INT_AT, &answer->records, sizeof(answer->records)))
+		answer->records.hops = 0;
+#else
+	(void)skb;
+	(void)answer;
+#endif
+}
+
+static __always_inline int write_answer(struct __sk_buff *skb, const uint8_t *row,
+					const struct nic_answer *answer)
+{
+#ifdef CC_TELEMETRY
+	struct nic_frame frame;
+
+	if (skb->len != PACKET_HEAD_BYTES && bpf_skb_change_tail(skb, PACKET_HEAD_BYTES, 0))
+		return -1;
+	__builtin_memcpy(&frame, row, NIC_HEADER_AT);
+	set_lengths(&frame, PACKET_HEAD_BYTES);
+	if (bpf_skb_store_bytes(skb, 0, &frame, NIC_HEADER_AT, 0))
+		return -1;
+	return bpf_skb_store_bytes(skb, NIC_HEADER_AT, answer, NIC_HEADER_BYTES + LAB_INT_BYTES, 0);
+#else
+	return write_over(skb, row, &answer->nic);
+#endif
 }
 
 #endif

@@ -17,9 +17,10 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import resolve_parameters
-from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow
+from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
+from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": FixedRate,
@@ -27,11 +28,15 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "swift": Swift,
     "timely": Timely,
     "timely-patched": TimelyPatched,
+    "hpcc": Hpcc,
+    "powertcp": PowerTcp,
 }
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 FLOWS_PER_TRACE, STEPS = 10, 150
 NEW_FLOW = 1
+EVENT_NUMBERS = 10
+"""Numbers of an event without telemetry."""
 TYPES = {"cnp": CNP, "tx": TX, "ack": ACK, "nack": NACK, "rtt": RTT}
 CLOCK_TURN_NS = 2**32
 LONGEST_SILENCE_NS = CLOCK_TURN_NS - 10**6
@@ -59,6 +64,8 @@ BOUNDS = {
     "swift": Bound(16, 0.001),
     "timely": Bound(16, 0),
     "timely-patched": Bound(4, 0),
+    "hpcc": Bound(16, 0.003),
+    "powertcp": Bound(16, 0.003),
 }
 
 
@@ -92,21 +99,25 @@ def trace(kind: str, algorithm: Algorithm, seed: int, flows: int = FLOWS_PER_TRA
     """Returns events for this algorithm. Equal arguments give equal traces."""
     draw = random.Random(f"{kind} {algorithm.name} {seed}")
     types = [TYPES[name] for name in algorithm.events] or [TX]
-    return [step for _ in range(flows) for step in _life(draw, kind, types, steps)]
+    return [step for _ in range(flows) for step in _life(draw, kind, types, steps, algorithm.telemetry)]
 
 
-def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> Iterator[Step]:
+def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int, telemetry: bool) -> Iterator[Step]:
     hostile = kind == "hostile"
     flow = _hostile_flow(draw) if hostile else _flow(draw)
+    path = _Path(draw, flow, hostile) if telemetry else None
     before_turn_ns = CLOCK_TURN_NS - draw.randrange(1, 4 * flow.base_rtt_ns + 2)
     now_ns = draw.choice([0, before_turn_ns, draw.randrange(CLOCK_TURN_NS)]) % CLOCK_TURN_NS
     queue = 0.0
     for number in range(steps):
-        now_ns = (now_ns + _gap(draw, kind, flow)) % CLOCK_TURN_NS
+        gap_ns = _gap(draw, kind, flow)
+        now_ns = (now_ns + gap_ns) % CLOCK_TURN_NS
         queue = max(0.0, min(30.0, queue + draw.uniform(-1.0, 1.0)))
         event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
         if event.type == TX and RTT in types:
             event = _probing(draw, event, flow)
+        if path is not None:
+            event = path.measure(event, gap_ns)
         if hostile:
             event = _spoilt(draw, event)
         elif kind == "lossy":
@@ -169,21 +180,80 @@ def _summed(draw: random.Random, event: NicEvent) -> NicEvent:
     """Returns several events that the NIC combines into one."""
     times = draw.choice([1, 1, 2, 5, 40])
     first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % CLOCK_TURN_NS
-    fixed = (event.sent_ns, event.received_ns, event.answered_ns)
+    fixed = (event.sent_ns, event.received_ns, event.answered_ns, event.telemetry)
     return NicEvent(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
 
 
 def _spoilt(draw: random.Random, event: NicEvent) -> NicEvent:
     """Sets up to two fields to an extreme value."""
-    fields = list(astuple(event))
+    fields = list(astuple(event)[:EVENT_NUMBERS])
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
         fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, CLOCK_TURN_NS - 1])
-    return NicEvent(*fields)
+    return NicEvent(*fields, event.telemetry)
+
+
+class _Path:
+    """The switch ports between two NICs, as their telemetry shows them."""
+
+    def __init__(self, draw: random.Random, flow: NicFlow, hostile: bool) -> None:
+        self._draw, self._flow, self._hostile = draw, flow, hostile
+        self._acked = draw.choice([0, CLOCK_TURN_NS - draw.randrange(1, 100), draw.randrange(CLOCK_TURN_NS)])
+        self._ports = [_MeasuredPort(draw) for _ in range(draw.choice([1, 2, 3, 5]))]
+
+    def measure(self, event: NicEvent, gap_ns: int) -> NicEvent:
+        """Returns the event with telemetry if it is an ACK. The ports went on for `gap_ns`."""
+        draw = self._draw
+        for port in self._ports:
+            port.go_on(gap_ns)
+        if event.type != ACK:
+            return event
+        self._acked = (self._acked + draw.choice([1, 1, 4])) % CLOCK_TURN_NS
+        sent = (self._acked + draw.choice([0, 1, 5, 20])) % CLOCK_TURN_NS
+        if draw.random() < 0.02:
+            self._ports = [_MeasuredPort(draw) for _ in range(draw.choice([1, 2, 5]))]  # the path has changed
+        hops, records = len(self._ports), [port.record() for port in self._ports]
+        if self._hostile and draw.random() < 0.1:
+            hops = draw.choice([0, 1, 5])
+            records = [draw.choice([0, 2**64 - 1, draw.getrandbits(64)]) for _ in range(5)]
+        padded = (*records, *[0] * (5 - len(records)))
+        return replace(event, telemetry=Telemetry(self._acked, sent, hops, padded))
+
+
+class _MeasuredPort:
+    """One switch port: its clock, what it has sent, and its queue."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw = draw
+        self._place = draw.randrange(len(RATES))
+        units = RATES[self._place]
+        self._time_ns = draw.choice([0, 2**24 * units.time_ns - draw.randrange(1, 10**5), draw.randrange(2**40)])
+        self._sent = draw.choice([0, 2**20 * units.sent_bytes - draw.randrange(1, 10**5), draw.randrange(2**40)])
+        self._queue = 0
+
+    def go_on(self, gap_ns: int) -> None:
+        draw, rate_bps = self._draw, RATES[self._place].rate_bps
+        self._time_ns += gap_ns
+        self._sent += int(rate_bps / 8e9 * gap_ns * draw.choice([1.0, draw.random()]))
+        self._queue = max(0, self._queue + draw.randrange(-40_000, 40_000)) if draw.random() < 0.8 else 0
+
+    def record(self) -> int:
+        return RATES[self._place].record(self._place, self._time_ns, self._sent, self._queue)
 
 
 def text(steps: Sequence[Step]) -> str:
     """Returns the steps in the format that runners read."""
-    return "".join(",".join(map(str, (*astuple(event), *astuple(flow)))) + "\n" for event, flow in steps)
+    return "".join(",".join(map(str, _columns(event, flow))) + "\n" for event, flow in steps)
+
+
+def _columns(event: NicEvent, flow: NicFlow) -> tuple[int, ...]:
+    told = event.telemetry
+    measured = () if told is None else (told.acked_psn, told.sent_psn, told.hops, *told.records)
+    return (*astuple(event)[:EVENT_NUMBERS], *astuple(flow), *measured)
+
+
+def rates_text() -> str:
+    """Returns the table of rates of telemetry as runners read it."""
+    return ",".join(str(word) for each in RATES for word in each.words())
 
 
 def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[RunnerDecision]:
@@ -206,6 +276,7 @@ def runner_argv(algorithm: Algorithm, values: Mapping[str, int], table: Path | N
     """Returns the command of ccrun with these parameters."""
     argv = [str(algorithm.runner)]
     argv += ["--parameters", ",".join(map(str, values.values()))] if values else []
+    argv += ["--rates", rates_text()] if algorithm.telemetry else []
     return argv + (["--table", str(table)] if table else [])
 
 

@@ -81,21 +81,26 @@ def test_object(algorithm: Algorithm) -> Path:
 
 
 def arguments(
-    object_file: Path, values: Mapping[str, int] | None = None, table: Path | None = None, repeat: int = 0
+    object_file: Path,
+    values: Mapping[str, int] | None = None,
+    table: Path | None = None,
+    repeat: int = 0,
+    rates: str = "",
 ) -> tuple[str, ...]:
     """Returns the arguments of cctest for an algorithm with these parameters, or for any BPF object."""
     words = ["--object", str(object_file)]
     words += ["--parameters", ",".join(map(str, values.values()))] if values else []
+    words += ["--rates", rates] if rates else []
     words += ["--table", str(table)] if table else []
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
 
 
 def native_arguments(
-    algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None, repeat: int = 0
+    algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None, repeat: int = 0, rates: str = ""
 ) -> tuple[str, ...]:
     """Returns the arguments of cctest for an algorithm of dc-gym as machine code. The lab boots with its native object."""
     native = ("--native", str(algorithm.native), "--words", str(algorithm.state_words))
-    return arguments(algorithm.object, values, table, repeat) + native
+    return arguments(algorithm.object, values, table, repeat, rates) + native
 
 
 def run_here(commands: Sequence[CctestCall]) -> list[CctestOutput]:

@@ -68,6 +68,8 @@ static int check_flow(const struct record_place *at, const struct nic_flow *flow
 	if (!rc && flow->message_bytes / flow->payload_bytes >= UINT32_MAX)
 		rc = record_refuse(at, "message_bytes", "they are more than 2^32 packets of %u bytes",
 				   flow->payload_bytes);
+	if (!rc && flow->int_bytes && flow->int_bytes != LAB_INT_BYTES)
+		rc = record_refuse(at, "int_bytes", "%u; give %d, or 0", flow->int_bytes, LAB_INT_BYTES);
 	if (!rc && !flow->tcp_src_port != !flow->tcp_dst_port)
 		rc = record_refuse(at, "tcp_src_port", "%u, and tcp_dst_port %u; give both or neither",
 				   flow->tcp_src_port, flow->tcp_dst_port);
@@ -126,6 +128,29 @@ static int check_settings(const struct record_place *at, const struct nic_settin
 	return rc;
 }
 
+/* Products of these fit 64 bits (telemetry.h). An entry without a rate is not used. */
+static int check_rates(const struct record_place *at, const struct nic_settings *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < LAB_INT_RATES && !rc; i++) {
+		const struct cc_rate *rate = &s->int_rate[i];
+		const struct lab_int_unit *unit = &rate->unit;
+
+		if (!rate->mbps)
+			continue;
+		rc = record_number(at, "int_rate mbps", rate->mbps, 1, CC_RATE_MBPS_MAX);
+		if (!rc)
+			rc = record_number(at, "int_rate time_ns", unit->time_ns, 1, CC_UNIT_NS_MAX);
+		if (!rc)
+			rc = record_number(at, "int_rate sent_bytes", unit->sent_bytes, 1, CC_UNIT_BYTES_MAX);
+		if (!rc)
+			rc = record_number(at, "int_rate queue_bytes", unit->queue_bytes, 1,
+					   CC_UNIT_BYTES_MAX);
+	}
+	return rc;
+}
+
 static int take_settings(struct nics *nics, struct fault *f)
 {
 	static const struct record_kind kind = {
@@ -139,7 +164,8 @@ static int take_settings(struct nics *nics, struct fault *f)
 	if (rc)
 		return rc;
 	memcpy(&nics->settings, records, sizeof(nics->settings));
-	return check_settings(&at, &nics->settings);
+	rc = check_settings(&at, &nics->settings);
+	return rc ? rc : check_rates(&at, &nics->settings);
 }
 
 int nics_take(struct nics *nics, struct fault *f)

@@ -41,13 +41,15 @@ struct nic_flow {
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t src_port;
 	uint16_t tcp_src_port, tcp_dst_port; /* of the segments of the host's TCP; no such flow: 0 */
-	uint8_t reserved[6];
+	uint16_t int_bytes;                  /* telemetry in a packet, LAB_INT_BYTES or 0: CC_TELEMETRY */
+	uint32_t inflight_bytes;             /* most that may be unacknowledged; 0: no limit */
 };
 
 static_assert(sizeof(struct nic_flow) == 72, "NIC flow");
 static_assert(offsetof(struct nic_flow, src_addr) == 28, "NIC flow");
 static_assert(offsetof(struct nic_flow, src_mac) == 48, "NIC flow");
 static_assert(offsetof(struct nic_flow, src_port) == 60, "NIC flow");
+static_assert(offsetof(struct nic_flow, inflight_bytes) == 68, "NIC flow");
 
 struct nics {
 	struct record_file file; /* in which they lie */

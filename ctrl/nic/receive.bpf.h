@@ -171,8 +171,8 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 					struct nic_receiver *r, struct nic_port *port, uint32_t flow,
 					uint64_t now)
 {
-	struct nic_header nic = { .sent_ns = frame->nic.sent_ns };
-	uint32_t payload = skb->len - NIC_FRAME_BYTES;
+	struct nic_answer answer = { .nic.sent_ns = frame->nic.sent_ns };
+	uint32_t payload = skb->len - PACKET_HEAD_BYTES;
 	struct due due = { 0 };
 
 	if (!payload || payload > r->payload_bytes) {
@@ -184,24 +184,29 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 		ring_bell(skb, port);
 	if (!due.ack && !due.nack && !due.cnp)
 		return TC_ACT_STOLEN;
-	from_receiver(&nic, r, flow);
+	from_receiver(&answer.nic, r, flow);
 	skb->mark = 0;
 	if (due.cnp) {
-		nic.opcode = NIC_CNP;
-		if (write_over(skb, r->frame, &nic))
+		if (due.ack || due.nack)
+			load_records(skb, &answer);
+		answer.nic.opcode = NIC_CNP;
+		if (write_over(skb, r->frame, &answer.nic))
 			return TC_ACT_SHOT;
 		count_sent(port, NIC_FRAME_BYTES, now);
 		if (!due.ack && !due.nack)
 			return bpf_redirect(port->wire_ifindex, 0);
 		bpf_clone_redirect(skb, port->wire_ifindex, 0);
+	} else {
+		load_records(skb, &answer);
 	}
-	nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
+	answer.nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
+	answer.nic.flags = INT_BYTES ? NIC_INT : 0;
 	if (due.nack && settings.selective)
-		nic.sum = bpf_htonl(gap_end(r));
+		answer.nic.sum = bpf_htonl(gap_end(r));
 	r->since_ack = 0;
-	if (write_over(skb, r->frame, &nic))
+	if (write_answer(skb, r->frame, &answer))
 		return TC_ACT_SHOT;
-	count_sent(port, NIC_FRAME_BYTES, now);
+	count_sent(port, PACKET_HEAD_BYTES, now);
 	return bpf_redirect(port->wire_ifindex, 0);
 }
 
@@ -247,8 +252,8 @@ static __always_inline int at_receiver(struct __sk_buff *skb, const struct nic_f
 /* --- the sending end --- */
 
 /* All before `psn` have arrived. False: it makes no sense, or comes late. */
-static __always_inline bool acknowledged(struct nic_sender *s, struct nic_port *port, uint32_t flow,
-					 uint32_t psn, uint64_t now)
+static __always_inline bool acknowledged(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
+					 uint32_t flow, uint32_t psn, uint64_t now)
 {
 	uint32_t packets = psn - (uint32_t)s->acked;
 	uint64_t before = s->acked;
@@ -266,7 +271,8 @@ static __always_inline bool acknowledged(struct nic_sender *s, struct nic_port *
 	s->timeout_ns = 0;
 	if (s->acked < s->asked)
 		start_timer(s, now);
-	happen(s, port, flow, CC_ACK, bytes_before(s, s->acked) - bytes_before(s, before), packets, now);
+	happen_by(skb, s, port, flow, CC_ACK, bytes_before(s, s->acked) - bytes_before(s, before), packets,
+		  now);
 	return true;
 }
 
@@ -303,8 +309,8 @@ static __always_inline void answered(struct nic_sender *s, struct nic_port *port
 	happen(s, port, flow, CC_RTT, 0, 0, now);
 }
 
-static __always_inline void hear(struct nic_sender *s, struct nic_port *port, uint32_t flow,
-				 const struct nic_frame *frame, uint64_t now)
+static __always_inline void hear(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
+				 uint32_t flow, const struct nic_frame *frame, uint64_t now)
 {
 	uint8_t opcode = frame->nic.opcode;
 	uint32_t psn = bpf_ntohl(frame->nic.psn);
@@ -317,7 +323,7 @@ static __always_inline void hear(struct nic_sender *s, struct nic_port *port, ui
 	} else {
 		uint32_t until = bpf_ntohl(frame->nic.sum);
 
-		if (acknowledged(s, port, flow, psn, now) && opcode == NIC_NACK && s->acked < s->high)
+		if (acknowledged(skb, s, port, flow, psn, now) && opcode == NIC_NACK && s->acked < s->high)
 			missed(s, port, flow, psn, until, now);
 	}
 }
@@ -334,7 +340,7 @@ static __always_inline int at_sender(struct __sk_buff *skb, const struct nic_fra
 	if (!port || port->wire_ifindex != skb->ifindex)
 		return TC_ACT_SHOT;
 	settle(s, port, flow, now);
-	hear(s, port, flow, frame, now);
+	hear(skb, s, port, flow, frame, now);
 	if (!sleeps_too_long(s))
 		return TC_ACT_STOLEN;
 	if (become_token(skb, s, flow, now))

@@ -6,11 +6,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from ctypes import Array, Structure, c_uint8, c_uint32, c_uint64
+from ctypes import Array, Structure, c_uint8, c_uint16, c_uint32, c_uint64
 from typing import Any
 
-U8, U32, U64 = c_uint8, c_uint32, c_uint64
-CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES = 40, 8, 74
+U8, U16, U32, U64 = c_uint8, c_uint16, c_uint32, c_uint64
+CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES, TELEMETRY_HOPS = 40, 8, 74, 5
 BPF_MAP_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 14, 15
 SYSCALL_BPF = 321  # x86-64
 
@@ -44,7 +44,7 @@ class Sender(Structure):
         ("pad", U8 * 6),
         *_fields(U32, "port payload_bytes"),
         *_fields(U64, "message_bytes total_bytes total_packets"),
-        *_fields(U32, "message_packets tail_bytes final_bytes kept"),
+        *_fields(U32, "message_packets tail_bytes final_bytes kept inflight_bytes pad2"),
         *_fields(U32, "base_rtt_ns line_mbps packet_bytes hops"),
         *_fields(U64, "end next acked high repeat repeat_end due_ns left_ns byte_ns wake_ns timeout_ns"),
         *_fields(U32, "left_bytes burst generation token timer parked retries unasked"),
@@ -55,6 +55,9 @@ class Sender(Structure):
         ("pending", Pending * PENDING_TYPES),
         *_fields(U32, "ready_types nack_flags draws"),
         ("probe_times", U32 * 3),
+        ("int_hop", U64 * TELEMETRY_HOPS),
+        ("int_hops", U16),
+        ("pad3", U8 * 6),
         *_fields(U32, "probe_wanted probe_number probe_retries"),
         *_fields(U64, "probe_sent_ns probe_until_ns"),
         *_fields(U64, "sent_packets sent_bytes resent_packets"),

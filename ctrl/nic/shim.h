@@ -14,7 +14,7 @@
 
 #include "cc.h"
 
-#define NIC_VERSION    1
+#define NIC_VERSION    LAB_INT_VERSION
 #define NIC_UDP_PORT   4791      /* RoCEv2 */
 #define NIC_MARK_TOKEN 0x4e4943u /* skb->mark of a token, inside of a NIC */
 
@@ -33,9 +33,10 @@ enum nic_opcode {
 };
 
 enum nic_flag {
-	NIC_LAST = 1,        /* DATA: of its message */
-	NIC_ACK_REQUEST = 2, /* DATA: answer at once */
-	NIC_RESENT = 4,      /* DATA: not the first time */
+	NIC_LAST = 1,           /* DATA: of its message */
+	NIC_ACK_REQUEST = 2,    /* DATA: answer at once */
+	NIC_RESENT = 4,         /* DATA: not the first time */
+	NIC_INT = LAB_INT_FLAG, /* DATA, ACK, NACK: struct lab_int stands behind the header */
 };
 
 /* Network byte order. */
@@ -52,6 +53,14 @@ struct nic_header {
 #define NIC_HEADER_BYTES 32
 #define NIC_FRAME_BYTES  (14 + 20 + 8 + NIC_HEADER_BYTES) /* without payload */
 _Static_assert(sizeof(struct nic_header) == NIC_HEADER_BYTES, "NIC header");
+_Static_assert(NIC_FRAME_BYTES == LAB_INT_AT && NIC_UDP_PORT == LAB_INT_UDP && NIC_DATA == LAB_INT_WRITE,
+	       "ports write into DATA, behind its header");
+
+/*
+ * With CC_TELEMETRY all DATA, ACK and NACK of a flow carry struct lab_int, 42 bytes that count as headers.
+ * DATA leaves with zeros there, and the ports on its way fill them. An ACK or NACK brings back those of the
+ * packet that it answers.
+ */
 
 /* Spreads numbers over 32 bits, so that sums of tags of other packets do not meet by chance. */
 static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
@@ -112,9 +121,11 @@ struct nic_sender {
 	uint64_t total_bytes;   /* of the flow; UINT64_MAX: no end */
 	uint64_t total_packets; /* likewise */
 	uint32_t message_packets;
-	uint32_t tail_bytes;  /* payload of a message's last packet */
-	uint32_t final_bytes; /* payload of the flow's last packet */
-	uint32_t kept;        /* it began with what another flow left; the traffic generator writes that */
+	uint32_t tail_bytes;     /* payload of a message's last packet */
+	uint32_t final_bytes;    /* payload of the flow's last packet */
+	uint32_t kept;           /* it began with what another flow left; the traffic generator writes that */
+	uint32_t inflight_bytes; /* no window is larger; 0: no limit */
+	uint32_t pad2;
 	struct cc_flow flow;
 	/* transport: packets are numbered from 0, the wire has the low 32 bits */
 	uint64_t end;                /* packets posted; UINT64_MAX: no end */
@@ -147,6 +158,10 @@ struct nic_sender {
 	uint32_t ready_types;       /* pending types to be told of as soon as no decision is under way */
 	uint32_t nack_flags, draws; /* of the pending NACKs; events that were drawn for loss */
 	uint32_t probe_times[3];    /* of the pending RTT: sent, received, answered */
+	uint64_t
+		int_hop[LAB_INT_HOPS]; /* records of the pending ACK's newest packet, in network byte order */
+	uint16_t int_hops;
+	uint8_t pad3[6];
 	/* probes: one under way */
 	uint32_t probe_wanted, probe_number, probe_retries;
 	uint64_t probe_sent_ns;  /* 0: none is under way */
@@ -202,8 +217,13 @@ struct nic_settings {
 				    each is */
 	uint64_t seed;
 	uint32_t parameter[CC_PARAMETERS_MAX];
-	uint32_t caps; /* there are flows of the host's TCP; the loader knows */
+	struct cc_rate int_rate[LAB_INT_RATES]; /* by the place that records name */
+	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
 };
+_Static_assert(__builtin_offsetof(struct nic_settings, caps) -
+			       __builtin_offsetof(struct nic_settings, parameter) ==
+		       CC_SETTING_WORDS * sizeof(uint32_t),
+	       "the table of rates stands behind the parameters");
 
 /* By what a segment of a capped flow is known, in network byte order: key of the map `capped`; value: the
  * flow. */

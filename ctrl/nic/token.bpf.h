@@ -50,7 +50,7 @@ static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_
 
 	if (psn == s->total_packets)
 		bytes = s->total_bytes;
-	return bytes + psn * NIC_FRAME_BYTES;
+	return bytes + psn * PACKET_HEAD_BYTES;
 }
 
 static __always_inline bool window_full(const struct nic_sender *s)
@@ -292,6 +292,19 @@ static __always_inline bool wants_ack(const struct nic_sender *s, uint64_t psn, 
 	       nic_span_ns(s->flow.packet_bytes, s->byte_ns) * settings.ack_packets * 2 > settings.timeout_ns;
 }
 
+#ifdef CC_TELEMETRY
+/* No port has written yet. */
+static __always_inline int clear_records(struct __sk_buff *skb, struct nic_frame *frame)
+{
+	struct lab_int *records = (void *)(frame + 1);
+
+	if ((void *)(records + 1) > (void *)(long)skb->data_end)
+		return -1;
+	__builtin_memset(records, 0, sizeof(*records));
+	return 0;
+}
+#endif
+
 /* Makes the token the flow's next packet and sends a copy: its bytes, or 0 where there was no room for it. */
 static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_frame *frame,
 					  struct nic_sender *s, struct nic_port *port, uint32_t flow,
@@ -299,7 +312,7 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 {
 	uint8_t flags = 0;
 	uint64_t psn = next_packet(s, &flags);
-	uint32_t bytes = NIC_FRAME_BYTES + payload_of(s, psn, &flags);
+	uint32_t bytes = PACKET_HEAD_BYTES + payload_of(s, psn, &flags);
 
 	s->unasked++;
 	if (wants_ack(s, psn, flags)) {
@@ -315,6 +328,11 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 		if (!frame)
 			return 0;
 	}
+#ifdef CC_TELEMETRY
+	if (clear_records(skb, frame))
+		return 0;
+	flags |= NIC_INT;
+#endif
 	frame->nic.opcode = NIC_DATA;
 	frame->nic.flags = flags;
 	frame->nic.reserved = 0;

@@ -22,7 +22,9 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.monitors.state_matrix import MAX_VALUES
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph
+from dc_gym.topologies import telemetry
 from dc_gym.topologies.realize import nics
+from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
@@ -118,7 +120,8 @@ NIC_FLOW = RecordKind(
             ("src_port", "<u2"),
             ("tcp_src_port", "<u2"),
             ("tcp_dst_port", "<u2"),
-            ("reserved", "u1", 6),
+            ("int_bytes", "<u2"),
+            ("inflight_bytes", "<u4"),
         ]
     ),
 )
@@ -143,6 +146,7 @@ NIC_SETTINGS = RecordKind(
             ("event_coalesce", "<u4"),
             ("seed", "<u8"),
             ("parameter", "<u4", MOST_PARAMETERS),
+            ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),
             ("caps", "<u4"),
         ],
         align=True,
@@ -234,10 +238,11 @@ def nic_table(graph: Graph) -> Table:
     )
 
 
-def settings_table(told: Mapping[str, int], parameters: Sequence[int]) -> Table:
-    """Returns the settings by their names, and the algorithm's parameters in their order."""
+def settings_table(told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = ()) -> Table:
+    """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry."""
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    return NIC_SETTINGS.table([{**told, "parameter": (*parameters, *rest), "caps": 0}])
+    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0}
+    return NIC_SETTINGS.table([row])
 
 
 class _Lists:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base import record_file
+from dc_gym.base.amount import in_bytes
 from dc_gym.base.record_file import Table
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs
@@ -23,11 +24,13 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec, nic_configuration
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, TRACES
+from dc_gym.topologies import telemetry
 from dc_gym.topologies.ecmp import Router, draw, path
 from dc_gym.topologies.graph import PORT_MASK, Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.topologies.realize.nics import devices
+from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
 
@@ -82,13 +85,19 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
-    record_file.write(folder / NICS, inputs.nic_table(graph), flows, inputs.settings_table(told, tuple(setting.values.values())))
+    rates = telemetry_rates(experiment)
+    values = inputs.settings_table(told, tuple(setting.values.values()), rates)
+    record_file.write(folder / NICS, inputs.nic_table(graph), flows, values)
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
-        "settings": told | {"payload_bytes": spec.nic.payload_bytes},
+        "settings": told | {"payload_bytes": spec.payload_bytes},
         "engine": "bpf" if chosen.native is None else "native",
         "object": hashlib.sha256((chosen.native or algorithm.object).read_bytes()).hexdigest(),
     }
+    if rates:
+        facts["telemetry"] = {"bytes": telemetry.TELEMETRY_BYTES, "rates": [asdict(each) for each in rates]}
+    if spec.nic.inflight_bytes is not None:
+        facts["inflight_bytes"] = sorted(set(flows.records["inflight_bytes"].tolist()))
     if chosen.policy is not None:
         nic_policy.write_table(chosen.policy.table(), folder / NIC_TABLE)
         facts["policy"] = {"sha256": chosen.policy.sha256(), "provenance": dict(chosen.policy.provenance)}
@@ -105,7 +114,8 @@ def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) 
     }
     flows = flow_table(experiment.schedule, graph, experiment.router, experiment.spec)
     values = tuple(plan.facts["algorithm"]["values"].values())
-    record_file.write(path, inputs.nic_table(graph), flows, inputs.settings_table(told, values))
+    table = inputs.settings_table(told, values, telemetry_rates(experiment))
+    record_file.write(path, inputs.nic_table(graph), flows, table)
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
@@ -131,7 +141,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
                 "dst_nic": dst_nic,
                 "src_addr": inputs.address(flow.src_addr),
                 "dst_addr": inputs.address(flow.dst_addr),
-                "payload_bytes": spec.nic.payload_bytes,
+                "payload_bytes": spec.payload_bytes,
                 "base_rtt_ns": base_ns,
                 "hops": len(flow.ports),
                 "src_mac": src_mac,
@@ -139,9 +149,30 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
                 "src_port": ports.of(flow),
                 "tcp_src_port": flow.src_port if capped else 0,
                 "tcp_dst_port": flow.dst_port if capped else 0,
+                "int_bytes": spec.telemetry_bytes,
+                "inflight_bytes": _inflight_bytes(spec, graph, flow, base_ns),
             }
         )
     return inputs.NIC_FLOW.table(rows)
+
+
+def _inflight_bytes(spec: Spec, graph: Graph, flow: Flow, base_ns: int) -> int:
+    """Returns the most that a flow may have unacknowledged; 0: no limit. BDPs are those of its line and its base round trip."""
+    asked = spec.nic.inflight_bytes
+    return 0 if asked is None else min(in_bytes(asked, graph.cable_of(flow.ports[0]).rate_bps, base_ns), MOST_INFLIGHT_BYTES)
+
+
+def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
+    """Returns the table of rates that the NICs read records by; empty if the algorithm reads none.
+
+    Raises TopologyError if the network or a flow's path has no telemetry.
+    """
+    controller, graph = experiment.spec.controller, experiment.graph
+    if not controller.telemetry:
+        return ()
+    telemetry.check(graph, controller.name)
+    telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in experiment.schedule.flows), controller.name)
+    return telemetry.rate_table(graph)
 
 
 class _FramePorts:
@@ -174,7 +205,7 @@ def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -
     """Returns the base round trip of each flow's probes."""
     known: dict[tuple[str, str, int], int] = {}
     ports = _FramePorts(graph, router)
-    packet_bytes, found = spec.nic.payload_bytes + FRAME_HEADERS_BYTES, []
+    packet_bytes, found = spec.payload_bytes + spec.frame_headers_bytes, []
     for flow in schedule.flows:
         port = ports.of(flow)
         key = flow.src_addr, flow.dst_addr, port & PORT_MASK  # all fields that routing reads

@@ -20,7 +20,6 @@ from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records.tables import TableSource
 from dc_gym.spec import Spec
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -76,8 +75,8 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
 
 def payload_share(spec: Spec) -> float:
     """Returns the payload's share of a full frame as a cable counts it."""
-    payload = spec.nic.payload_bytes
-    return payload / (payload + FRAME_HEADERS_BYTES) if spec.rdma else PAYLOAD_SHARE
+    payload = spec.payload_bytes
+    return payload / (payload + spec.frame_headers_bytes) if spec.rdma else PAYLOAD_SHARE
 
 
 def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:

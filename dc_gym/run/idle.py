@@ -22,7 +22,6 @@ from dc_gym.metrics import ideal
 from dc_gym.run import tgen_log
 from dc_gym.run.execution import Clock, execute
 from dc_gym.spec import MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.traffic.schedule import Schedule
 
 SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
@@ -55,7 +54,7 @@ def ideal_times(
     if measured:
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
-    nic_framing = ideal.Framing(spec.nic.payload_bytes, FRAME_HEADERS_BYTES, handshake=False)
+    nic_framing = ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)
     framing = nic_framing if spec.rdma else ideal.TCP
     try:
         return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framing)

@@ -26,14 +26,16 @@ from dc_gym.base.key import (
     to_plain,
     values_of,
 )
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
-from dc_gym.spec.nic import NicSpec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.topologies import presets
+from dc_gym.topologies import presets, telemetry
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
@@ -130,6 +132,10 @@ class Spec:
             raise KeyFault("workload.transport", transport, f"cannot go with {name!r}, which the NICs run; leave it out")
         if self.workload.exec:
             raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
+        payload, room = self.nic.payload_bytes, FRAME_BYTES - self.frame_headers_bytes
+        if room < payload < FRAME_BYTES - FRAME_HEADERS_BYTES:
+            why = f"is above {room} B, for which a frame has room beside the telemetry of {name!r}; give that or less"
+            raise KeyFault("nic.payload", payload, why)
         if self.nic.tcp is not None:
             self._check_capped(self.nic.tcp)
 
@@ -137,6 +143,8 @@ class Spec:
         qdisc = self.topology.host_qdisc
         if self.workload.transport == "rdma":
             raise KeyFault("nic.tcp", tcp, 'cannot go with workload.transport "rdma"; leave out one')
+        if self.nic.inflight_bytes is not None:
+            raise KeyFault("nic.inflight", None, "cannot go with nic.tcp, whose windows are TCP's; leave out one")
         if self.ground == "host":
             raise KeyFault("nic.tcp", tcp, 'cannot go with ground "host", whose hosts have queues of their own; give "lab"')
         if qdisc not in (None, "fq"):
@@ -152,6 +160,21 @@ class Spec:
     def rdma(self) -> bool:
         """True if flows go over RDMA."""
         return self.controller.nic and self.nic.tcp is None
+
+    @property
+    def telemetry_bytes(self) -> int:
+        """The bytes of telemetry in each packet of a NIC's flow."""
+        return TELEMETRY_BYTES if self.controller.telemetry else 0
+
+    @property
+    def frame_headers_bytes(self) -> int:
+        """The bytes of a packet over RDMA that are no payload."""
+        return FRAME_HEADERS_BYTES + self.telemetry_bytes
+
+    @property
+    def payload_bytes(self) -> int:
+        """The payload of a full packet over RDMA. The default of `nic.payload` is what a full frame has room for."""
+        return min(self.nic.payload_bytes, FRAME_BYTES - self.frame_headers_bytes)
 
     @property
     def tcp_name(self) -> str:
@@ -184,6 +207,7 @@ class Spec:
         if topology.qdisc is None:
             topology = replace(topology, qdisc="port" if self.ground == "lab" else "stock")
         graph = presets.build(topology, self.controller.ecn)
+        graph = telemetry.equipped(graph) if self.controller.telemetry else graph
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:

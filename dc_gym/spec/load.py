@@ -22,7 +22,7 @@ from dc_gym.spec import result_code
 from dc_gym.spec.experiment import DEFAULT_INTERVAL_NS, SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.topologies import presets
+from dc_gym.topologies import presets, telemetry
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
 
@@ -281,6 +281,8 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
     if min(lines_bps) < LEAST_LINE_BPS:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
+    if spec.controller.telemetry:
+        telemetry.check(graph, spec.controller.name)
     if to_run:
         from dc_gym.spec import nic_configuration  # imports NumPy
 

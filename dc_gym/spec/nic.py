@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.key import ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.base.amount import Size
+from dc_gym.base.key import AMOUNT, ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.ctrl import controllers
 
@@ -21,6 +22,7 @@ ENGINES = ("native", "bpf")
 """Names of the numbers in ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
 LEAST_LINE_BPS = 100_000
+MOST_INFLIGHT_BYTES = 2**31 - 1
 MOST_COALESCED = 1 << 16
 """The limit in ctrl/nic/nics.c."""
 
@@ -115,7 +117,16 @@ class NicSpec:
         name="payload",
         low=1,
         high=FRAME_BYTES - FRAME_HEADERS_BYTES,
-        help="payload of a full packet (at most 1440 B: 1514 B on the cable)",
+        help="payload of a full packet (1440 B: 1514 B on the cable; with telemetry a full frame has 1398 B)",
+    )
+    inflight_bytes: Size | None = key(
+        AMOUNT,
+        name="inflight",
+        low=FRAME_BYTES,
+        high=MOST_INFLIGHT_BYTES,
+        otherwise="no limit",
+        help="most bytes of frames that a flow may have unacknowledged, whatever its algorithm's window: bytes, `p` (frames) or "
+        "`bdp` (the line rate of the flow's NIC times its base round trip); at least one frame",
     )
     message_bytes: int = key(
         SIZE,

@@ -104,6 +104,11 @@ class ControllerSpec:
         return self.controller.ecn
 
     @property
+    def telemetry(self) -> bool:
+        """True if the controller reads what switch ports write into packets."""
+        return self.controller.telemetry
+
+    @property
     def sysctls(self) -> dict[str, str]:
         """The settings of every host's kernel, by path below /proc/sys."""
         return {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HPCC and PowerTCP in floating point. hpcc.h and powertcp.h are tested against them.
+
+Windows are shares of the line rate times the base round trip. Records are whole numbers by definition, and so is the table of
+their rates, which all golden traces share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dc_gym.ctrl.nic.events import ACK, Decision, NicEvent, NicFlow, Telemetry, since
+from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
+from dc_gym.topologies.telemetry import RateUnits, table_of
+
+GBPS = 10**9
+RATES = table_of(rate * GBPS for rate in (1, 10, 25, 40, 100, 400))
+"""The table of rates of golden traces."""
+MOST = 2.0**10
+"""The largest load and the largest power."""
+MOST_LINE_MBPS = 10**7
+HALF_TURN = 2**23
+MOST_WINDOW_BYTES = 2.0**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpan:
+    """The difference between two records of one port."""
+
+    time_ns: int
+    sent_bytes: int
+    queue_bytes: int
+    before_bytes: int
+    """The queue at the older record."""
+    mbps: int
+
+    def share(self, count: int, time_ns: int) -> float:
+        """Returns bytes over what the port's line sends in a time."""
+        return min(MOST, count * 8000 / (self.mbps * time_ns)) if time_ns else MOST if count else 0.0
+
+
+def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
+    """Returns the difference of two records, or None if they cannot be compared."""
+    place = newer >> 61
+    if place >= len(RATES) or place != older >> 61:
+        return None
+    rate: RateUnits = RATES[place]
+    if apart_ns >= HALF_TURN * rate.time_ns:
+        return None
+    return PortSpan(
+        ((newer >> 37) - (older >> 37)) % 2**24 * rate.time_ns,
+        ((newer >> 17) - (older >> 17)) % 2**20 * rate.sent_bytes,
+        newer % 2**17 * rate.queue_bytes,
+        older % 2**17 * rate.queue_bytes,
+        rate.mbps,
+    )
+
+
+class TelemetryWindow:
+    """The part that both algorithms share: records of the ACK before, the moving mean, and the step of once a round trip."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._p = parameters
+        self._window = LINE
+        """In force."""
+        self._mean = 1.0
+        self._updated_psn = 0
+        self._heard_ns = 0
+        self._before: Telemetry | None = None
+
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
+        if event.type == ACK and event.telemetry is not None and event.telemetry.hops:
+            self._acknowledged(event, event.telemetry, flow)
+        return self._decision(flow)
+
+    def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
+        behind = since(self._updated_psn, told.acked_psn), since(told.sent_psn, self._updated_psn)
+        once = any(0 < each < 2**31 for each in behind)
+        spans = self._spans(event, told)
+        if spans:
+            loads = [self._load(each, flow) for each in spans]
+            load = max(loads)
+            share = min(spans[loads.index(load)].time_ns, flow.base_rtt_ns) / max(1, flow.base_rtt_ns)
+            self._mean = (1 - share) * self._mean + share * min(MOST, load) if flow.base_rtt_ns else 0.0
+            least = self._p["rate_min"] / 2**20
+            self._window = max(least, min(LINE, self._next(once)))
+            if once:
+                self._step()
+        if once or self._before is None:
+            self._updated_psn = told.sent_psn
+        self._heard_ns, self._before = event.now_ns, told
+
+    def _spans(self, event: NicEvent, told: Telemetry) -> list[PortSpan]:
+        """Returns what is between the records of this ACK and the last one; nothing if they cannot be compared."""
+        if self._before is None or self._before.hops != told.hops:
+            return []
+        pairs = list(zip(told.records, self._before.records, strict=True))[: told.hops]
+        found = [span(newer, older, since(self._heard_ns, event.now_ns)) for newer, older in pairs]
+        return [] if None in found else [each for each in found if each is not None]
+
+    def _load(self, port: PortSpan, flow: NicFlow) -> float:
+        raise NotImplementedError
+
+    def _next(self, once: bool) -> float:
+        raise NotImplementedError
+
+    def _step(self) -> None:
+        raise NotImplementedError
+
+    def _decision(self, flow: NicFlow) -> Decision:
+        """A packet may leave while less than the window is under way."""
+        bdp = min(MOST_WINDOW_BYTES, min(MOST_LINE_MBPS, flow.line_mbps) * flow.base_rtt_ns / 8000)
+        window = min(MOST_WINDOW_BYTES, max(1.0, bdp * self._window + flow.packet_bytes - 1))
+        return Decision(clamped(self._window), window, False)
+
+
+class Hpcc(TelemetryWindow):
+    """Li et al., SIGCOMM 2019, algorithm 1."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__(parameters)
+        self._reference = LINE
+        """W_c"""
+        self._stage = 0
+        self._cut = False
+
+    def _load(self, port: PortSpan, flow: NicFlow) -> float:
+        queue = min(port.queue_bytes, port.before_bytes)
+        return port.share(port.sent_bytes, port.time_ns) + port.share(queue, flow.base_rtt_ns)
+
+    def _next(self, once: bool) -> float:
+        eta = self._p["eta"] / 2**20
+        self._cut = self._mean >= eta or self._stage >= self._p["max_stage"]
+        base = self._reference * eta / max(2.0**-20, self._mean) if self._cut else self._reference
+        return base + (self._p["w_ai"] / 2**26 or (1 - eta) / self._p["flows"])
+
+    def _step(self) -> None:
+        self._reference = self._window
+        self._stage = 0 if self._cut else self._stage + 1
+
+
+class PowerTcp(TelemetryWindow):
+    """Addanki et al., NSDI 2022, algorithm 1."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__(parameters)
+        self._old = LINE
+
+    def _load(self, port: PortSpan, flow: NicFlow) -> float:
+        arrived = max(0, port.sent_bytes + port.queue_bytes - port.before_bytes)
+        current = max(self._p["current_min"] / 2**20, port.share(arrived, port.time_ns))
+        return min(MOST, current * (1 + port.share(port.queue_bytes, flow.base_rtt_ns)))
+
+    def _next(self, once: bool) -> float:
+        gamma, last = self._p["gamma"] / 2**16, self._old if self._p["last_old"] else self._window
+        aimed = self._old * self._p["target"] / 2**20 / max(2.0**-20, self._mean)
+        beta = self._p["beta"] / 2**26 or 1 / self._p["flows"]
+        return gamma * (min(2.0, aimed) + beta) + (1 - gamma) * last
+
+    def _step(self) -> None:
+        self._old = self._window
