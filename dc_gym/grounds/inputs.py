@@ -21,8 +21,8 @@ from dc_gym.base import record_file
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.monitors.state_matrix import MAX_VALUES
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies import telemetry
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
