@@ -21,6 +21,7 @@ BENCHES = {
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "event-loop": "runs, episodes and TCP's tests with the lab kernel's event loop and without: equal",
     "links": "cables and queues against a FIFO oracle, frame by frame",
+    "port": "the switch port's qdisc against the oracle: marks, telemetry, integrals, frame by frame",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
     "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the cable driver as a module for a stock kernel, keeps it in the cache, and loads and unloads it.
+"""Builds the cable driver and the qdisc `port` as a module for a stock kernel, keeps it in the cache, and loads and unloads it.
 
 It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash of the sources.
 kernel/module/ says what the module adds to the driver.
@@ -21,7 +21,10 @@ from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("module/Kbuild", "module/compat.h", "module/module.c", "module/lab_event.h", "drivers/cable.c", "drivers/lab.h")
+SOURCES = (
+    *("module/Kbuild", "module/compat.h", "module/module.c", "module/lab_event.h"),
+    *(f"drivers/{name}" for name in ("cable.c", "sch_port.c", "lab.h", "lab_draw.h", "lab_int.h")),
+)
 HEADERS = ("lab.h", "lab_event.h")  # which the driver includes as <linux/...>
 TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils"}
 LOADED = Path("/sys/module/cable")

@@ -356,10 +356,10 @@ def test_what_an_experiment_s_agent_sets() -> None:
     assert made().actuated == ()
     default = made(POLICY)
     assert [each.port.ifname for each in default.actuated] == [f"h{i}-eth0" for i in (1, 2, 3, 4)]
-    assert {port.queue.kind for port in default.graph.ports()} == {"red", "tbf"}
+    assert {port.queue.kind for port in default.graph.ports()} == {"port", "tbf"}
     marks = made(POLICY, 'agent.actuators="s1-*:marking"')
     assert [each.port.ifname for each in marks.actuated] == [f"s1-eth{i}" for i in (1, 2, 3)]
-    assert {port.queue.kind for port in marks.graph.ports()} == {"red", "bfifo"}, "without rates there is no token bucket"
+    assert {port.queue.kind for port in marks.graph.ports()} == {"port", "bfifo"}, "without rates there is no token bucket"
 
 
 def test_control_packets_carry_rates_alone() -> None:
@@ -448,7 +448,7 @@ def read_back(request: Request, options: dict[int, bytes], count: int) -> list[i
 
 def request_for(name: str, port: Port, graph: Graph, keys: Any = AGENT) -> Request:
     each = known(name)
-    return request_of(each.qdisc, each.attributes(graph, port, keys), each.quantities)
+    return request_of(port.queue.kind, each.attributes(graph, port, keys), each.quantities)
 
 
 @pytest.mark.parametrize("rate_bps", [8, 10_000, 10**7, 8 * (2**32 - 1), 8 * 2**32, 400 * 10**9])

@@ -144,6 +144,8 @@ MARKING = """
 from dc_gym.topologies.graph import Marking, Queue
 LIMIT, K, PPM = 400_000, 390_000, 10**6
 
+RED = Queue(LIMIT, "red", Marking("step", k_bytes=K))
+
 def set_red(k_bytes=K):
     queue = Queue(LIMIT, "red", Marking("step", k_bytes=k_bytes))
     socks[0].batch([tc.set_queue(ifindex(0), queue, "a", handle=2 << 16)])
@@ -173,7 +175,7 @@ sender.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)
 ip = struct.pack("!BBHHHBBH4s4s", 0x45, 2, 1500, 0, 0, 64, 17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))  # ECT(0)
 frame = bytes.fromhex("02000000000b" "02000000000a" "0800") + ip + bytes(1480)
 set_red()
-write_rows(actuated("marking", 0, [(1514, LIMIT, K), (1514, LIMIT, K), (10_000, PPM, PPM)]), rate_of(1))
+write_rows(actuated("marking", 0, [(1514, LIMIT, K), (1514, LIMIT, K), (10_000, PPM, PPM)], RED), rate_of(1))
 """
 START = [390_000, 390_000, 10**6, LINE]
 BACKLOG_BYTES, BACKLOG_PACKETS, TX_BYTES, TX_PACKETS, DROPS, MARKS = range(6)
@@ -396,7 +398,7 @@ def test_its_mistakes_in_a_ground(agentd):
         ("2 'ready\\n' agentd: standard input ends within a line"),
         ("2 'ready\\n' agentd: standard input: a line is too long"),
         ("0 'ready\\n'"),
-        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4481024 bytes of 2 ports, 70000 flows and 2 rows of actuators"),
+        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4481216 bytes of 2 ports, 70000 flows and 2 rows of actuators"),
         ("2 '' agentd: --channel: open '/dev/nothing': No such file"),
         ("2 '' agentd: --actuators: '/"),
         ("2 '' agentd: actuators: the root qdisc of port 'a' (row 0) is no tbf, which rate sets"),

@@ -13,14 +13,14 @@ from dc_gym.benchmarks.checks.marking_changes_guest import QUEUED
 CHANGES = 2000
 
 
-@pytest.fixture(scope="module")
-def found(lab_kernel):
-    return marking_changes.play(lab_kernel, CHANGES)
+@pytest.fixture(scope="module", params=["port", "red"])
+def found(lab_kernel, request):
+    return marking_changes.play(lab_kernel, CHANGES, request.param)
 
 
 @pytest.mark.lab
 def test_a_port_loses_doubles_and_reorders_no_frame(found):
-    checks = list(marking_changes.of_a_port(found))
+    checks = list(marking_changes.of_a_port(found, "port"))
     assert [check.name for check in checks if not check.ok] == []
     assert len(found["arrived"]) == CHANGES + QUEUED
 
@@ -66,4 +66,4 @@ def shorter(found):
 def test_what_is_wrong_is_seen(found, spoil):
     spoilt = copy.deepcopy(found)
     spoil(spoilt)
-    assert not all(check.ok for check in marking_changes.of_a_port(spoilt))
+    assert not all(check.ok for check in marking_changes.of_a_port(spoilt, "port"))

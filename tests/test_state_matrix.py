@@ -89,7 +89,7 @@ def test_reads_a_sweep(write):
         assert (matrix.interval_ns, matrix.t0_ns) == (1_000_000, 5)
         sweep = matrix.read()
         assert (sweep.t_ns, sweep.generation) == (77, 3)
-        assert sweep.cells.tolist() == np.arange(24).reshape(3, 8).tolist()
+        assert sweep.cells.tolist() == np.arange(36).reshape(3, 12).tolist()
 
 
 def test_cells_are_live_and_read_only(write):
@@ -110,7 +110,7 @@ def test_attaches_by_descriptor_and_offset(tmp_path):
     fd = os.open(path, os.O_RDONLY)
     matrix = StateMatrix(fd, offset)
     os.close(fd)
-    assert matrix.read().cells[2, 7] == 23
+    assert matrix.read().cells[2, 7] == 31
     matrix.close()
     matrix.close()
     with pytest.raises(ProtocolError, match="read after close"):
@@ -132,7 +132,7 @@ def test_maps_only_the_length_it_is_given(tmp_path):
 def test_cells_outlive_close(write):
     with StateMatrix.attach(write(region())) as matrix:
         cells = matrix.cells
-    assert cells[2, 7] == 23
+    assert cells[2, 7] == 31
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_waits_for_the_end_of_a_sweep(write):
 # ---- flows and commands ----
 
 FLOWS, ACTUATORS = 4, 2
-OFF_FLOWS = 1024  # after 256 + 11 * 32 + 24 * 8 + 3 * 8 = 824 bytes
+OFF_FLOWS = 1088  # after 256 + 15 * 32 + 36 * 8 + 3 * 8 = 1048 bytes
 OFF_COMMANDS = OFF_FLOWS + FLOWS * 64
 WHOLE = OFF_COMMANDS + 64 + ACTUATORS * 96
 
@@ -378,7 +378,7 @@ def test_reads_a_trace(write):
     got = read_trace(write(trace(5)))
     assert (got.rows, got.columns) == (ROWS, COLUMNS)
     assert got.t_ns.tolist() == [0, 100, 200, 300, 400]
-    assert got.cells.shape == (5, 3, 8)
+    assert got.cells.shape == (5, 3, 12)
     assert got.column("drops")[3].tolist() == [3, 3, 3]
     assert not got.cells.flags.writeable
     with pytest.raises(ProtocolError, match="no column 'nothing'"):
@@ -386,7 +386,7 @@ def test_reads_a_trace(write):
 
 
 def test_reads_a_trace_without_sweeps(write):
-    assert read_trace(write(trace(0))).cells.shape == (0, 3, 8)
+    assert read_trace(write(trace(0))).cells.shape == (0, 3, 12)
     assert not list(open_trace(write(trace(0))).pieces(100))
 
 

@@ -447,7 +447,7 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
         return tuple(_from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
-    if get_origin(kind) is UnionType:  # of a type and None
+    if get_origin(kind) is UnionType:  # something or None
         return None if value is None else _from_plain(get_args(kind)[0], value, where)
     if is_dataclass(kind):
         return _record_from_plain(kind, value, where)

@@ -35,6 +35,8 @@ class LinkCase:
     cut: bool = False
     """With stop_ns: whether the receiver's device goes down at that moment."""
     samples: int = SAMPLES
+    stock: bool = False
+    """Whether queues are bfifo and RED instead of `port`."""
 
     @cached_property
     def runs(self) -> list[PortRun]:
@@ -65,13 +67,15 @@ class LinkCase:
 
     def job(self) -> dict[str, Any]:
         rows = [
-            (frame.t_ns, 0, f"{frame.t_ns},{sender},{frame.length},{int(frame.ect)},{frame.seq}") for sender, frame in self.frames
+            (frame.t_ns, 0, f"{frame.t_ns},{sender},{frame.length},{frame.ect + 2 * frame.asks},{frame.seq}")
+            for sender, frame in self.frames
         ]
         rows += [(t_ns, 1, f"{t_ns},0,0,0,0") for t_ns in self.sample_times]
         if self.stop_ns is not None:
             rows = [row for row in rows if row[0] <= self.stop_ns] + [(self.stop_ns, 1, f"{self.stop_ns},0,0,0,0")]
         schedule = "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
         job: dict[str, Any] = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule}
+        job |= {"stock": self.stock}
         if self.stop_ns is not None:
             job |= {"drain_ns": self.end_ns, "cut": self.cut}
         return job

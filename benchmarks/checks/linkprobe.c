@@ -4,15 +4,18 @@
  *
  * Standard input has one schedule after the other, rows in order of time, each ended by a line `run`:
  *
- *     t_ns,sender,length,ect,seq
+ *     t_ns,sender,length,flags,seq
  *
- * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload, ECN-capable
- * or not. With length 0 the row is a sample of all ports' backlogs. When the last row is done, the answer:
+ * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload. Flags: 1
+ * ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With length 0 the row is a sample of all ports.
+ * When the last row is done, the answer:
  *
  *     start,T                 CLOCK_MONOTONIC of t_ns = 0
  *     d,SEQ,T                 departure: the frame was handed to the transmitter
  *     a,SEQ,T,ECN,LENGTH      arrival at the receiver, and the two ECN bits that it came with
+ *     i,SEQ,RECORD,...        the records of telemetry that it came with, in hexadecimal digits
  *     b,T,BYTES,...           backlog of each port
+ *     s,T,PORT,MARKS,CE_BYTES,QUEUE_BYTE_NS,BUSY_NS,LONGEST_BYTES   statistics of each port, if it is a `port`
  *     end
  *
  * Times are ns after the start. On virtual time nothing here takes time: there is no clock read and no
@@ -36,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lab_int.h"
 #include "netns.h"
 #include "nl.h"
 #include "options.h"
@@ -50,20 +54,29 @@
 #define HEADERS_LEN  42 /* Ethernet, IPv4, UDP */
 #define FRAME_MIN    60
 #define FRAME_MAX    1514
+#define ASKS_MIN     (LAB_INT_AT + LAB_INT_BYTES + (int)sizeof(struct tag))
 #define UDP_PORT     7000
 #define BUFFER_BYTES (256 << 20)
 #define BATCH        64
 #define CONTROL_LEN  256
 
+enum row_flag { ROW_ECT = 1, ROW_ASKS = 2 };
 struct row {
 	int64_t t_ns;
-	unsigned int sender, length, ect, seq;
+	unsigned int sender, length, flags, seq;
 };
 
 /* The contents of every frame. */
 struct tag {
 	uint32_t run, seq;
 };
+
+/* The payload of a frame that asks. */
+struct asking {
+	uint8_t nic[LAB_INT_AT - HEADERS_LEN];
+	struct lab_int telemetry;
+	struct tag tag;
+} __attribute__((packed));
 
 struct sender {
 	int fd;
@@ -85,13 +98,13 @@ struct sock {
 
 struct probe {
 	struct sockaddr_in to;
-	int receiver;
+	int receiver, asked; /* where frames arrive, and those that ask */
 	struct sender senders[MAX_SENDERS];
 	struct port ports[MAX_PORTS];
 	struct sock socks[MAX_PORTS];
 	int nr_senders, nr_ports, nr_socks;
 	struct row *rows;
-	uint32_t *backlogs; /* nr_ports for each sample of the run */
+	struct qdisc *samples; /* nr_ports for each sample of the run */
 	size_t nr_rows, nr_samples;
 	uint32_t run;
 	int64_t start_ns, real_minus_mono;
@@ -104,7 +117,7 @@ struct haul {
 		struct cmsghdr align;
 		unsigned char data[CONTROL_LEN];
 	} control[BATCH];
-	struct tag tags[BATCH];
+	struct asking data[BATCH]; /* others have the tag alone, at the beginning */
 };
 
 /* The values of the options. */
@@ -161,15 +174,14 @@ static int udp_socket(const char *netns, int timestamps)
 	return fd;
 }
 
-static int open_receiver(struct probe *p, const char *netns)
+static int open_receiver(int *fd, const char *netns, uint16_t port)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
 
-	p->receiver = udp_socket(netns, SOF_TIMESTAMPING_RX_SOFTWARE);
-	if (p->receiver < 0)
+	*fd = udp_socket(netns, SOF_TIMESTAMPING_RX_SOFTWARE);
+	if (*fd < 0)
 		return -1;
-	if (set_option(p->receiver, IPPROTO_IP, IP_RECVTOS, 1) ||
-	    bind(p->receiver, (struct sockaddr *)&any, sizeof(any)))
+	if (set_option(*fd, IPPROTO_IP, IP_RECVTOS, 1) || bind(*fd, (struct sockaddr *)&any, sizeof(any)))
 		return fail("bind in", netns);
 	return 0;
 }
@@ -239,6 +251,8 @@ static bool row_ok(const struct probe *p, const struct row *row, const char *lin
 		return bad("not in order of time", line), false;
 	if (row->length && (row->length < FRAME_MIN || row->length > FRAME_MAX))
 		return bad("length is not in 60 .. 1514", line), false;
+	if (row->flags & ROW_ASKS && row->length < ASKS_MIN)
+		return bad("a frame that asks is shorter than 124", line), false;
 	if ((int)row->sender >= p->nr_senders)
 		return bad("no such sender", line), false;
 	return true;
@@ -258,9 +272,9 @@ static int read_schedule(struct probe *p)
 			return 1;
 		if (p->nr_rows == MAX_ROWS)
 			return bad("too many rows", line);
-		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length, &row->ect,
+		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length, &row->flags,
 			   &row->seq) != 5)
-			return bad("not t_ns,sender,length,ect,seq", line);
+			return bad("not t_ns,sender,length,flags,seq", line);
 		if (!row_ok(p, row, line))
 			return -1;
 		p->nr_rows++;
@@ -273,24 +287,31 @@ static int send_frame(struct probe *p, const struct row *row)
 	static unsigned char payload[FRAME_MAX];
 	struct sender *s = &p->senders[row->sender];
 	struct tag tag = { .run = p->run, .seq = row->seq };
+	struct asking asking = { .nic = { LAB_INT_VERSION, LAB_INT_WRITE, LAB_INT_FLAG }, .tag = tag };
+	struct sockaddr_in to = p->to;
 	struct iovec iov = { payload, row->length - HEADERS_LEN };
 	unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct cmsghdr *c = (struct cmsghdr *)control;
 	struct msghdr msg = {
-		.msg_name = &p->to,
-		.msg_namelen = sizeof(p->to),
+		.msg_name = &to,
+		.msg_namelen = sizeof(to),
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	int tos = row->ect ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
+	int tos = row->flags & ROW_ECT ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
 
 	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
 			       .cmsg_level = IPPROTO_IP,
 			       .cmsg_type = IP_TOS };
 	memcpy(CMSG_DATA(c), &tos, sizeof(tos));
-	memcpy(payload, &tag, sizeof(tag));
+	if (row->flags & ROW_ASKS) {
+		to.sin_port = htons(LAB_INT_UDP);
+		memcpy(payload, &asking, sizeof(asking));
+	} else {
+		memcpy(payload, &tag, sizeof(tag));
+	}
 	if (sendmsg(s->fd, &msg, 0) < 0)
 		return fail("send", "a frame");
 	s->seqs[s->sent++ - s->run_first] = row->seq;
@@ -300,7 +321,7 @@ static int send_frame(struct probe *p, const struct row *row)
 struct visit {
 	const struct probe *p;
 	int sock;
-	uint32_t *backlogs;
+	struct qdisc *samples;
 };
 
 static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
@@ -314,13 +335,13 @@ static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
 	for (int i = 0; i < v->p->nr_ports; i++)
 		if (v->p->ports[i].sock == v->sock && v->p->ports[i].ifindex == q.ifindex &&
 		    q.place == QDISC_ROOT)
-			v->backlogs[i] = q.backlog_bytes;
+			v->samples[i] = q;
 	return 0;
 }
 
 static int sample(struct probe *p)
 {
-	struct visit v = { .p = p, .backlogs = p->backlogs + p->nr_samples * (size_t)p->nr_ports };
+	struct visit v = { .p = p, .samples = p->samples + p->nr_samples * (size_t)p->nr_ports };
 
 	for (v.sock = 0; v.sock < p->nr_socks; v.sock++) {
 		int rc = nl_dump_qdiscs(&p->socks[v.sock].nl, visit_qdisc, &v);
@@ -358,7 +379,7 @@ static int play(struct probe *p)
 static int receive_haul(int fd, int flags, struct haul *b)
 {
 	for (int i = 0; i < BATCH; i++) {
-		b->iov[i] = (struct iovec){ &b->tags[i], sizeof(b->tags[i]) };
+		b->iov[i] = (struct iovec){ &b->data[i], sizeof(b->data[i]) };
 		b->msgs[i].msg_hdr = (struct msghdr){
 			.msg_iov = &b->iov[i],
 			.msg_iovlen = 1,
@@ -426,30 +447,52 @@ static int print_departures(const struct probe *p, const struct sender *s)
 	return n < 0 && errno != EAGAIN ? fail("read", "departures") : 0;
 }
 
-static int print_arrivals(const struct probe *p)
+static void print_telemetry(const struct probe *p, const struct asking *asking)
+{
+	if (asking->tag.run != p->run)
+		return;
+	printf("i,%u", asking->tag.seq);
+	for (int i = 0; i < LAB_INT_HOPS && i < ntohs(asking->telemetry.hops); i++)
+		printf(",%016" PRIx64, be64toh(asking->telemetry.hop[i]));
+	putchar('\n');
+}
+
+static int print_arrivals(const struct probe *p, int fd)
 {
 	static struct haul b;
 	int n;
 
 	do {
-		n = receive_haul(p->receiver, 0, &b);
-		for (int i = 0; i < n; i++)
-			print_arrival(p, &b.tags[i], &b.msgs[i].msg_hdr, b.msgs[i].msg_len);
+		n = receive_haul(fd, 0, &b);
+		for (int i = 0; i < n; i++) {
+			struct tag tag = b.data[i].tag;
+
+			if (fd != p->asked)
+				memcpy(&tag, &b.data[i], sizeof(tag));
+			print_arrival(p, &tag, &b.msgs[i].msg_hdr, b.msgs[i].msg_len);
+			if (fd == p->asked)
+				print_telemetry(p, &b.data[i]);
+		}
 	} while (n == BATCH);
 	return n < 0 && errno != EAGAIN ? fail("read", "arrivals") : 0;
 }
 
-static void print_backlogs(const struct probe *p)
+static void print_samples(const struct probe *p)
 {
-	const uint32_t *bytes = p->backlogs;
+	const struct qdisc *q = p->samples;
 
 	for (size_t i = 0; i < p->nr_rows; i++) {
 		if (p->rows[i].length)
 			continue;
 		printf("b,%" PRId64, p->rows[i].t_ns);
 		for (int port = 0; port < p->nr_ports; port++)
-			printf(",%u", *bytes++);
+			printf(",%u", q[port].backlog_bytes);
 		putchar('\n');
+		for (int port = 0; port < p->nr_ports; port++)
+			printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+			       p->rows[i].t_ns, port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns,
+			       q[port].busy_ns, q[port].longest_bytes);
+		q += p->nr_ports;
 	}
 }
 
@@ -459,9 +502,9 @@ static int answer(const struct probe *p)
 	for (int i = 0; i < p->nr_senders; i++)
 		if (print_departures(p, &p->senders[i]))
 			return -1;
-	if (print_arrivals(p))
+	if (print_arrivals(p, p->receiver) || print_arrivals(p, p->asked))
 		return -1;
-	print_backlogs(p);
+	print_samples(p);
 	printf("end\n");
 	return fflush(stdout);
 }
@@ -474,12 +517,13 @@ static int open_all(struct probe *p, const struct names *names)
 	p->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
 	if (inet_pton(AF_INET, names->address, &p->to.sin_addr) != 1)
 		return bad("--address: not an IPv4 address", names->address);
-	if (open_receiver(p, names->receiver) || open_senders(p, strdupa(names->senders)) ||
+	if (open_receiver(&p->receiver, names->receiver, UDP_PORT) ||
+	    open_receiver(&p->asked, names->receiver, LAB_INT_UDP) || open_senders(p, strdupa(names->senders)) ||
 	    open_ports(p, strdupa(names->ports)))
 		return -1;
 	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
-	p->backlogs = calloc(MAX_ROWS, sizeof(*p->backlogs) * (size_t)(p->nr_ports ? p->nr_ports : 1));
-	if (!p->rows || !p->backlogs)
+	p->samples = calloc(MAX_ROWS, sizeof(*p->samples) * (size_t)(p->nr_ports ? p->nr_ports : 1));
+	if (!p->rows || !p->samples)
 		return fail("allocate", "the schedule");
 	if (sched_setscheduler(0, SCHED_FIFO, &priority))
 		return fail("become", "SCHED_FIFO");

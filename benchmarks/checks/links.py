@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
@@ -32,11 +32,13 @@ from dc_gym.benchmarks.checks.link_cases import (
     grid,
     incast,
 )
-from dc_gym.benchmarks.checks.links_guest import NETS, Counters
+from dc_gym.benchmarks.checks.links_guest import NETS, Counters, telemetry_of
+from dc_gym.benchmarks.checks.oracle import OraclePort, Passage
 from dc_gym.kernel import build
 
 TOLERANCE_NS = 2
 CE, ECT0 = 3, 2
+INT_HOPS = 5
 
 
 @dataclass
@@ -47,6 +49,7 @@ class LinkVerdict:
     drops: int = 0
     marks: int = 0
     samples: int = 0
+    records: int = 0
     worst_ns: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -69,12 +72,33 @@ class ProbeOutput:
     """By sequence number: time, ECN bits, length."""
     backlogs: list[tuple[int, ...]]
     """Time, then bytes of each port."""
+    statistics: list[PortStatistics]
+    """The sum over time of each port's queue and its marks, at each sample, port by port."""
+    records: dict[int, list[int]]
+    """The records of telemetry that a frame came with, by its sequence number."""
+    start_ns: int = 0
+    """CLOCK_MONOTONIC of time 0."""
+
+
+class PortStatistics(NamedTuple):
+    """The statistics of one port at one time."""
+
+    t_ns: int
+    port: int
+    marks: int
+    ce_bytes: int
+    queue_byte_ns: int
+    busy_ns: int
+    longest_bytes: int
 
 
 def parse(text: str) -> ProbeOutput:
-    answer = ProbeOutput({}, {}, [])
+    answer = ProbeOutput({}, {}, [], [], {})
     for line in text.splitlines():
         kind, *rest = line.split(",")
+        if kind == "i":
+            answer.records[int(rest[0])] = [int(word, 16) for word in rest[1:]]
+            continue
         values = [int(word) for word in rest]
         if kind == "d":
             answer.departures[values[0]] = values[1]
@@ -82,6 +106,10 @@ def parse(text: str) -> ProbeOutput:
             answer.arrivals[values[0]] = (values[1], values[2], values[3])
         elif kind == "b":
             answer.backlogs.append(tuple(values))
+        elif kind == "s":
+            answer.statistics.append(PortStatistics(*values))
+        elif kind == "start":
+            answer = replace(answer, start_ns=values[0])
     return answer
 
 
@@ -102,6 +130,9 @@ def compare(case: LinkCase, reply: dict[str, Any]) -> LinkVerdict:
     asked = [(t_ns, *(run.backlog(t_ns) for run in case.runs)) for t_ns in case.sample_times]
     for mine, theirs in zip(asked, answer.backlogs, strict=True):
         verdict.expect("time and backlogs", mine, theirs)
+    if not case.stock:
+        _check_statistics(case, answer, verdict)
+        _check_records(case, answer, verdict)
     _check_counts(case, counters, verdict, case.end_ns)
     for port, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
         verdict.expect(f"port {port}, drops", run.drops, now.drops)
@@ -125,6 +156,50 @@ def _check_arrivals(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -
         verdict.expect_time(f"arrival of frame {seq}", passed[seq].arrive_ns, t_ns)
         verdict.expect(f"ECN of frame {seq}", CE if seq in marked else ECT0 if frame.ect else 0, ecn)
         verdict.expect(f"length of frame {seq}", frame.length, length)
+
+
+def _check_statistics(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -> None:
+    before_ns = -1
+    samples = iter(answer.statistics)
+    for t_ns in case.sample_times:
+        for number, run in enumerate(case.runs):
+            mine = PortStatistics(
+                t_ns,
+                number,
+                run.marks_until(t_ns),
+                run.ce_bytes(t_ns),
+                run.queue_byte_ns(t_ns),
+                run.busy_ns(t_ns),
+                run.longest(before_ns, t_ns),
+            )
+            verdict.expect("statistics", mine, next(samples))
+        before_ns = t_ns
+
+
+def _check_records(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -> None:
+    asked: dict[int, list[int]] = {p.frame.seq: [] for p in case.runs[-1].passages if p.frame.asks and not p.dropped}
+    for run in case.runs:
+        for passage in run.passages:
+            records = asked.get(passage.frame.seq)
+            if records is not None and run.port.int_rate is not None and len(records) < INT_HOPS:
+                records.append(record_of(run.port, passage, answer.start_ns))
+    verdict.records += sum(map(len, asked.values()))
+    for seq, mine in asked.items():
+        verdict.expect(
+            f"telemetry of frame {seq}",
+            [f"{each:016x}" for each in mine],
+            [f"{each:016x}" for each in answer.records.get(seq, [])],
+        )
+
+
+def record_of(port: OraclePort, passage: Passage, start_ns: int) -> int:
+    """Returns the record that a port writes into a frame (kernel/drivers/lab_int.h)."""
+    assert port.int_rate is not None
+    units = telemetry_of(port.int_rate, port.rate_bps)
+    time = (start_ns + passage.depart_ns) // units.time_ns % 2**24
+    sent = passage.sent_bytes // units.sent_bytes % 2**20
+    queue = min(passage.left_bytes // units.queue_bytes, 2**17 - 1)
+    return port.int_rate << 61 | time << 37 | sent << 17 | queue
 
 
 def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: LinkVerdict, now_ns: int) -> None:

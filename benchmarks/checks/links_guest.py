@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench links` runs inside a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
+"""The program that `dcgym bench links` and `port` run in a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
 
 It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, one answer per line. A network is made when a job
 first names it. A job gives the rates, delays and queues of its ports, which are set over netlink each time.
 
-    {"net": NAME, "ports": [{rate_bps, delay_ns, limit_bytes, mark_bytes}, ...], "schedule": rows of linkprobe}
+    {"net": NAME, "ports": [fields of OraclePort, ...], "schedule": rows of linkprobe}
       -> {"probe": linkprobe's answer, "counters": [...]}, and with
       "drain_ns": N   -> also "drained": the counters N ns later; the first ones are then of a network with traffic
       "cut": true     -> before that the receiver's device goes down, permanently
+      "stock": true   -> queues are stock ones, bfifo and RED, instead of `port`
       "tcp": NAME     -> one flow with that congestion control sends meanwhile; adds "tcp", the socket's state at the end
 """
 
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.package import PROGRAMS
-from dc_gym.topologies.graph import NETNS_FOLDER, Marking, Queue
+from dc_gym.topologies.graph import NETNS_FOLDER, NO_MARKING, Marking, Queue, Telemetry
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
@@ -78,7 +79,14 @@ class Net:
         return self.senders + self.bridges
 
 
-NETS = {"chain1": Net(1, 0), "chain2": Net(1, 1), "chain4": Net(1, 3), "incast4": Net(4, 1), "cut1": Net(1, 0)}
+NETS = {
+    "chain1": Net(1, 0),
+    "chain2": Net(1, 1),
+    "chain4": Net(1, 3),
+    "chain7": Net(1, 6),
+    "incast4": Net(4, 1),
+    "cut1": Net(1, 0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +200,13 @@ class Network:
         ]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def configure(self, ports: list[dict[str, Any]]) -> None:
-        """Sets rate, delay and a new queue for each port."""
+    def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
+        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
             requests = [_delete_queue(end)] if index in self._queued else []
-            requests.append(tc.set_queue(end.ifindex, _queue(port), end.ifname))
+            requests.append(tc.set_queue(end.ifindex, _queue(port, stock), end.ifname))
+            if not stock:
+                requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
             requests.append(cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"]))
             self._sockets[end.node].batch(requests)
             self._queued.add(index)
@@ -313,11 +323,26 @@ def _delete_queue(end: End) -> NetlinkRequest:
     return NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
 
 
-def _queue(port: dict[str, Any]) -> Queue:
-    mark_bytes = port["mark_bytes"]
-    if mark_bytes is None:
-        return Queue(limit_bytes=port["limit_bytes"])
-    return Queue(limit_bytes=port["limit_bytes"], kind="red", marking=Marking(kind="step", k_bytes=mark_bytes))
+def _queue(port: dict[str, Any], stock: bool) -> Queue:
+    marks, limit_bytes = _marking(port), port["limit_bytes"]
+    if stock:
+        return Queue(limit_bytes, "bfifo" if marks.kind == "none" else "red", marks)
+    telemetry = None if port["int_rate"] is None else telemetry_of(port["int_rate"], port["rate_bps"])
+    return Queue(limit_bytes, "port", marks, telemetry=telemetry)
+
+
+def _marking(port: dict[str, Any]) -> Marking:
+    kmin, kmax = port["mark_bytes"], port["kmax_bytes"]
+    if kmin is None:
+        return NO_MARKING
+    if kmax is None:
+        return Marking("step", k_bytes=kmin, at=port["marks_at"])
+    return Marking("red-instant", min_bytes=kmin, max_bytes=kmax, probability_ppm=port["pmax_ppm"], at=port["marks_at"])
+
+
+def telemetry_of(place: int, rate_bps: int) -> Telemetry:
+    """Returns units that differ from port to port, so that no field can stand for another."""
+    return Telemetry(place, time_ns=1 + place, sent_bytes=max(1, 128 * rate_bps // 25_000_000_000), queue_bytes=80 + place)
 
 
 def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
@@ -328,9 +353,15 @@ def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
         stats = attributes(attributes(payload[TCMSG.size :]).get(tc.TCA_STATS2, b""))
         if parent == tc.TC_H_ROOT and tc.TCA_STATS_QUEUE in stats:
             qlen, backlog, drops, _requeues, _overlimits = tc.STATS_QUEUE.unpack_from(stats[tc.TCA_STATS_QUEUE])
-            marks = RED_XSTATS.unpack_from(stats[TCA_STATS_APP])[3] if TCA_STATS_APP in stats else 0
+            marks = _marks(attributes(payload[TCMSG.size :])[tc.TCA_KIND], stats.get(TCA_STATS_APP, b""))
             found[ifindex] = (qlen, backlog, drops, marks)
     return found
+
+
+def _marks(kind: bytes, statistics: bytes) -> int:
+    if kind == b"port\0":
+        return int(tc.PORT_XSTATS.unpack_from(statistics)[0])
+    return int(RED_XSTATS.unpack_from(statistics)[3]) if statistics else 0
 
 
 def _counters(
@@ -367,7 +398,7 @@ def _tcp_state(sock: socket.socket) -> dict[str, int]:
 
 
 def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
-    network.configure(job["ports"])
+    network.configure(job["ports"], job.get("stock", False))
     before = network.counters()
     answer: dict[str, Any] = {}
     with ExitStack() as stack:

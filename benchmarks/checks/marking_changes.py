@@ -2,8 +2,8 @@
 """`dcgym bench marking-changes`: a switch port whose ECN marking is changed all the time, as under an agent.
 
 The port's queue never empties. A change must not lose, duplicate or reorder a frame, and it holds for the frames that come after
-it alone. The kernel is asked after each change what it has. Two parts: a port by itself, and a fat-tree whose agent sets every
-port.
+it alone. The kernel is asked after each change what it has. The parts are a `port` by itself, a RED by itself, and a fat-tree
+whose agent sets every port.
 """
 
 from __future__ import annotations
@@ -31,35 +31,40 @@ SIGMAS = 5
 STEPS = 500
 
 
-def play(kernel: Path, changes: int, seed: int = 1) -> dict[str, Any]:
+def play(kernel: Path, changes: int, qdisc: str, seed: int = 1) -> dict[str, Any]:
     """Returns what the guest found."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
-        (folder / "job.json").write_text(json.dumps({"changes": changes, "seed": seed}))
+        (folder / "job.json").write_text(json.dumps({"changes": changes, "seed": seed, "qdisc": qdisc}))
         run_guest(kernel, "marking-changes", folder)
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_text())
         return answer
 
 
-def of_a_port(found: dict[str, Any]) -> Iterator[Check]:
+def of_a_port(found: dict[str, Any], qdisc: str) -> Iterator[Check]:
     """Yields the checks on what the guest found."""
     sent, arrived = len(found["settings"]), found["arrived"]
     changes = sent - guest.QUEUED
     yield Check(
-        f"{changes:,} changes: frames in order", f"{sent:,}, none lost or twice", _order(arrived, sent), arrived == [*range(sent)]
+        f"{qdisc}, {changes:,} changes: frames in order",
+        f"{sent:,}, none lost or twice",
+        _order(arrived, sent),
+        arrived == [*range(sent)],
     )
-    yield Check("frames that the queue dropped", "0", str(found["drops"]), found["drops"] == 0)
-    yield Check("changes after which the kernel has another setting", "0", str(found["unlike"]), found["unlike"] == 0)
+    yield Check(f"{qdisc}: frames that the queue dropped", "0", str(found["drops"]), found["drops"] == 0)
+    yield Check(f"{qdisc}: changes after which the kernel has another setting", "0", str(found["unlike"]), found["unlike"] == 0)
     numbers = np.array(arrived[guest.QUEUED :], int)
     setting, marked = np.array(found["settings"])[numbers], np.array(found["marked"][guest.QUEUED :])
     for which, name, asked in ((0, "none", 0), (1, "each", 1)):
         wrong = int((marked[setting == which] != asked).sum())
-        yield Check(f"frames sent where {name} is marked: marked otherwise", "0", str(wrong), wrong == 0)
+        yield Check(f"{qdisc}: frames sent where {name} is marked: marked otherwise", "0", str(wrong), wrong == 0)
     drawn = marked[setting == 2]
     share, bound = float(drawn.mean()), SIGMAS * 0.5 / math.sqrt(len(drawn))
-    yield Check("share marked where it is one in two", f"0.5 within {bound:.3f}", f"{share:.4f}", abs(share - 0.5) <= bound)
+    yield Check(
+        f"{qdisc}: share marked where it is one in two", f"0.5 within {bound:.3f}", f"{share:.4f}", abs(share - 0.5) <= bound
+    )
     room = guest.LIMIT_BYTES // guest.FRAME_BYTES
     yield Check(
-        "frames that the queue takes afterwards",
+        f"{qdisc}: frames that the queue takes afterwards",
         f"{room} to {room + 1}",
         str(found["filled"]),
         room <= found["filled"] <= room + 1,
@@ -101,5 +106,7 @@ def of_a_fabric(steps: int = STEPS) -> Iterator[Check]:
 
 
 def checks(kernel: Path | None = None) -> Iterator[Check]:
-    yield from of_a_port(play(kernel or build.ensure().path, CHANGES))
+    kernel = kernel or build.ensure().path
+    for qdisc in ("port", "red"):
+        yield from of_a_port(play(kernel, CHANGES, qdisc), qdisc)
     yield from of_a_fabric()

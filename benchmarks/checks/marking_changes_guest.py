@@ -2,9 +2,9 @@
 """The program that `dcgym bench marking-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.marking_changes_guest
 FOLDER`.
 
-FOLDER/job.json is {"changes", "seed"}. FOLDER/answer.json says what was found: `arrived` frames by number in their order,
-`marked` (1 for a frame with CE), `settings` (the number of the setting under which each frame was sent), `unlike` (changes after
-which the kernel says another setting), and `filled` frames that the empty queue took at the end.
+FOLDER/job.json is {"changes", "seed", "qdisc"}, the last `port` or `red`. FOLDER/answer.json says: `arrived` frames
+by number in their order, `marked` (1 for a frame with CE), `settings` (the number of the setting of each frame),
+`unlike` (changes after which the kernel says another setting), and `filled` frames that the empty queue took at the end.
 
 A port sends frames with ECT at line rate from a queue that never empties. At each frame time the port's marking is changed by the
 request of the actuator `marking`, the kernel is asked what it has now, and one numbered frame is sent.
@@ -20,6 +20,7 @@ import struct
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 from dc_gym.base.clock import sleep_until
 from dc_gym.base.units import PPM
@@ -70,20 +71,20 @@ def frame(number: int) -> bytes:
 
 
 class ChangedPort:
-    """One end of a cable with RED as its queue, and the other end."""
+    """One end of a cable with the queue that is changed, and the other end."""
 
-    def __init__(self, netlink: NetlinkSocket) -> None:
+    def __init__(self, netlink: NetlinkSocket, qdisc: Literal["port", "red"]) -> None:
         self._netlink = netlink
         netlink.batch([cables.create(cables.CableEnd("a"), cables.CableEnd("b"), LINE_BPS, 0)])
         ends = {name: device.ifindex for name, device in cables.devices(netlink).items()}
         netlink.batch([cables.set_up(ifindex, name) for name, ifindex in ends.items()])
         cables.settle(netlink, ends.values())
         self._ifindex = ends["a"]
-        port = Port("s1", "s1-eth1", Queue(LIMIT_BYTES, "red", Marking("step", k_bytes=MIDDLE_BYTES)))
+        port = Port("s1", "s1-eth1", Queue(LIMIT_BYTES, qdisc, Marking("step", k_bytes=MIDDLE_BYTES)))
         netlink.batch([tc.set_queue(self._ifindex, port.queue, "a")])
         actuator = actuators.find("marking")
         assert actuator is not None
-        self._request: Request = request_of("red", actuator.attributes(None, port, None), actuator.quantities)  # type: ignore[arg-type]
+        self._request: Request = request_of(qdisc, actuator.attributes(None, port, None), actuator.quantities)  # type: ignore[arg-type]
         self.sender = self._socket("a", 0, SO_SNDBUFFORCE)
         self.receiver = self._socket("b", ETHERTYPE_IP, SO_RCVBUFFORCE)
 
@@ -126,7 +127,7 @@ class ChangedPort:
         raise AssertionError("the port has no queue")
 
 
-def run(changes: int, seed: int) -> dict[str, object]:
+def run(changes: int, seed: int, qdisc: Literal["port", "red"]) -> dict[str, object]:
     drawn = random.Random(seed)
     settings = [0] * QUEUED + [drawn.randrange(len(SETTINGS)) for _ in range(changes)]
     arrived: list[int] = []
@@ -134,7 +135,7 @@ def run(changes: int, seed: int) -> dict[str, object]:
     unlike = 0
 
     with NetlinkSocket() as netlink:
-        port = ChangedPort(netlink)
+        port = ChangedPort(netlink, qdisc)
 
         def read(count: int) -> None:
             for _ in range(count):
@@ -185,7 +186,7 @@ def read_all(receiver: socket.socket, arrived: list[int], marked: list[int]) -> 
 def main(folder: Path) -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     job = json.loads((folder / "job.json").read_text())
-    (folder / "answer.json").write_text(json.dumps(run(job["changes"], job["seed"])))
+    (folder / "answer.json").write_text(json.dumps(run(job["changes"], job["seed"], job["qdisc"])))
 
 
 if __name__ == "__main__":

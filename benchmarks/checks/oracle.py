@@ -2,9 +2,12 @@
 """The behaviour of a FIFO port by definition: the model that links, queues and marks are compared with, packet by packet.
 
 A port has a queue of frames, a transmitter and a wire. A frame that finds the transmitter free starts at once. Any other frame
-waits if the queue has room for it: bytes waiting + its own <= limit, where the frame under transmission no longer waits. A frame
-that finds `mark_bytes` or more waiting is marked if it can be. The transmitter is busy for length x 8 / rate. The last bit
-arrives `delay_ns` later.
+waits if the queue has room for it: bytes waiting + its own <= limit, where the frame under transmission no longer waits. The
+transmitter is busy for length x 8 / rate. The last bit arrives `delay_ns` later.
+
+A frame meets a queue of q bytes: those that it finds waiting, or at a port that marks departures those that it leaves behind.
+From `mark_bytes` on it is marked with probability pmax (q - mark_bytes) / (kmax - mark_bytes), from kmax on always, if it can be
+marked. Each frame on the slope takes the next number of the port's own sequence, whether it can be marked or not.
 
 Two things follow from a clock of whole nanoseconds. An event between two ticks happens at the later one. And a frame that starts
 less than a nanosecond after the transmitter became free is back to back with the one before: its time counts from there, so
@@ -17,10 +20,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Literal
 
+PPM = 10**6
+MarksAt = Literal["arrival", "departure"]
 BIT_NS = 8 * 10**9  # a byte at 1 bit/s, in ns
 
 
@@ -31,7 +37,15 @@ class OraclePort:
     limit_bytes: int
     """Room for the frames that wait, in bytes."""
     mark_bytes: int | None = None
-    """K of the marking step; None: nothing is marked."""
+    """The queue from which frames are marked: Kmin, or K of a step; None: nothing is marked."""
+    kmax_bytes: int | None = None
+    """The queue from which every frame is marked; None: `mark_bytes`, a step."""
+    pmax_ppm: int = PPM
+    marks_at: MarksAt = "arrival"
+    seed: int = 0
+    """Seed of the draws for marks."""
+    int_rate: int | None = None
+    """Place of the port's rate in telemetry; None: the port writes none."""
     forwards: bool = False
     """The order of events in the same nanosecond. A switch forwards (True): an arriving frame sees the one that is about to leave
     still waiting. A host's program (False) sends after all events that were due."""
@@ -44,6 +58,10 @@ class OracleFrame:
     length: int
     ect: bool
     seq: int
+    asks: bool = False
+    """Whether it asks for telemetry."""
+    ce: bool = False
+    """Whether it was marked on its way to the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,15 @@ class Passage:
     end_ns: int = -1
     """The last bit has left."""
     arrive_ns: int = -1
+    left_bytes: int = 0
+    """Bytes that it leaves behind as it leaves."""
+    sent_bytes: int = 0
+    """Bytes that left the port before it."""
+
+    @property
+    def ce(self) -> bool:
+        """Whether the frame has CE behind the port."""
+        return self.marked or self.frame.ce
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +102,34 @@ class PortRun:
         index = bisect_right(self._times, t_ns)
         return self._backlogs[index - 1] if index else 0
 
+    def queue_byte_ns(self, t_ns: int) -> int:
+        """Returns the integral of the bytes waiting, up to `t_ns`."""
+        return sum((end_ns - begin_ns) * waiting for begin_ns, end_ns, waiting in self._steps(t_ns))
+
+    def busy_ns(self, t_ns: int) -> int:
+        """Returns the time in which frames waited, up to `t_ns`."""
+        return sum(end_ns - begin_ns for begin_ns, end_ns, waiting in self._steps(t_ns) if waiting)
+
+    def longest(self, since_ns: int, t_ns: int) -> int:
+        """Returns the most bytes that waited from `since_ns` up to `t_ns`."""
+        steps = [waiting for _, end_ns, waiting in self._steps(t_ns) if end_ns > since_ns]
+        return max([*steps, self.backlog(since_ns)])
+
+    def ce_bytes(self, t_ns: int) -> int:
+        """Returns the bytes of frames with CE that have left at `t_ns`."""
+        return sum(each.frame.length for each in self.passages if each.ce and not each.dropped and each.depart_ns <= t_ns)
+
+    def marks_until(self, t_ns: int) -> int:
+        """Returns the frames that the port has marked at `t_ns`."""
+        when = (each.frame.t_ns if self.port.marks_at == "arrival" else each.depart_ns for each in self.passages if each.marked)
+        return sum(moment_ns <= t_ns for moment_ns in when)
+
+    def _steps(self, t_ns: int) -> Iterator[tuple[int, int, int]]:
+        """Yields begin, end and bytes waiting of each time in which the queue did not change, up to `t_ns`."""
+        for begin_ns, end_ns, waiting in zip(self._times, [*self._times[1:], t_ns], self._backlogs, strict=True):
+            if begin_ns < t_ns:
+                yield begin_ns, min(end_ns, t_ns), waiting
+
     @property
     def drops(self) -> int:
         return sum(passage.dropped for passage in self.passages)
@@ -89,15 +144,19 @@ def run_port(port: OraclePort, frames: Iterable[OracleFrame]) -> PortRun:
     rate = port.rate_bps
     free = 0  # when the transmitter becomes free, in ns x rate
     waiting: deque[int] = deque()
-    waiting_bytes = 0
+    waiting_bytes = sent_bytes = 0
     passages: list[Passage] = []
+    chosen = _Marker(port)
 
     def transmit(index: int, start: int, depart_ns: int) -> None:
-        nonlocal free
+        nonlocal free, sent_bytes
         frame, marked = passages[index].frame, passages[index].marked
+        if port.marks_at == "departure":
+            marked = chosen.marks(frame, waiting_bytes)
         free = start + frame.length * BIT_NS
         end_ns = _ceil(free, rate)
-        passages[index] = Passage(frame, False, marked, depart_ns, end_ns, end_ns + port.delay_ns)
+        passages[index] = Passage(frame, False, marked, depart_ns, end_ns, end_ns + port.delay_ns, waiting_bytes, sent_bytes)
+        sent_bytes += frame.length
 
     def serve(until_ns: int) -> None:
         nonlocal waiting_bytes
@@ -108,10 +167,10 @@ def run_port(port: OraclePort, frames: Iterable[OracleFrame]) -> PortRun:
 
     for index, frame in enumerate(frames):
         serve(frame.t_ns - 1 if port.forwards else frame.t_ns)
-        ect_above_k = port.mark_bytes is not None and waiting_bytes >= port.mark_bytes and frame.ect
+        marked = port.marks_at == "arrival" and chosen.marks(frame, waiting_bytes)
         at_once = not waiting and frame.t_ns * rate >= free
         dropped = not at_once and waiting_bytes + frame.length > port.limit_bytes
-        passages.append(Passage(frame, dropped, ect_above_k))
+        passages.append(Passage(frame, dropped, marked))
         if at_once:
             late = frame.t_ns * rate - free
             transmit(index, free if late < rate else frame.t_ns * rate, frame.t_ns)
@@ -135,8 +194,36 @@ def run_chain(ports: Sequence[OraclePort], frames: Iterable[OracleFrame]) -> lis
 def arrivals(runs: Iterable[PortRun]) -> list[OracleFrame]:
     """Returns the frames that leave these ports, merged as they arrive at the next one."""
     passed = (passage for run in runs for passage in run.passages if not passage.dropped)
-    frames = [OracleFrame(each.arrive_ns, each.frame.length, each.frame.ect, each.frame.seq) for each in passed]
+    frames = [replace(each.frame, t_ns=each.arrive_ns, ce=each.ce) for each in passed]
     return sorted(frames, key=lambda frame: frame.t_ns)
+
+
+class _Marker:
+    """Decides which frames a port marks."""
+
+    def __init__(self, port: OraclePort) -> None:
+        self._port = port
+        self._kmin = port.mark_bytes
+        self._kmax = port.mark_bytes if port.kmax_bytes is None else port.kmax_bytes
+        self._pmax = min(2**32 - 1, (port.pmax_ppm << 32) // PPM)
+        self._draws = 0
+
+    def marks(self, frame: OracleFrame, queue_bytes: int) -> bool:
+        if self._kmin is None or self._kmax is None or queue_bytes < self._kmin:
+            return False
+        if queue_bytes >= self._kmax:
+            return frame.ect
+        chance = self._pmax * (queue_bytes - self._kmin) // (self._kmax - self._kmin)
+        self._draws += 1
+        return splitmix64(self._port.seed, self._draws - 1) >> 32 < chance and frame.ect
+
+
+def splitmix64(seed: int, n: int) -> int:
+    """Returns number n, from 0, of the sequence (Steele, Lea, Flood: OOPSLA 2014)."""
+    z = (seed + (n + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
 
 
 def _ceil(value: int, divisor: int) -> int:

@@ -25,7 +25,7 @@ from dc_gym.sweep import runs
 
 COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
 """The seeds; for the episodes before also the share of their steps that are run."""
-COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks", "requeues")
+COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks", "requeues", "ce_bytes", "queue_byte_ns", "busy_ns")
 """Columns that count from the boot of a lab on. For an episode, their growth is compared."""
 LIMITED = 30
 """The first so many of every 50 steps have random rates. The others are limited by the line alone, so that queues build up."""

@@ -100,8 +100,9 @@ class Spec:
             raise KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
-        if self.ground == "host" and self.topology.qdisc == "port":
-            raise KeyFault("topology.qdisc", "port", 'cannot go with ground "host", whose kernel has no such qdisc; give "stock"')
+        if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
+            why = f'comes with the cable, and host.links is "{self.host.links}"; give "cable", or topology.qdisc = "stock"'
+            raise KeyFault("topology.qdisc", "port", why)
         self._check_agent()
         self._check_nic()
         self._check_metrics()

@@ -51,16 +51,18 @@ static u64 port_now(void)
 	return now;
 }
 
-/* To be called before the queue changes. */
+/* To be called before the queue changes. A frame that leaves as it comes has not waited. */
 static void port_integrate(struct port_queue *q, u32 queued, u64 now)
 {
 	u64 passed = now - q->since_ns;
 
 	q->since_ns = now;
-	if (queued) {
-		q->queue_byte_ns += queued * passed;
-		q->busy_ns += passed;
-	}
+	if (!queued || !passed)
+		return;
+	q->queue_byte_ns += queued * passed;
+	q->busy_ns += passed;
+	if (queued > q->longest_bytes)
+		q->longest_bytes = queued;
 }
 
 /* Decides on a frame that meets that queue; `queued` is at least kmin. */
@@ -84,15 +86,13 @@ static noinline void port_mark(struct port_queue *q, struct sk_buff *skb, u32 qu
 static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct port_queue *q = qdisc_priv(sch);
-	u32 queued = sch->qstats.backlog, after = queued + qdisc_pkt_len(skb);
+	u32 queued = sch->qstats.backlog;
 
 	if (unlikely(queued >= q->arrival_kmin))
 		port_mark(q, skb, queued);
-	if (unlikely(after > q->limit_bytes))
+	if (unlikely(queued + qdisc_pkt_len(skb) > q->limit_bytes))
 		return qdisc_drop(skb, sch, to_free);
 	port_integrate(q, queued, ktime_get_ns());
-	if (after > q->longest_bytes)
-		q->longest_bytes = after;
 	return qdisc_enqueue_tail(skb, sch);
 }
 

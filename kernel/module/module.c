@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The cable as a module, for a kernel in real time with any number of CPUs.
+ * The cable and the qdisc `port` as a module, for a kernel in real time with any number of CPUs.
  *
  * The driver itself is ../drivers/cable.c, included below: it is written for the lab, where there is one
  * CPU and no timer is ever late. Two of its functions are replaced here, and one is told another time:
@@ -24,6 +24,9 @@ static u64 cable_host_now(struct cable *cable);
 #define ktime_get_ns()            cable_host_now(cable)
 #include "cable.c"
 #undef ktime_get_ns
+#undef device_initcall
+#define device_initcall(function) static int (*const port_own_init)(void) __maybe_unused = function
+#include "sch_port.c" /* as it is: a qdisc is under the lock of its root */
 
 #define CABLE_SLACK_NS (1 * NSEC_PER_MSEC) /* a waiting frame that is not sent by then was not due */
 
@@ -129,6 +132,10 @@ static int cable_host_newlink(struct net *src_net, struct net_device *dev, struc
 
 static int __init cable_module_init(void)
 {
+	int err = register_qdisc(&port_qdisc_ops);
+
+	if (err)
+		return err;
 	cable_host_ops = cable_netdev_ops;
 	cable_host_ops.ndo_get_stats64 = dev_get_tstats64; /* kernels that allocate them need not show them */
 #ifndef HAVE_pcpu_stat_type
@@ -143,12 +150,16 @@ static int __init cable_module_init(void)
 #endif
 	cable_link_ops.setup = cable_host_setup;
 	cable_link_ops.priv_size = sizeof(struct cable_host);
-	return rtnl_link_register(&cable_link_ops);
+	err = rtnl_link_register(&cable_link_ops);
+	if (err)
+		unregister_qdisc(&port_qdisc_ops);
+	return err;
 }
 module_init(cable_module_init);
 
 static void __exit cable_module_exit(void)
 {
 	rtnl_link_unregister(&cable_link_ops);
+	unregister_qdisc(&port_qdisc_ops);
 }
 module_exit(cable_module_exit);

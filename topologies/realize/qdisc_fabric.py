@@ -66,6 +66,8 @@ def check(graph: Graph, links: str) -> None:
     """Raises UsageError where such links cannot do what the graph asks for."""
     if links == "tbf" and any(cable.delay_ns for cable in graph.cables):
         raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
+    if any(port.queue.kind == "port" for port in graph.ports()):
+        raise UsageError('topology.qdisc = "port" comes with the cable: build it (docs/host.md), or give "stock"')
     if any(cable.impairment != NO_IMPAIRMENT for cable in graph.cables):
         raise UsageError("loss, jitter and reordering by seed need a cable: build it (docs/host.md), or take the lab")
 
