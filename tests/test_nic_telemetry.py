@@ -4,6 +4,7 @@
 import base64
 import json
 import zlib
+from itertools import pairwise
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_a_packet_brings_the_port_s_record_and_its_ack_brings_it_back(in_nics):
 def test_a_record_tells_when_a_packet_left_what_left_before_it_and_what_it_left_behind(in_nics):
     """A lone flow's packets leave no queue. At 10 Gbit/s the units are 3 ns, 128 and 80 bytes."""
     packets = frames(sent(in_nics)["receiver"], DATA)
-    for before, after in zip(packets, packets[1:], strict=False):
+    for before, after in pairwise(packets):
         time_ns = ((after.record >> 37) - (before.record >> 37)) % 2**24 * 3
         bytes_sent = ((after.record >> 17) - (before.record >> 17)) % 2**20 * 128
         assert after.record >> 61 == 0 and after.record % 2**17 == 0
@@ -91,7 +92,7 @@ def test_marks_are_told_beside_records_and_a_gap_s_nack_has_them_too(in_nics):
     cnps = frames(marked["receiver"], CNP)
     assert cnps and all((each.size, each.flags) == (BARE, 0) for each in cnps)
     assert all(each.hops == 1 for each in frames(marked["receiver"], ACK))
-    assert [row["messages"] for row in marked["received"]][0] == 4
+    assert marked["received"][0]["messages"] == 4
     lossy = sent(in_nics, settings={"timeout_ns": 2_000_000}, loss_ppb=3 * 10**7, seconds=0.3)
     nacks = frames(lossy["receiver"], NACK)
     assert all((each.size, each.flags & 8, each.hops) == (ANSWER, 8, 1) for each in nacks)
