@@ -162,7 +162,8 @@ from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.topologies.links import LinkSpec, LinkRule
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize.rtnl import entered
-graph = build(TopologySpec.of(**{params}))
+from dc_gym.topologies.telemetry import equipped
+graph = equipped(build(TopologySpec.of(**{params})))
 router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
 programs = Programs(Path({folder!r}))

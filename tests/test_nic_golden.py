@@ -11,9 +11,10 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.events import CNP, RTT, TX, NicEvent, NicFlow
+from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.golden import REFERENCES
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, hardware_alpha
+from dc_gym.ctrl.nic.reference_telemetry import RATES
 
 FLOW = NicFlow(20_000, 100_000, 1514, 2)
 
@@ -188,3 +189,120 @@ def test_the_reference_of_alpha_is_not_the_header_s():
         before = reference.alpha
         reference.on_event(event(TX, 10 * period), FLOW)
         assert reference.alpha == hardware_alpha(before, 4, False)
+
+
+# --- telemetry
+
+
+GBPS = 10**9
+PLACE = {each.rate_bps: place for place, each in enumerate(RATES)}
+BASE_NS, LINE_BPS = 20_000, 100 * GBPS
+
+
+def ack(number, *ports, now_ns=None, acked=None, sent=None):
+    """Returns an ACK with records of ports: (rate in bit/s, time in ns, bytes sent, queue in bytes)."""
+    made = [RATES[PLACE[rate]].record(PLACE[rate], *rest) for rate, *rest in ports]
+    acked = number if acked is None else acked
+    told = Telemetry(acked, acked if sent is None else sent, len(made), (*made, *[0] * (5 - len(made))))
+    return event(ACK, BASE_NS * number if now_ns is None else now_ns, telemetry=told)
+
+
+def steady(count, share=1.0, queue=0, time_ns=0, sent=0, step_ns=BASE_NS, **told):
+    """Returns ACKs a base round trip apart, of a port of 100 Gbit/s that sends a share of its line and has a constant queue."""
+    rate = int(LINE_BPS / 8e9 * step_ns * share)
+    return [
+        ack(n, (LINE_BPS, time_ns + n * step_ns, sent + n * rate, queue), now_ns=n * step_ns, **told) for n in range(1, count + 1)
+    ]
+
+
+def hpcc(events, **parameters):
+    return decided(loaded("hpcc"), events, **parameters)
+
+
+@pytest.mark.parametrize("name", ["hpcc", "powertcp"])
+def test_wraps_of_a_port_s_clock_and_counter_change_no_decision(name):
+    plain = decided(loaded(name), steady(20, 1.0, 64_000))
+    unit = RATES[PLACE[LINE_BPS]].sent_bytes
+    for time_ns, sent in ((2**24 - 10**5, 0), (0, (2**20 - 2000) * unit), (2**24 * 7 - 50_000, (3 * 2**20 - 4000) * unit)):
+        turned = decided(loaded(name), steady(20, 1.0, 64_000, time_ns, sent))
+        assert [row.rate for row in turned] == [row.rate for row in plain]
+    assert len({row.rate for row in plain}) > 3
+
+
+def test_hpcc_s_window_is_the_law_s():
+    """One port, once a round trip: U is the share of the line plus the queue over line rate x T."""
+    line, eta, step = 2**20, 0.95, 0.05 / 100
+    first, second, *_ = hpcc(steady(3, 1.0, LINE_BPS // 8 * BASE_NS // 10**9))
+    assert (first.rate, first.window_bytes) == (line, LINE_BPS // 8 * BASE_NS // 10**9 + 1513)
+    assert second.rate / line == pytest.approx(eta / 2 + step, abs=5e-4)
+    assert second.window_bytes == pytest.approx(second.rate / line * 250_000 + 1513, abs=3)
+
+
+def test_hpcc_raises_max_stage_times_and_then_multiplies():
+    idle = steady(8, 0.5)
+    rates = [row.rate / 2**20 for row in hpcc([*steady(2, 1.0, 500_000), *[ack_after(each, 2) for each in idle]], eta=996147)]
+    raises = [after - before for before, after in pairwise(rates[1:])]
+    assert raises[:5] == pytest.approx([0.0005] * 5, abs=1e-5)
+    assert raises[5] > 0.1
+    always = [row.rate for row in hpcc(steady(4, 0.5), max_stage=0)]
+    assert always[-1] == 2**20
+
+
+def ack_after(each, number):
+    """Returns an ACK as if `number` base round trips had been before it."""
+    told, units = each.telemetry, RATES[PLACE[LINE_BPS]]
+    time_ns, sent = (each.now_ns + number * BASE_NS), (told.records[0] >> 17) % 2**20 * units.sent_bytes + number * 250_000
+    record = units.record(PLACE[LINE_BPS], time_ns, sent, 0)
+    told = replace(told, acked_psn=told.acked_psn + number, sent_psn=told.sent_psn + number, records=(record, 0, 0, 0, 0))
+    return replace(each, now_ns=time_ns, first_ns=time_ns, telemetry=told)
+
+
+def test_hpcc_s_reference_window_changes_once_a_round_trip():
+    """ACKs of packets that were sent before W_c changed start from W_c: they do not cut again."""
+    quick = steady(40, 1.0, 250_000, step_ns=BASE_NS // 20, acked=1, sent=100)
+    rates = [row.rate for row in hpcc(quick)]
+    assert rates[-1] / 2**20 == pytest.approx(0.95 / 2, abs=0.05) and rates[-1] < rates[1]
+    windows = {row.state[0] for row in hpcc(quick)}
+    assert len(windows) <= 2
+
+
+@pytest.mark.parametrize("name", ["hpcc", "powertcp"])
+def test_what_cannot_be_compared_decides_nothing(name):
+    """Records after a silence of half a turn, of another number of ports, of another rate, or none."""
+    before = steady(5, 1.0, 250_000)
+    base = decided(loaded(name), before)[-1]
+    at = 6 * BASE_NS
+    others = [
+        ack(6, (LINE_BPS, 2**24, 10**7, 0), now_ns=5 * BASE_NS + 2**23),
+        ack(6, (LINE_BPS, at, 10**7, 0), (LINE_BPS, at, 10**7, 0)),
+        ack(6, (25 * GBPS, at, 10**7, 0)),
+        ack(6),
+    ]
+    for other in others:
+        last = decided(loaded(name), [*before, other])[-1]
+        assert (last.rate, last.window_bytes) == (base.rate, base.window_bytes)
+    assert decided(loaded(name), [*before, ack(6, (LINE_BPS, at, 6 * 250_000, 0))])[-1].rate != base.rate
+
+
+def test_a_port_s_busiest_hop_decides():
+    calm, busy = ((LINE_BPS, BASE_NS, 125_000, 0), (25 * GBPS, BASE_NS, 62_500, 62_500))
+    start = ((LINE_BPS, 0, 0, 0), (25 * GBPS, 0, 0, 62_500))
+    rate = hpcc([ack(1, *start, now_ns=0), ack(2, calm, busy, now_ns=BASE_NS)])[-1].rate
+    assert rate / 2**20 == pytest.approx(0.95 / 2 + 0.0005, abs=5e-4)
+
+
+def test_powertcp_s_window_is_the_law_s():
+    """Power is the current, what is sent and what the queue grows by, times the voltage."""
+    bdp = 250_000
+    steps = [ack(1, (LINE_BPS, 0, 0, 0), now_ns=0), ack(2, (LINE_BPS, BASE_NS, bdp, bdp // 2), now_ns=BASE_NS)]
+    power = 1.5 * 1.5
+    made = decided(loaded("powertcp"), steps)[-1]
+    assert made.rate / 2**20 == pytest.approx(0.9 * (1 / power + 0.01) + 0.1, abs=1e-3)
+
+
+def test_the_next_flow_of_a_queue_pair_goes_on_with_its_own_packet_numbers():
+    """W_c changes again with the first ACK, however far the flow before had come."""
+    before = steady(5, 1.0, 250_000, acked=10**6, sent=10**6 + 100)
+    after = ack(6, (LINE_BPS, 6 * BASE_NS, 6 * 250_000, 0), acked=1, sent=20)
+    made = hpcc([*before, after])
+    assert made[-1].state[3] == 20 and made[-1].state[0] != made[-2].state[0]

@@ -51,7 +51,7 @@ def expected(frame):
         return {{OK}}
     ip_bytes, udp_bytes = struct.unpack_from(">H", frame, 16)[0], struct.unpack_from(">H", frame, 38)[0]
     opcode, (flow,) = frame[43], struct.unpack_from(">I", frame, 46)
-    whole = ip_bytes == len(frame) - 14 and udp_bytes == ip_bytes - 20 and frame[42] == 1
+    whole = ip_bytes == len(frame) - 14 and udp_bytes == ip_bytes - 20 and frame[42] == 2 and not frame[44] & 8
     if not whole or struct.unpack_from(">H", frame, 20)[0] & 0x3FFF or not 1 <= opcode <= 6 or flow > 1:
         return {{SHOT}}
     row = (nic.receivers if opcode in (1, 5) else nic.senders)[flow]

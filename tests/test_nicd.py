@@ -33,6 +33,8 @@ GOOD: dict[str, Any] = {
     "dst_nic": 0,
     "payload_bytes": 1440,
     "tcp_src_port": 0,
+    "int_bytes": 0,
+    "inflight_bytes": 0,
     "ack_packets": 16,
     "in_turn": 0,
 }
@@ -62,6 +64,7 @@ def refused(*options: str) -> str:
         ({"flow": 1 << 20}, "NIC flow 0, flow: 1048576 is not from 0 to 1048575"),
         ({"dst_nic": 1}, "NIC flow 0, dst_nic: 1 is not from 0 to 0"),
         ({"payload_bytes": 9001}, "NIC flow 0, payload_bytes: 9001 is not from 1 to 9000"),
+        ({"int_bytes": 41}, "NIC flow 0, int_bytes: 41; give 42, or 0"),
         ({"tcp_src_port": 80}, "NIC flow 0, tcp_src_port: 80, and tcp_dst_port 0; give both or neither"),
         ({"ack_packets": 0}, "NIC settings 0, ack_packets: 0 is not from 1 to 65536"),
         ({"in_turn": 2}, "NIC settings 0, in_turn: 2 is not from 0 to 1"),

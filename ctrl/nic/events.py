@@ -20,7 +20,8 @@ class Telemetry:
     sent_psn: int
     """The first packet that was never sent."""
     hops: int
-    records: tuple[int, int, int, int, int]
+    records: tuple[int, ...]
+    """Five records; those beyond `hops` are not used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ def _spoilt(draw: random.Random, event: NicEvent) -> NicEvent:
     fields = list(astuple(event)[:EVENT_NUMBERS])
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
         fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, CLOCK_TURN_NS - 1])
-    return NicEvent(*fields, event.telemetry)
+    return replace(NicEvent(*fields), telemetry=event.telemetry)
 
 
 class _Path:
