@@ -318,7 +318,7 @@ class Lab:
         memory = self._memory_on_disk(uid, gid)
         if memory is not None:
             may_write += f",{folders.open(memory)}"
-        (private / "boot").write_bytes(_boot_entries(config.argv, config.env, mounts))
+        (private / "boot").write_bytes(boot_entries(config.argv, config.env, mounts))
         let_lab_read(private)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -466,7 +466,7 @@ def _needed(config: LabConfig) -> Iterator[Path]:
     yield from (Path(sys.prefix), Path(sys.base_prefix), cache_dir(), *config.reads)
 
 
-def _boot_entries(argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[str]) -> bytes:
+def boot_entries(argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[str]) -> bytes:
     """Returns the entries that lab-init reads, each ended by a zero byte."""
     entries = [*mounts, *(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
