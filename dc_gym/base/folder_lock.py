@@ -20,8 +20,6 @@ from dc_gym.base.errors import UsageError
 LOCK = ".lock"
 MARK = "dcgym"
 """The lock's content."""
-
-
 PATIENCE_S = 2.0
 """The time for which a beginning waits for a removal in the same folder, and a removal for a beginning."""
 

@@ -222,16 +222,13 @@ def write_tables(partial: Path, names: Names, tables: Mapping[str, Iterable[Reco
     """Writes the tables, whose canonical records come in pieces, and returns their digest."""
     digest = Digest()
     for name, table in TABLES.items():
-        pieces = iter(tables[name])
-        first = next(pieces, None)
-        if first is not None or not table.optional:
-            digest.begin(name)
-            parquet.write(partial / f"{name}.parquet", table, digest.passing(first, pieces), names)
+        if (records := digest.passing(name, tables[name])) is not None:
+            parquet.write(partial / f"{name}.parquet", table, records, names)
     return digest.hexdigest()
 
 
 def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
-    """Writes the JSON files. The manifest, which has the digest already, goes last."""
+    """Writes the JSON files, the manifest last. `manifest` has the digest already."""
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     versions = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION}
