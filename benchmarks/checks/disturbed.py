@@ -38,14 +38,7 @@ QUIET_S = 10.0
 WORDS = ("dcgym: ", "  ", "<jemalloc>: ", "OpenBLAS ")
 """Beginnings of lines for users. Arrow's allocator and numpy's library say so themselves if they can have no thread."""
 PR_SET_CHILD_SUBREAPER = 36
-SPEC = """
-spec_version = 1
-name = "faults"
-topology.preset = "dumbbell-10m"
-controller.name = "cubic"
-workload = { kind = "pairs" }
-time = { duration = "200ms" }
-"""
+SPEC = runs.plain_spec("faults", "dumbbell-10m", "200ms")
 
 Disturb = Callable[[subprocess.Popen[bytes]], None]
 """Disturbs a job under way."""
