@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError
 from dc_gym.base.files import FAILED, PARTIAL, machine_errors
 from dc_gym.base.spelling import unknown
@@ -353,10 +354,10 @@ def _read_ports(path: Path) -> list[dict[str, Any]]:
 
 def _read_json(path: Path, kind: type) -> Any:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = plain_json.read(path)
     except OSError as error:
         raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ResultError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, kind):
         raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")
