@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError
+from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, naming
 from dc_gym.base.files import scratch
 from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel.cache import cache_dir
@@ -318,7 +318,8 @@ class Lab:
         memory = self._memory_on_disk(uid, gid)
         if memory is not None:
             may_write += f",{folders.open(memory)}"
-        (private / "boot").write_bytes(boot_entries(config.argv, config.env, mounts))
+        with naming(private / "boot"):
+            (private / "boot").write_bytes(boot_entries(config.argv, config.env, mounts))
         let_lab_read(private)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
