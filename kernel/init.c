@@ -145,8 +145,8 @@ static int write_sysctl(const char *path, const char *value)
 }
 
 /*
- * A lab that runs out of memory, descriptors or process numbers must say so, not limp. Not more
- * descriptors than that: programs that close all that they might have (mnexec) pay for each.
+ * A lab that runs out of memory, descriptors or process numbers, or loses a process, must say so, not limp.
+ * Not more descriptors than that: programs that close all that they might have (mnexec) pay for each.
  */
 static int set_limits(void)
 {
@@ -154,7 +154,9 @@ static int set_limits(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return fail("raise the limit of", "open files");
-	if (write_sysctl("/proc/sys/kernel/pid_max", "1048576") ||
+	/* Shows messages without a level, too: one of them says that a process was killed from outside. */
+	if (write_sysctl("/proc/sys/kernel/printk", "3 2") ||
+	    write_sysctl("/proc/sys/kernel/pid_max", "1048576") ||
 	    write_sysctl("/proc/sys/vm/panic_on_oom", "1") ||
 	    write_sysctl("/proc/sys/net/core/netdev_max_backlog", "1000000"))
 		return -1;
