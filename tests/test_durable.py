@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import synthetic
 
 from dc_gym.base import files, folder_lock, record_file
 from dc_gym.base.npz import load_arrays, write_arrays
@@ -90,8 +91,11 @@ def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
         full.write_text("x")
 
 
-def test_a_full_standard_output_is_named() -> None:
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "list"]
+@pytest.mark.parametrize("words", [["list"], ["compare", "a", "b"]], ids=["plain", "a table"])
+def test_a_full_standard_output_is_named(words: list[str], tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b")):
+        synthetic.result(tmp_path / name, synthetic.run(seed=number))
+    argv = [sys.executable, "-m", "dc_gym.cli.main", words[0], *(str(tmp_path / name) for name in words[1:])]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "dcgym: standard output: No space left on device; free some room\n")

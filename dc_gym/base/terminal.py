@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from dc_gym.base.errors import naming
 
@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 def say(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
     """Prints as print() does, without control characters."""
     stream = file or sys.stdout
-    with naming(STANDARD_OUTPUT if stream is sys.stdout else getattr(stream, "name", "a stream")):
+    with naming(_name_of(stream)):
         print(visible(sep.join(map(str, values))), end=end, file=stream, flush=flush)
 
 
@@ -47,7 +47,15 @@ def console(**options: Any) -> Console:
             for segment in super().render(*arguments, **named):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
+        def print(self, *arguments: Any, **named: Any) -> None:
+            with naming(_name_of(self.file)):
+                super().print(*arguments, **named)
+
     return VisibleConsole(**options)
+
+
+def _name_of(stream: IO[str]) -> str:
+    return STANDARD_OUTPUT if stream is sys.stdout else str(getattr(stream, "name", "a stream"))
 
 
 def _escape(found: re.Match[str]) -> str:
