@@ -125,8 +125,9 @@ CONTROL := dc_gym/ctrl/agent
 NIC := dc_gym/ctrl/nic
 TGEN_FOLDER := dc_gym/traffic/tgen
 
-$(BIN)/lab-init: $(KERNEL)/init.c $(KERNEL)/drivers/lab.h | $(BIN)
-	$(call link,$<)
+INIT := $(addprefix $(KERNEL)/,init.c boot_file.c)
+$(BIN)/lab-init: $(INIT) $(KERNEL)/boot_file.h $(KERNEL)/drivers/lab.h | $(BIN)
+	$(call link,$(INIT))
 
 LAUNCH := $(addprefix $(KERNEL)/,launch.c confine.c)
 $(BIN)/lab-launch: $(LAUNCH) $(KERNEL)/confine.h | $(BIN)
@@ -210,7 +211,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a lab may do on the host, whatever runs in it: the last line of defence, if a program in the lab has
+ * Confines a lab on the host, whatever runs in it: the last line of defence, if a program in the lab has
  * taken over the lab kernel. Both parts hold for the process and all that it starts, for ever.
  */
 #ifndef CONFINE_H

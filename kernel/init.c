@@ -6,17 +6,8 @@
  *
  * Mounts the host's root, read-only, what a user program expects over it, and the folders that the lab
  * may write to. Then it seals hostfs, so that no program can mount more of the host or make more of it
- * writable, runs the program that BOOT_FOLDER/boot names, waits for it, says BYE through the lab
- * channel and powers the lab off. The boot file has these entries, each ended by a zero byte:
- *
- *     env NAME=VALUE
- *     arg WORD
- *     cover PATH      a folder that the lab's user may not enter on the host: an empty one takes its place
- *     read FD PATH    a folder to mount at PATH, read-only; FD is the lab's descriptor of it
- *     write FD PATH   the same, writable
- *
- * A descriptor leads into a folder whose path the lab's user may not walk. The mounts are made in the
- * order of the entries.
+ * writable, runs the program that BOOT_FOLDER/boot names (boot_file.h), waits for it, says BYE through
+ * the lab channel and powers the lab off.
  *
  * All that it and the program print goes to the host through /dev/lab, line by line.
  */
@@ -34,19 +25,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "boot_file.h"
 #include "drivers/lab.h"
 
-#define MAX_WORDS           256
-#define MAX_MOUNTS          256
 #define STATUS_CANNOT_START 125
-
-struct boot {
-	char *text;
-	char *args[MAX_WORDS + 1];
-	char *env[MAX_WORDS + 1];
-	char *mounts[MAX_MOUNTS]; /* entries cover, read and write */
-	size_t mount_count;
-};
 
 static int fail(const char *what, const char *which)
 {
@@ -128,27 +110,24 @@ static int make_way(char *path)
 	return mkdir(path, 0755) && errno != EEXIST && errno != EROFS ? fail("mkdir", path) : 0;
 }
 
-static int mount_entry(char *entry)
+static int mount_folder(const struct boot_mount *mount)
 {
-	unsigned long flags = strncmp(entry, "write ", 6) ? MS_RDONLY : 0;
-	char source[64], *path;
-	long fd;
+	unsigned long flags = mount->kind == BOOT_WRITE ? 0 : MS_RDONLY;
+	char source[64];
 
-	if (strncmp(entry, "cover ", 6) == 0)
-		return mount_one("tmpfs", entry + 6, MS_NOSUID | MS_NODEV, "mode=755");
-	fd = strtol(strchr(entry, ' '), &path, 10);
-	path++;
-	snprintf(source, sizeof(source), "/proc/self/fd/%ld/.",
-		 fd); /* the host's /proc, and the lab's process there */
-	return make_way(path) || mount_one("hostfs", path, flags, source) ? -1 : 0;
+	if (mount->kind == BOOT_COVER)
+		return mount_one("tmpfs", mount->path, MS_NOSUID | MS_NODEV, "mode=755");
+	/* the host's /proc, and the lab's process there */
+	snprintf(source, sizeof(source), "/proc/self/fd/%d/.", mount->fd);
+	return make_way(mount->path) || mount_one("hostfs", mount->path, flags, source) ? -1 : 0;
 }
 
-static int mount_folders(struct boot *boot)
+static int mount_folders(const struct boot_file *boot)
 {
 	size_t i;
 
 	for (i = 0; i < boot->mount_count; i++)
-		if (mount_entry(boot->mounts[i]))
+		if (mount_folder(&boot->mounts[i]))
 			return -1;
 	return 0;
 }
@@ -166,8 +145,8 @@ static int write_sysctl(const char *path, const char *value)
 }
 
 /*
- * A lab that runs out of memory, descriptors or process numbers must say so, not limp. Not more
- * descriptors than that: programs that close all that they might have (mnexec) pay for each.
+ * A lab that runs out of memory, descriptors or process numbers, or loses a process, must say so, not limp.
+ * Not more descriptors than that: programs that close all that they might have (mnexec) pay for each.
  */
 static int set_limits(void)
 {
@@ -175,7 +154,9 @@ static int set_limits(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return fail("raise the limit of", "open files");
-	if (write_sysctl("/proc/sys/kernel/pid_max", "1048576") ||
+	/* Shows messages without a level, too: one of them says that a process was killed from outside. */
+	if (write_sysctl("/proc/sys/kernel/printk", "3 2") ||
+	    write_sysctl("/proc/sys/kernel/pid_max", "1048576") ||
 	    write_sysctl("/proc/sys/vm/panic_on_oom", "1") ||
 	    write_sysctl("/proc/sys/net/core/netdev_max_backlog", "1000000"))
 		return -1;
@@ -201,44 +182,27 @@ static char *read_file(const char *path, size_t *length)
 	return text;
 }
 
-static int is_mount(const char *entry)
+static int read_boot(struct boot_file *boot, const char *boot_folder)
 {
-	return strncmp(entry, "cover ", 6) == 0 || strncmp(entry, "read ", 5) == 0 ||
-	       strncmp(entry, "write ", 6) == 0;
-}
-
-static int read_boot(struct boot *boot, const char *boot_folder)
-{
-	size_t args = 0, env = 0, length;
-	char *entry;
+	const char *refused;
+	size_t length;
+	char *text;
 
 	if (mount_one("hostfs", "/run", MS_RDONLY, boot_folder))
 		return -1;
-	boot->text = read_file("/run/boot", &length);
-	if (!boot->text)
+	text = read_file("/run/boot", &length);
+	if (!text)
 		return fail("read", "the boot file");
 	if (umount("/run"))
 		return fail("unmount", "/run");
-	for (entry = boot->text; entry < boot->text + length; entry += strlen(entry) + 1) {
-		if (strncmp(entry, "env ", 4) == 0 && env < MAX_WORDS)
-			boot->env[env++] = entry + 4;
-		else if (strncmp(entry, "arg ", 4) == 0 && args < MAX_WORDS)
-			boot->args[args++] = entry + 4;
-		else if (is_mount(entry) && boot->mount_count < MAX_MOUNTS)
-			boot->mounts[boot->mount_count++] = entry;
-		else {
-			errno = EINVAL;
-			return fail("understand in the boot file the entry", entry);
-		}
-	}
-	if (args == 0) {
-		errno = EINVAL;
-		return fail("find a program in", "the boot file");
-	}
-	return 0;
+	refused = boot_file_parse(boot, text, length);
+	errno = EINVAL; /* of both failures */
+	if (refused)
+		return fail("understand in the boot file the entry", refused);
+	return boot->arg_count ? 0 : fail("find a program in", "the boot file");
 }
 
-static int run(struct boot *boot)
+static int run(const struct boot_file *boot)
 {
 	int status;
 	pid_t pid = fork(), ended;
@@ -259,7 +223,7 @@ static int run(struct boot *boot)
 
 static int boot_and_run(const char *boot_folder)
 {
-	struct boot boot = { 0 };
+	struct boot_file boot = { 0 };
 
 	if (read_boot(&boot, boot_folder) || mount_usual() || mount_folders(&boot) ||
 	    write_sysctl("/sys/module/hostfs/parameters/sealed", "1") || set_limits())

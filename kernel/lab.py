@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError
+from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, naming
 from dc_gym.base.files import scratch
 from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel.cache import cache_dir
@@ -43,6 +43,8 @@ STANDSTILL_WALL = 10
 UNWATCHED_S = 2.0  # the watchdog asks more often, unless its process was stopped
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
 _POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
+LOST_PROCESS = "Unexpectedly lost MM child"
+"""Beginning of the lab kernel's message that a process of the host, in which one of its own programs runs, has been killed."""
 NATIVE = "lab_native"  # kernel parameter; the kernel's messages on these files begin with it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
@@ -100,6 +102,10 @@ class _Standstill:
     looked_s: float = 0.0
     seen_s: float | None = None
     """Wall clock, in s, of the last question."""
+    dead: frozenset[int] = frozenset()
+    """The lab's processes that had ended at the last look, and for which it had not waited."""
+    lost: frozenset[int] = frozenset()
+    """Those that had ended at the last two looks: the lab does not know of their end, and may wait for them."""
 
     def too_long(self, lab_pid: int, now_s: float, watchdog_s: float) -> str:
         """Returns how long it lasts if that is too long, or ''."""
@@ -109,7 +115,10 @@ class _Standstill:
         self.seen_s = now_s
         if now_s < max(self.since_s, self.looked_s) + pause_s:
             return ""
-        self.looked_s, used_s = now_s, _cpu_s(lab_pid)
+        below = children(lab_pid)
+        self.looked_s, used_s = now_s, _cpu_s(lab_pid, below)
+        dead = frozenset(pid for pid, stat in below.items() if stat.state == "Z")
+        self.dead, self.lost = dead, self.dead & dead
         if self.used_s is None:
             self.used_s = used_s
         if used_s - self.used_s > watchdog_s - pause_s:
@@ -286,6 +295,8 @@ class Lab:
             self._standstill = _Standstill(state.virtual_ns, now)
         elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
             raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts)))
+        if self._standstill.lost:
+            raise LabError(self._story(_KILLED_PROCESS))
         if state.virtual_ns > self.config.virtual_limit_ns:
             raise LabError(self._story(_SLEEPS))
 
@@ -318,7 +329,8 @@ class Lab:
         memory = self._memory_on_disk(uid, gid)
         if memory is not None:
             may_write += f",{folders.open(memory)}"
-        (private / "boot").write_bytes(_boot_entries(config.argv, config.env, mounts))
+        with naming(private / "boot"):
+            (private / "boot").write_bytes(boot_entries(config.argv, config.env, mounts))
         let_lab_read(private)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -406,6 +418,8 @@ class Lab:
                 continue
             self._lines.append(self._folders.named(line))
             self._on_log(line)
+            if LOST_PROCESS in line and self._bye is None:
+                raise LabError(self._story(_KILLED_PROCESS))
 
     def _end(self) -> LabExit:
         assert self._process is not None
@@ -466,7 +480,7 @@ def _needed(config: LabConfig) -> Iterator[Path]:
     yield from (Path(sys.prefix), Path(sys.base_prefix), cache_dir(), *config.reads)
 
 
-def _boot_entries(argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[str]) -> bytes:
+def boot_entries(argv: Sequence[str], env: Mapping[str, str], mounts: Sequence[str]) -> bytes:
     """Returns the entries that lab-init reads, each ended by a zero byte."""
     entries = [*mounts, *(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
@@ -486,14 +500,16 @@ def _kernel_args(config: LabConfig, folders: LabFolders, channel_fd: int) -> lis
     ]  # fmt: skip
 
 
+_NOBODY = "if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
+_KILLED_PROCESS = f"a process of the lab was killed from outside; {_NOBODY}"
 _SLEEPS = "the lab sleeps forever: its time has run past the end of the experiment, so a program in it waits without a deadline"
 
 
-def _cpu_s(lab_pid: int) -> float:
-    """Returns the CPU time, in s, that the lab and its processes have used."""
+def _cpu_s(lab_pid: int, below: Mapping[int, ProcessStat]) -> float:
+    """Returns the CPU time, in s, that the lab and its processes `below` have used."""
     lab = ProcessStat.of(lab_pid)
     own_s = lab.cpu_s + lab.ended_children_cpu_s if lab else 0.0
-    return own_s + sum(stat.cpu_s for stat in children(lab_pid).values())
+    return own_s + sum(stat.cpu_s for stat in below.values())
 
 
 def _hang(state: LabState, lasts: str) -> str:
@@ -533,9 +549,7 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
     if code == -signal.SIGKILL:
-        return (
-            "the lab was killed by signal 9; if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
-        )
+        return f"the lab was killed by signal 9; {_NOBODY}"
     if code == -signal.SIGBUS:
         return "the lab was killed by SIGBUS: no room is left for its memory; run fewer labs at a time, or give TMPDIR more room"
     if code < 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the profile by which gcc lays the lab kernel out, kernel/profile.tar.xz: python scripts/profile_kernel.py
 
-It builds a kernel that counts its branches, runs the specs below in it and keeps the counts of the objects in which labs spend
+It builds a kernel that counts its branches, makes the runs below in it and keeps the counts of the objects in which labs spend
 time. Needed after changes to what is hot: a function that has changed is compiled without a profile until then.
 The tree lies in TMPDIR and takes 4 GB; the build and the runs take about ten minutes on two cores.
 """
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dc_gym.base.errors import KernelError
@@ -27,38 +27,29 @@ from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import sha256_of
 from dc_gym.kernel.cache import cache_dir
 
-SPECS = {
-    "dctcp": """
+SPEC = """
+spec_version = 1
+name = "profile"
 topology.preset = "dctcp-10g"
 controller.name = "dctcp"
 workload.kind = "many_to_one"
 time.duration = "300ms"
 monitor.interval = "10ms"
-""",
-    "dcqcn": """
-topology = { preset = "dctcp-10g", marking = "red-instant", kmin = "20p", kmax = "160p", pmax = "20%" }
-controller.name = "dcqcn"
-workload.kind = "many_to_one"
-nic.latency = "900ns"
-time.duration = "300ms"
-monitor.interval = "10ms"
-""",
-    "slow": """
-topology.preset = "dumbbell-10m"
-controller.name = "cubic"
-workload.kind = "pairs"
-time.duration = "30s"
-monitor.interval = "10ms"
-""",
-    "fabric": """
-topology = { preset = "fattree-k4", rate = "1Gbit/s", host_qdisc = "fq" }
-controller.name = "bbr"
-workload = { kind = "poisson", load = 0.5, size = "100kB" }
-time.duration = "100ms"
-monitor.interval = "1ms"
-""",
+"""
+RUNS: Mapping[str, tuple[str, ...]] = {
+    "dctcp": (),
+    "dcqcn": (
+        *("topology.marking=red-instant", "topology.kmin=20p", "topology.kmax=160p", "topology.pmax=20%"),
+        *("controller.name=dcqcn", "nic.latency=900ns"),
+    ),
+    "slow": ("topology.preset=dumbbell-10m", "controller.name=cubic", "workload.kind=pairs", "time.duration=30s"),
+    "fabric": (
+        *("topology.preset=fattree-k4", "topology.rate=1Gbit/s", "topology.host_qdisc=fq", "controller.name=bbr"),
+        *("workload.kind=poisson", "workload.load=0.5", "workload.size=100kB", "time.duration=100ms", "monitor.interval=1ms"),
+    ),
 }
-"""The traffic that is recorded: TCP and NICs at a high rate, daemons that wake up at a low rate, many short flows with pacing."""
+"""Settings of SPEC for the traffic that is recorded: TCP and NICs at a high rate, daemons that wake up at a low rate, and many
+short flows with pacing."""
 KEPT_SHARE = 1e-5
 """An object is kept if at least this share of all branches that were taken was taken in it."""
 UNCONFINED = """
@@ -100,10 +91,11 @@ def record(folder: Path, progress: Progress) -> Path:
     for path in tree.rglob("*/"):  # root's labs run as another user, who writes the counts
         path.chmod(0o777)
     cache = stand_in(folder / "cache", tree / "linux")
-    for name, text in SPECS.items():
+    (folder / "spec.toml").write_text(SPEC)
+    for name, settings in RUNS.items():
         progress.phase(f"run {name}")
-        (folder / f"{name}.toml").write_text(f'spec_version = 1\nname = "{name}"\n{text}')
-        argv = [*RUN, str(folder / f"{name}.toml"), "--no-plot", "--quiet", "--out", str(folder / name)]
+        words = [word for setting in settings for word in ("--set", setting)]
+        argv = [*RUN, str(folder / "spec.toml"), *words, "--no-plot", "--quiet", "--out", str(folder / name)]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "DCGYM_CACHE": str(cache)})
     return tree
 

@@ -25,6 +25,7 @@ from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import external
 from dc_gym.grounds import actuation, inputs
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.kernel.lab import boot_entries
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.telemetry import table_of
@@ -34,7 +35,7 @@ from dc_gym.traffic.schedule import make_schedule
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = [
     *("-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror"),
-    *("-Idc_gym/daemon", "-Imonitors", "-Itraffic/tgen", "-Ictrl/agent", "-Ictrl/nic", "-Ikernel/drivers"),
+    *("-Idc_gym/daemon", "-Imonitors", "-Itraffic/tgen", "-Ictrl/agent", "-Ictrl/nic", "-Ikernel", "-Ikernel/drivers"),
 ]
 RECORD_FILE = ("dc_gym/daemon/record_file.c", "dc_gym/daemon/fault.c")
 BATCH = ("dc_gym/daemon/batch.c", "dc_gym/daemon/calls.c", "dc_gym/daemon/program.c")
@@ -46,6 +47,7 @@ FUZZERS = {
     "fuzz_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
     "fuzz_commands": ("ctrl/agent/commands.c",),
     "fuzz_control": ("ctrl/agent/control.c", "ctrl/agent/actuators.c", *BATCH, "dc_gym/daemon/netns.c", *RECORD_FILE),
+    "fuzz_boot_file": ("kernel/boot_file.c",),
 }
 GRAPH = build(TopologySpec.of(preset="dumbbell-10m"))
 
@@ -122,6 +124,11 @@ def _echoes() -> bytes:
     return b"".join(bytes([len(each), each[8]]) + each for each in echoes)
 
 
+def _boot_file() -> bytes:
+    mounts = ["cover /root", "read 5 /root/dc-gym", "write 12 /root/dc-gym/results/out.partial/.lab/out"]
+    return boot_entries(["/usr/bin/python3", "-m", "dc_gym", ""], {"PATH": "/usr/bin", "EMPTY": ""}, mounts)
+
+
 def seeds(name: str, folder: Path) -> list[bytes]:
     """Returns valid inputs of a target."""
     return {
@@ -132,6 +139,7 @@ def seeds(name: str, folder: Path) -> list[bytes]:
         "fuzz_flow_table": lambda: [_flows()],
         "fuzz_commands": lambda: [bytes([3, 0, 0, 4, 0, 0, 0, 0, 4, 7, 0])],
         "fuzz_control": lambda: [_echoes()],
+        "fuzz_boot_file": lambda: [_boot_file()],
     }[name]()
 
 

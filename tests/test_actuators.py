@@ -294,6 +294,10 @@ def test_a_network_without_marking_says_why(queue: Queue, why: str, text: str) -
     assert str(caught.value) == f"agent.actuators: {text!r}: port {port} has no marking: {why}"
 
 
+def test_blanks_do_not_count() -> None:
+    assert selected(" s1-* : marking , rate ", star(STEP)) == selected("s1-*:marking,rate", star(STEP))
+
+
 def test_a_ground_that_cannot_enforce_it() -> None:
     graph = star(STEP)
     assert selected("rate", graph, "host") == ["h1-eth0:rate"]

@@ -24,6 +24,7 @@ UNIT_TESTS = {
         "ctrl/agent/control.c", "ctrl/agent/actuators.c", *BATCH, "dc_gym/daemon/netns.c", *RECORD_FILE,
     ),
     "test_batch": BATCH,
+    "test_boot_file": ("kernel/boot_file.c",),
     "test_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
     "test_tgen_parts": (*(f"traffic/tgen/{name}.c" for name in (
         "slots", "tgen_flow", "tgen_log", "tgen_timers", "tgen_warm", "tgen_matrix", "tgen_net", "tgen_pace", "tgen_publish",

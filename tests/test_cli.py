@@ -94,7 +94,7 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
     assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
 
 
-# What a command imports costs each user its time, and a run keeps its lab waiting.
+# Each import costs the user of a command its time, and in a run the lab waits for it.
 LATER = ("numpy", "pyarrow", "matplotlib", "gymnasium", "pandas", "polars", "jsonschema", "ray", "torch", "scipy", "asyncio")
 
 

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from exec_spec import spec_text
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.taken import take_over
@@ -16,6 +17,7 @@ from dc_gym.cli import doctor
 from dc_gym.grounds.ground import PROGRAMS
 from dc_gym.kernel.confinement import SIGNALS_ABI, landlock_abi
 from dc_gym.kernel.lab import Lab
+from scripts.profile_kernel import UNCONFINED
 
 needs_landlock = pytest.mark.skipif(landlock_abi() == 0, reason="this machine's kernel has no Landlock")
 
@@ -306,19 +308,7 @@ ln -sf {victim} ../summary.json; ln -sf {victim} ../.lab/out/flows.parquet
 echo theirs > ../lab.log; chmod 7777 sub/kept
 cat {secret}
 """
-SPEC = """
-[topology]
-preset = "dumbbell-10m"
-[controller]
-name = "dctcp"
-[workload]
-kind = "none"
-[[workload.exec]]
-host = "h1"
-command = "./hostile.sh"
-[time]
-duration = "10ms"
-"""
+SPEC = spec_text('[[workload.exec]]\nhost = "h1"\ncommand = "./hostile.sh"', duration="10ms")
 
 
 @pytest.mark.lab
@@ -375,17 +365,6 @@ def test_a_program_that_asks_for_a_step_is_one_line(outside):
 
 # -- A machine without Landlock ---------------------------------------------------------------------------------------------
 
-WITHOUT_LANDLOCK = """
-import ctypes, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-load, equal, refuse, allow = (0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7FFF0000)
-code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in (load, equal, refuse, allow)))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
-from dc_gym.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-
 
 @pytest.mark.lab
 def test_without_landlock_a_lab_runs_and_the_manifest_says_so(outside):
@@ -394,7 +373,7 @@ def test_without_landlock_a_lab_runs_and_the_manifest_says_so(outside):
     program.chmod(0o755)
     (outside / "spec.toml").write_text(SPEC)
     argv = ["run", str(outside / "spec.toml"), "--out", str(outside / "out"), "--no-plot"]
-    done = subprocess.run([sys.executable, "-c", WITHOUT_LANDLOCK, *argv], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", UNCONFINED, *argv], capture_output=True, text=True)
     assert "hostile.sh in h1 failed" in done.stderr, done.stderr
     manifest = json.loads((outside / "out" / "manifest.json").read_text())
     assert manifest["lab_landlock_abi"] == 0 and manifest["fit"]

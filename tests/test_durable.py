@@ -6,16 +6,20 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import synthetic
 
-from dc_gym.base import files, folder_lock
+from dc_gym.base import files, folder_lock, record_file
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.cli import clean, main
+from dc_gym.nets import nic_policy
 from dc_gym.rl import checkpoints
 from dc_gym.rl.checkpoints import TrainingState
 
@@ -74,6 +78,27 @@ def test_an_interrupted_write_leaves_the_older_file(tmp_path: Path) -> None:
         work.write_text("half")
         raise KeyboardInterrupt
     assert (tmp_path / "file").read_text() == "older" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
+    """As on a full disk. The kernel's error names no file."""
+    full = Path("/dev/full")
+    table = record_file.RecordKind(b"RECORDED", np.dtype([("number", "<u8")])).table([{"number": 1}])
+    for write in (lambda: record_file.write(full, table), lambda: nic_policy.write_table(np.zeros(1, np.uint32), full)):
+        with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+            write()
+    with pytest.raises(OSError, match=r"No space left on device: '.*/policy\.npz'"), files.whole(tmp_path / "policy.npz"):
+        full.write_text("x")
+
+
+@pytest.mark.parametrize("words", [["list"], ["compare", "a", "b"]], ids=["plain", "a table"])
+def test_a_full_standard_output_is_named(words: list[str], tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b")):
+        synthetic.result(tmp_path / name, synthetic.run(seed=number))
+    argv = [sys.executable, "-m", "dc_gym.cli.main", words[0], *(str(tmp_path / name) for name in words[1:])]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "dcgym: standard output: No space left on device; free some room\n")
 
 
 def test_clean_leaves_what_another_user_holds(

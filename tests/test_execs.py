@@ -4,29 +4,19 @@
 from __future__ import annotations
 
 import pytest
+from exec_spec import spec_text
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.traffic.execs import ExecRequest, from_json, to_json
 
-SPEC = """
-[topology]
-preset = "dumbbell-10m"
-[controller]
-name = "dctcp"
-[workload]
-kind = "none"
-{}
-[time]
-duration = "2s"
-"""
 S = 10**9
 
 
 @pytest.fixture
 def load(tmp_path):
     def go(*programs):
-        (tmp_path / "spec.toml").write_text(SPEC.format("".join(f"[[workload.exec]]\n{text}\n" for text in programs)))
+        (tmp_path / "spec.toml").write_text(spec_text("".join(f"[[workload.exec]]\n{text}\n" for text in programs)))
         return spec.load(tmp_path / "spec.toml")
 
     return go

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import errno
 import random
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +23,8 @@ pytestmark = pytest.mark.lab
 
 RUN, SWEEP, TRAINING = disturbed.JOBS
 DRAWN = 40
+FOLDERS_OWN = {"plan.py", "lab.py", "manifest.py", "run.py"}
+"""Modules that write plain files of a run, and to standard output."""
 SEED = 7
 
 
@@ -57,6 +61,15 @@ def test_the_call_that_was_chosen_fails(failing: faults.FaultBench) -> None:
     end, failed = failing.play(site.rules()[0])
     assert failed.startswith(f"rename {site.site}") and end.exit == 2 and not end.digest
     assert "No space left on device" in end.errors and ".failed" in end.errors
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBench) -> None:
+    """The error of write() has no name, other than that of open(). `_judge_words` looks for one."""
+    sites = [site for site in failing.sites if site.kind == "write" and FOLDERS_OWN & set(re.findall(r"\w+\.py", site.stack))]
+    assert len(sites) > 4
+    for site in sites:
+        end, failed = failing.play(f"{site.site} {errno.ENOSPC}")
+        assert failed and not end.faults and "No space left on device" in end.errors, f"{site}: {end}"
 
 
 def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:
@@ -109,6 +122,9 @@ def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: 
         (-11, "", "", ["killed by signal 11"]),
         (1, "Traceback (most recent call last):\n  File\nOSError: x\n", "", ["a traceback: OSError: x"]),
         (1, "x: something\n", "", ["not a line for users: x: something"]),
+        (2, "dcgym: /x/y: No space left on device\n", "", []),
+        (2, "dcgym: standard output: No space left on device\n", "", []),
+        (2, "dcgym: No space left on device\n", "", ["names no file: dcgym: No space left on device"]),
     ],
 )
 def test_words_are_judged(code: int, errors: str, digest: str, told: list[str]) -> None:

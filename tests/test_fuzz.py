@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from pathlib import Path
 
@@ -14,13 +15,19 @@ from test_policy_file import changed, manifest_of
 from test_state_matrix import OFF_COMMANDS, rows_of, with_agent
 
 from dc_gym import spec
-from dc_gym.base.errors import AgentError, ProtocolError, ResultError, SpecError
+from dc_gym.base import outputs
+from dc_gym.base.errors import AgentError, ProtocolError, ResultError, SpecError, UsageError
 from dc_gym.conformance.script import ScriptError, parse
+from dc_gym.metrics import ideal
 from dc_gym.monitors.state_matrix import COMMANDS, MAX_VALUES, StateMatrix
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import digest
 from dc_gym.records import results
+from dc_gym.records.copies import policies
+from dc_gym.rl import checkpoints, manifest
+from dc_gym.verify import golden
+from dc_gym.watch import snapshot
 
 MINIMAL = Path(__file__).parents[1] / "examples" / "dumbbell.toml"
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -146,6 +153,35 @@ def test_a_plain_spec_or_result_that_is_nested_too_deeply_is_refused(tmp_path: P
         results.load_result(tmp_path)
     (tmp_path / "spec.toml").write_bytes(MINIMAL.read_bytes())
     assert spec.load(tmp_path / "spec.toml").name == "dumbbell", "beside a manifest.json that is none"
+
+
+NO_JSON_OF_OURS = {
+    "deep": DEEP.encode(), "long": LONG.encode(), "a list": b"[]", "a number": b"1", "no text": b"\xff", "nothing": b"",
+    "endless": json.dumps({"version": 1, **dict.fromkeys(("steps", "digest_version", "duration_ns"), math.inf), "entries": {},
+                           "history": [], "graph": {}, "size_bytes": [math.inf], "fct_ns": [1]}).encode(),
+}  # fmt: skip
+"""Files that are no JSON, or not the JSON that a reader expects."""
+
+
+@pytest.mark.parametrize("content", NO_JSON_OF_OURS.values(), ids=NO_JSON_OF_OURS.keys())
+def test_a_json_file_that_is_none_is_one_line(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    for place in (path, tmp_path / manifest.NAME, tmp_path / checkpoints.INFO_FILE, tmp_path / "manifest.json"):
+        place.write_bytes(content)
+    refusals = {
+        "golden digests": lambda: golden.Book.read(path),
+        "a record of golden digests": lambda: golden._recorded(path),
+        "a training": lambda: manifest.read(tmp_path),
+        "a checkpoint": lambda: checkpoints.steps_of(tmp_path),
+    }
+    for name, read in refusals.items():
+        with pytest.raises(UsageError) as caught:
+            read()
+        assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value), name
+    assert not outputs.is_json_of(version=2)(path)
+    assert ideal._read(path) == {}
+    assert policies({"policy.npz": tmp_path / "policy.npz"}).keys() == {"policy.npz"}
+    assert snapshot.NetworkConstants.of(("s1-eth1",), path).duration_ns is None
 
 
 def test_a_key_without_a_name_is_unknown(tmp_path: Path) -> None:

@@ -305,6 +305,41 @@ def test_a_killed_lab_is_told_from_one_that_ended(lab_config):
         lab.wait()
 
 
+def test_a_lab_that_loses_one_of_its_processes_is_dead(lab_config):
+    """The program that is killed from outside has no part in how the lab ends, so nothing else would tell."""
+    program = "sleep 3600 & i=0; echo up; while [ $i -lt 300000 ]; do i=$((i + 1)); done; sleep 1; exit 0"
+    killed = []
+
+    def on_log(line):
+        if line == "up":
+            idle = [pid for pid in children_of(lab.pid)[1:] if status_of(pid) == "S"]
+            os.kill(idle[-1], signal.SIGKILL)
+            killed.append(idle[-1])
+
+    with (
+        Lab(lab_config(sh(program)), on_log) as lab,
+        pytest.raises(LabError, match="a process of the lab was killed from outside"),
+    ):
+        lab.wait()
+    assert killed
+
+
+def test_a_lab_that_waits_for_a_process_that_was_killed_is_dead(lab_config):
+    """It never hears of the end of one that is killed while it starts. Here the lab is stopped, so that it does not hear."""
+    config = lab_config(sh("while :; do :; done"), watchdog_s=3.0)
+    with Lab(config) as lab, pytest.raises(LabError, match="process of the lab was killed from outside"):
+        deadline = time.monotonic() + 30
+        while not (programs := children_of(lab.pid)[1:]):
+            assert time.monotonic() < deadline
+        os.kill(lab.pid, signal.SIGSTOP)
+        os.kill(programs[0], signal.SIGKILL)
+        lab.wait()
+
+
+def status_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def children_of(pid):
     found = [pid]
     for entry in Path("/proc").iterdir():

@@ -6,44 +6,33 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import rdma_lab
 
 from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
-from dc_gym.base.progress import Quiet
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
-from dc_gym.run import runner
 from dc_gym.topologies.ecmp import path
 from dc_gym.traffic.schedule import Flow
 
-SPEC = """
-controller.name = "dcqcn"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "150ms"
-time.warmup = "75ms"
-monitor.interval = "1ms"
-metrics.slowdown = "off"
-nic.tcp = "cubic"
-"""
+LONGER = ("time.duration=150ms", "time.warmup=75ms")
+OVER_CUBIC = (*LONGER, "controller.name=dcqcn", "nic.tcp=cubic")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, lab_kernel: Path) -> Path:
-    tmp_path.chmod(0o755)
     return tmp_path
 
 
-def load(folder: Path, *settings: str, text: str = SPEC) -> spec.Spec:
-    (folder / "spec.toml").write_text(text)
-    return spec.load(folder / "spec.toml", settings)
+def load(folder: Path, *settings: str) -> spec.Spec:
+    return rdma_lab.load(folder, *OVER_CUBIC, *settings)
 
 
-def run(folder: Path, name: str, *settings: str, text: str = SPEC) -> Result:
-    return runner.run(load(folder, *settings, text=text), folder / name, Quiet(), plot=False)
+def run(folder: Path, name: str, *settings: str, text: str = "") -> Result:
+    return rdma_lab.run(folder, name, *OVER_CUBIC, *settings, text=text)
 
 
 def switch_queue(result: Result) -> tuple[float, int]:
@@ -60,8 +49,7 @@ def switch_queue(result: Result) -> tuple[float, int]:
 
 @pytest.mark.lab
 def test_cubic_keeps_the_rate_that_it_is_given(folder: Path) -> None:
-    text = SPEC + "nic.parameters = { rate = 262144 }\n"
-    result = run(folder, "out", "controller.name=fixed", text=text)
+    result = run(folder, "out", "controller.name=fixed", text="nic.parameters = { rate = 262144 }\n")
     assert result.fit, result.manifest["unfit_reasons"]
     assert set(result.column("flows", "transport").tolist()) == {"tcp"}
     assert result.summary["goodput_bps"] == pytest.approx(2 * 250e6 * 1448 / 1514, rel=0.01)
@@ -73,7 +61,7 @@ def test_cubic_keeps_the_rate_that_it_is_given(folder: Path) -> None:
 
 @pytest.mark.lab
 def test_dcqcn_over_cubic_keeps_the_queue_short_that_cubic_alone_fills(folder: Path) -> None:
-    alone = switch_queue(run(folder, "cubic", "controller.name=cubic", text=SPEC.replace('nic.tcp = "cubic"', "")))
+    alone = switch_queue(rdma_lab.run(folder, "cubic", *LONGER, "controller.name=cubic"))
     results = [run(folder, name, f"topology.pairs={pairs}") for name, pairs in (("a", 2), ("b", 2), ("c", 8))]
     assert results[0].digest == results[1].digest
     for result in results[1:]:

@@ -385,7 +385,7 @@ def test_a_learning_curve_is_the_reward_of_a_step(tmp_path):
     np.testing.assert_array_equal(found.values["goodput_bps"], [np.nan, 7e6, np.nan])
 
 
-# What is measured, and what is written
+# Measured numbers, and written pages
 
 
 def test_a_run_without_an_agent_has_the_reward_of_action_1(tmp_path):

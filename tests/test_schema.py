@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from dc_gym import spec
 from dc_gym.base import amount, units
 from dc_gym.base.errors import SpecError
 from dc_gym.base.key import all_fields
@@ -33,10 +34,14 @@ GOOD: dict[str, Any] = {
         "loss": 0.001,
         "links": [{"between": ["leaf", "spine"], "rate": "40 gbit"}],
     },
-    "controller": {"name": "dcqcn"},
-    "nic": {"parameters": {"g": 4}, "latency": "900ns"},
+    "controller": {"name": "dctcp"},
     "workload": {"kind": "incast", "senders": 3, "size": "64kB", "exec": [{"host": "h1", "command": "true"}]},
     "time": {"duration": "1s"},
+}
+OVER_RDMA: dict[str, Any] = {
+    "controller": {"name": "dcqcn"},
+    "nic": {"parameters": {"g": 4}, "latency": "900ns"},
+    "workload": {"kind": "incast", "senders": 3, "size": "64kB"},
 }
 WRONG: dict[str, tuple[str, Any]] = {
     "an unknown key": ("topology.rat", "1Gbit/s"),
@@ -71,6 +76,9 @@ WRONG: dict[str, tuple[str, Any]] = {
     "a program without command": ("workload.exec", [{"host": "h1"}]),
     "parameters that are no table": ("nic.parameters", 3),
     "plug-ins that are no list": ("plugins", "ring.py"),
+    "an actuator that is misspelt": ("agent.actuators", "s1-*:ma=rking"),
+    "an actuator without a name": ("agent.actuators", "rate,s1-*:"),
+    "no actuator": ("agent.actuators", ""),
     "another version": ("spec_version", 2),
 }
 
@@ -95,12 +103,16 @@ def faults(document: dict[str, Any], made: dict[str, Any] | None = None) -> list
 
 def test_it_is_a_schema_of_its_draft() -> None:
     Draft202012Validator.check_schema(schema())
-    assert not faults(GOOD)
+    for good in (GOOD, GOOD | OVER_RDMA):
+        assert not faults(good) and spec.from_dict(good | {"name": "good"}, ROOT).name == "good"
 
 
 @pytest.mark.parametrize(("key", "value"), WRONG.values(), ids=WRONG.keys())
-def test_wrong_specs_are_refused(key: str, value: Any) -> None:
-    assert faults(changed(key, value))
+def test_wrong_specs_are_refused_by_the_schema_and_by_the_loader(key: str, value: Any) -> None:
+    wrong = changed(key, value)
+    assert faults(wrong)
+    with pytest.raises(SpecError):
+        spec.from_dict(wrong, ROOT)
 
 
 @pytest.mark.parametrize("key", ["topology", "topology.preset", "controller", "controller.name", "workload", "workload.kind",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exec_spec import spec_text
 
 from dc_gym.records.results import load_result
 
@@ -50,18 +51,6 @@ stop = "1s"
 host = "h2"
 command = "sh -c 'exit 3'"
 """
-SPEC = """
-[topology]
-preset = "dumbbell-10m"
-[controller]
-name = "dctcp"
-[workload]
-kind = "pairs"
-[time]
-duration = "2s"
-[metrics]
-slowdown = "off"
-"""
 
 
 @pytest.fixture
@@ -70,8 +59,7 @@ def run(tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
 
     def go(*settings, out="out", code=0, programs=""):
-        top, workload, rest = SPEC.partition('kind = "pairs"')
-        (tmp_path / "spec.toml").write_text(top + workload + "\n" + programs + rest)
+        (tmp_path / "spec.toml").write_text(spec_text(programs, kind="pairs") + '[metrics]\nslowdown = "off"\n')
         words = [word for setting in settings for word in ("--set", setting)]
         argv = ["run", tmp_path / "spec.toml", "--out", tmp_path / out, "--quiet", "--no-plot", *words]
         done = subprocess.run(

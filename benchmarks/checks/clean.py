@@ -22,14 +22,7 @@ from dc_gym.sweep import runs
 
 KILLS = 10
 DEADLINE_S = 30.0
-SPEC = """
-spec_version = 1
-name = "clean"
-topology.preset = "dumbbell-1g"
-controller.name = "cubic"
-workload = { kind = "pairs" }
-time = { duration = "5s" }
-"""
+SPEC = runs.plain_spec("clean", "dumbbell-1g", "5s")
 
 
 def checks(kills: int = KILLS, seed: int = 1) -> Iterable[Check]:

@@ -8,6 +8,7 @@ why; no process and no file may be left. What a sweep or a training leaves unfin
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import FAILED, PARTIAL, is_cut_short
 from dc_gym.base.processes import Process, children, descendants
+from dc_gym.base.terminal import STANDARD_OUTPUT
 from dc_gym.methods.rlcc import train
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.nets.nic_policy import NicPolicy
@@ -37,15 +39,9 @@ QUIET_S = 10.0
 """Wall seconds that a job's processes have to end after it."""
 WORDS = ("dcgym: ", "  ", "<jemalloc>: ", "OpenBLAS ")
 """Beginnings of lines for users. Arrow's allocator and numpy's library say so themselves if they can have no thread."""
+NO_ROOM = os.strerror(errno.ENOSPC)
 PR_SET_CHILD_SUBREAPER = 36
-SPEC = """
-spec_version = 1
-name = "faults"
-topology.preset = "dumbbell-10m"
-controller.name = "cubic"
-workload = { kind = "pairs" }
-time = { duration = "200ms" }
-"""
+SPEC = runs.plain_spec("faults", "dumbbell-10m", "200ms")
 
 Disturb = Callable[[subprocess.Popen[bytes]], None]
 """Disturbs a job under way."""
@@ -208,6 +204,9 @@ def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[s
     unsaid = [line for line in errors.splitlines() if not line.startswith(WORDS)]
     if unsaid and not faults:
         faults.append(f"not a line for users: {unsaid[0]}")
+    nameless = [line for line in errors.splitlines() if NO_ROOM in line and "/" not in line and STANDARD_OUTPUT not in line]
+    if nameless:
+        faults.append(f"names no file: {nameless[0]}")
     return faults
 
 

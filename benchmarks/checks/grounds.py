@@ -26,6 +26,7 @@ from dc_gym import spec, sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet, choose
+from dc_gym.base.terminal import say
 from dc_gym.figures import kit
 from dc_gym.grounds.host import needs, vm
 from dc_gym.records.results import Result, load_result
@@ -127,11 +128,11 @@ def run_here(folder: Path) -> dict[str, str]:
         try:
             experiment = spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"])
             fit = run_fit(experiment, folder / name)
-            print(f"{name}: {'fit' if fit else 'unfit'}", flush=True)
+            say(f"{name}: {'fit' if fit else 'unfit'}", flush=True)
         except TestbedError as error:
             failures[name] = str(error)
             (folder / f"{name}.failed").write_text(f"{error}\n")
-            print(f"{name}: {error}", flush=True)
+            say(f"{name}: {error}", flush=True)
     return failures
 
 

@@ -25,15 +25,7 @@ from dc_gym.records.results import Result, load_result
 from dc_gym.sweep import runs
 
 REPEATS = 3
-SPEC = """
-spec_version = 1
-name = "speed"
-topology.preset = "dumbbell-10m"
-controller.name = "cubic"
-workload = { kind = "pairs" }
-time = { duration = "60s" }
-monitor.interval = "10ms"
-"""
+SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10ms"\n'
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
 COSTS = {
     "DCTCP": ("controller.name=dctcp",),

@@ -19,6 +19,7 @@ from dc_gym.base.files import PARTIAL, machine_errors
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
+from dc_gym.base.terminal import say
 from dc_gym.figures import cases, kit, timeline
 from dc_gym.records.results import Result, is_result, load_result
 
@@ -92,8 +93,8 @@ def main(args: Namespace, progress: Progress) -> int:
     progress.phase("figure")
     figure = draw(out)
     progress.phase("done")
-    print(table(out))
-    print(f"figure       {figure}")
+    say(table(out))
+    say(f"figure       {figure}")
     return 0
 
 

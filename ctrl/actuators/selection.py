@@ -46,19 +46,25 @@ def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPo
     `agent` is the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
     items that set one row, and for a ground that cannot enforce an actuator.
     """
-    items = [item.strip() for item in text.split(",")]
-    if "" in items:
-        raise AgentError(f"{KEY}: {text!r} has an empty item; write it like 'rate' or 's1-*:marking'")
     found: list[ActuatedPort] = []
     taken: dict[tuple[str, str], str] = {}
-    for item in items:
-        for each in _item(item, graph, agent, ground):
+    for item, ports_of, actuator in parsed(text):
+        _check_ground(actuator, ground)
+        for each in _rows(item, ports_of, actuator, graph, agent):
             place = (each.port.ifname, each.actuator.name)
             if place in taken:
                 raise AgentError(f"{KEY}: {taken[place]!r} and {item!r} both set the {place[1]} of {place[0]}; take one out")
             taken[place] = item
             found.append(each)
     return tuple(found)
+
+
+def parsed(text: str) -> list[tuple[str, str, Actuator]]:
+    """Returns the items of agent.actuators: the text of each, its group or pattern of ports, and its actuator.
+
+    Raises AgentError for an empty item and for an unknown actuator.
+    """
+    return [(item, *_item(text, item)) for item in map(str.strip, text.split(","))]
 
 
 def chosen(text: str) -> tuple[str, ...]:
@@ -74,18 +80,25 @@ def equipped(text: str, graph: Graph, agent: Any) -> Graph:
     return graph
 
 
-def _item(item: str, graph: Graph, agent: Any, ground: str) -> list[ActuatedPort]:
+def _item(text: str, item: str) -> tuple[str, Actuator]:
+    if not item:
+        raise AgentError(f"{KEY}: {text!r} has an empty item; write it like 'rate' or 's1-*:marking'")
+    ports_of, colon, name = (part.strip() for part in item.rpartition(":"))
+    actuator = actuators.find(name)
+    if actuator is None:
+        raise AgentError(f"{KEY}: " + unknown("actuator", name, actuators.names()))
+    return (ports_of if colon else "all"), actuator
+
+
+def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any) -> list[ActuatedPort]:
     """Returns the rows of one item. A port that a pattern names must have the actuator; of a group, those that have it count."""
-    ports_of, colon, name = item.rpartition(":")
-    ports_of = ports_of if colon else "all"
-    actuator = _actuator(name, ground)
     keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
     found: list[ActuatedPort] = []
     without: list[tuple[bool, str]] = []
     for row, port in _ports(ports_of, graph, hosts):
         right = (port.node in hosts) == (actuator.ports == "host")
         if why := actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out":
-            without.append((not right, f"{KEY}: {item!r}: port {port.ifname} has no {name}: {why}"))
+            without.append((not right, f"{KEY}: {item!r}: port {port.ifname} has no {actuator.name}: {why}"))
         else:
             found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
     if without and (ports_of not in GROUPS or not found):
@@ -97,14 +110,10 @@ def _item(item: str, graph: Graph, agent: Any, ground: str) -> list[ActuatedPort
     return found
 
 
-def _actuator(name: str, ground: str) -> Actuator:
-    actuator = actuators.find(name)
-    if actuator is None:
-        raise AgentError(f"{KEY}: " + unknown("actuator", name, actuators.names()))
+def _check_ground(actuator: Actuator, ground: str) -> None:
     if ground not in actuator.grounds:
-        there = " or ".join(f'"{each}"' for each in actuator.grounds)
+        there, name = " or ".join(f'"{each}"' for each in actuator.grounds), actuator.name
         raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
-    return actuator
 
 
 def _ports(ports_of: str, graph: Graph, hosts: set[str]) -> Iterator[tuple[int, Port]]:

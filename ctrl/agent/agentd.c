@@ -40,7 +40,7 @@ struct agentd {
 
 /* ---- options ---- */
 
-/* How often commands are looked for: at steps, or without a channel at each sweep and between them. */
+/* Returns the time between two looks for commands: a step, or without a channel a sweep, at most LOOK_NS. */
 static uint64_t command_interval_ns(const struct options *o)
 {
 	const struct timing *t = &o->timing;

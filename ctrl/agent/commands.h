@@ -22,11 +22,11 @@ struct commands {
 int commands_open(struct commands *c, uint32_t size, uint32_t n_values);
 void commands_close(struct commands *c);
 
-/* Where the next command goes: fill it in, then push. NULL: the queue is full. */
+/* Returns the next command, for the caller to fill in and to push. NULL: the queue is full. */
 struct command *commands_slot(struct commands *c);
 void commands_push(struct commands *c);
 
-/* The one that is due first; NULL: there is none. */
+/* Returns the command that is due first, or NULL if there is none. */
 const struct command *commands_first(const struct commands *c);
 void commands_pop(struct commands *c);
 void commands_clear(struct commands *c);

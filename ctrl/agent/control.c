@@ -13,7 +13,8 @@
 #define CONTROL_VERSION 1
 #define N_ECHOES        2 /* of one host that are taken in one look; more wait for the next */
 
-/* What came, with room for more than a packet: a longer datagram would lose its end, and be taken for one. */
+/* A datagram that came. It has room for more than a packet, or a longer datagram would lose its end and be
+ * taken for a packet. */
 struct received {
 	struct control_packet packet;
 	uint64_t more;

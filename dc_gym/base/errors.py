@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 INTERRUPTED, TERMINATED, HUNG_UP = 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP
 """Exit codes, as a shell gives them, of a command that Ctrl-C, SIGTERM or SIGHUP ended."""
@@ -20,6 +23,17 @@ def in_one_line(error: Exception) -> str:
     """Returns an error as one line, with its kind unless it was written for users."""
     text = " ".join(str(error).split())
     return text if isinstance(error, TestbedError) else f"{type(error).__name__}: {text}"
+
+
+@contextmanager
+def naming(what: Path | str) -> Iterator[None]:
+    """Adds a name to an OSError inside the context that has none: one of open() names the file, one of write() does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(what)
+        raise
 
 
 class UsageError(TestbedError):

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
-from dc_gym.base.errors import MachineError
+from dc_gym.base.errors import MachineError, naming
 from dc_gym.base.folder_lock import LOCK
 
 __all__ = [
@@ -114,17 +114,18 @@ def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
     afterwards, so a power failure leaves the older file or the new one.
     """
     work = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # is_cut_short() knows the form
-    try:
-        yield work
+    with naming(path):
+        try:
+            yield work
+            if durable:
+                sync(work)
+            work.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                work.unlink()
+            raise
         if durable:
-            sync(work)
-        work.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            work.unlink()
-        raise
-    if durable:
-        sync(path.parent)
+            sync(path.parent)
 
 
 def is_cut_short(path: Path) -> bool:

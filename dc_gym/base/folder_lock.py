@@ -15,13 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import UsageError, naming
 
 LOCK = ".lock"
 MARK = "dcgym"
 """The lock's content."""
-
-
 PATIENCE_S = 2.0
 """The time for which a beginning waits for a removal in the same folder, and a removal for a beginning."""
 
@@ -141,11 +139,12 @@ def _within(patience_s: float, fd: int, how: int) -> bool:
 
 def _mark(fd: int, lock: Path) -> None:
     """Marks the lock as dc-gym's. Where there is no room for the mark, it removes the lock."""
-    try:
-        os.write(fd, f"{MARK}\n".encode())
-    except OSError as error:
-        lock.unlink()
-        raise OSError(error.errno, error.strerror, str(lock)) from None
+    with naming(lock):
+        try:
+            os.write(fd, f"{MARK}\n".encode())
+        except OSError:
+            lock.unlink()
+            raise
 
 
 def _is_locked(fd: int) -> bool:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import UsageError
 
 __all__ = ["Mine", "free_place", "is_json_of", "is_marked", "is_table_of", "mark_of", "require_place"]
@@ -54,7 +55,7 @@ def is_json_of(**told: object) -> Mine:
 
     def mine(path: Path) -> bool:
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = plain_json.read(path)
         except (OSError, ValueError):
             return False
         return isinstance(found, dict) and all(name in found and found[name] == value for name, value in told.items())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError, naming
 
 HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("record_size", "<u4"), ("count", "<u8")])
 """`struct record_header`."""
@@ -55,7 +55,8 @@ class Table:
 
 
 def write(path: Path, *tables: Table) -> None:
-    path.write_bytes(b"".join(table.bytes() for table in tables))
+    with naming(path):
+        path.write_bytes(b"".join(table.bytes() for table in tables))
 
 
 def read(path: Path, kinds: Sequence[RecordKind]) -> list[Table]:

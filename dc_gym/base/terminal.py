@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
+
+from dc_gym.base.errors import naming
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "say", "visible"]
+__all__ = ["STANDARD_OUTPUT", "console", "say", "visible"]
 
+STANDARD_OUTPUT = "standard output"
+"""Its name in errors."""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 without tab and newline, what changes the direction of text, and bytes of names that are not UTF-8."""
 
@@ -28,7 +32,9 @@ def visible(text: str) -> str:
 
 def say(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
     """Prints as print() does, without control characters."""
-    print(visible(sep.join(map(str, values))), end=end, file=file or sys.stdout, flush=flush)
+    stream = file or sys.stdout
+    with naming(_name_of(stream)):
+        print(visible(sep.join(map(str, values))), end=end, file=stream, flush=flush)
 
 
 def console(**options: Any) -> Console:
@@ -41,7 +47,15 @@ def console(**options: Any) -> Console:
             for segment in super().render(*arguments, **named):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
+        def print(self, *arguments: Any, **named: Any) -> None:
+            with naming(_name_of(self.file)):
+                super().print(*arguments, **named)
+
     return VisibleConsole(**options)
+
+
+def _name_of(stream: IO[str]) -> str:
+    return STANDARD_OUTPUT if stream is sys.stdout else str(getattr(stream, "name", "a stream"))
 
 
 def _escape(found: re.Match[str]) -> str:

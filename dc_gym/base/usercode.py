@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from dc_gym.base import renamed
-from dc_gym.base.errors import SpecError, TestbedError
+from dc_gym.base.errors import SpecError, TestbedError, naming
 
 CODE = "code"
 SUFFIX = ".py"
@@ -178,8 +178,10 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
     rows = []
     for path in files:
         source = _by_path[path].source if path in _by_path else path.read_bytes()
-        (folder / CODE).mkdir(exist_ok=True)
-        (folder / CODE / path.name).write_bytes(source)
+        copy = folder / CODE / path.name
+        copy.parent.mkdir(exist_ok=True)
+        with naming(copy):
+            copy.write_bytes(source)
         rows.append({"file": f"{CODE}/{path.name}", "sha256": hashlib.sha256(source).hexdigest()})
     return rows
 

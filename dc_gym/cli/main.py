@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from dc_gym.base import process_room, usercode
-from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, TestbedError, UsageError
-from dc_gym.base.terminal import say
+from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, TestbedError, UsageError, naming
+from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
 
 __all__ = ["main"]
@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminable():
             code = _dispatch(args)
-            sys.stdout.flush()
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()
     except Terminated as ended:
         return _fail(*ENDS[ended.number])
     except KeyboardInterrupt as error:

@@ -114,7 +114,7 @@ static int64_t run_one(const struct iocb *op)
 	return n < 0 ? -errno : n;
 }
 
-/* What is submitted is over: a socket either does a thing at once or fails. */
+/* Counts the operations that the kernel took. They are over already: a socket does each at once, or fails. */
 static int note_submitted(struct batch *b, int64_t submitted, uint32_t *done)
 {
 	if (submitted <= 0)

@@ -3,10 +3,10 @@
  * Many reads and writes on sockets as one system call: Linux AIO, io_submit(2).
  *
  * The kernel carries them out one after the other, in order, before the call returns; none waits. In a lab
- * kernel, where a system call costs ten times what a netlink dump does, this is most of a sweep's speed; so
- * the sleep before it can be of the same call (calls.h). Results are read from the ring that the kernel
- * shares, without another call. Where there is no AIO (a container forbids it, the machine has no room for
- * it), each operation takes a call of its own.
+ * kernel a system call costs ten times what a netlink dump does, so this is most of a sweep's speed. The
+ * sleep before the batch can be part of the same call (calls.h). Results are read from the ring that the
+ * kernel shares, without another call. Where there is no AIO (a container forbids it, the machine has no room
+ * for it), each operation takes a call of its own.
  */
 #ifndef BATCH_H
 #define BATCH_H
@@ -28,15 +28,15 @@ struct batch {
 int batch_open(struct batch *b, uint32_t size);
 void batch_close(struct batch *b);
 
-/* Add an operation: its number. There must be room. */
+/* Adds an operation, for which there must be room. Returns its number. */
 uint32_t batch_read(struct batch *b, int fd, void *buf, size_t len);
 uint32_t batch_write(struct batch *b, int fd, const void *buf, size_t len);
 
-/* Carry all out, and begin anew: 0 with all results in place, or -errno. */
+/* Carries all operations out, and empties the batch. Returns 0 with all results in place, or -errno. */
 int batch_run(struct batch *b);
 
-/* The same, at t_ns of CLOCK_MONOTONIC; or 1, with nothing carried out, if the program was told to stop
- * before. `c` has room for two calls. */
+/* Sleeps until t_ns of CLOCK_MONOTONIC, then does the same. Returns 1 if the program was told to stop before;
+ * then nothing was carried out. `c` has room for two calls. */
 int batch_run_at(struct batch *b, struct calls *c, uint64_t t_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls that follow each other, as one: see calls.h. */
+/* Several system calls as one: see calls.h. */
 #include "calls.h"
 
 #include <assert.h>

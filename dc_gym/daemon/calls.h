@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System calls that follow each other, as one: LAB_IOC_CALLS of a lab's /dev/lab (lab.h).
+ * Several system calls as one: LAB_IOC_CALLS of a lab's /dev/lab (lab.h).
  *
- * In a lab a system call costs ten times what it does, because the host switches between two processes. So a
- * daemon hands over what it does next together with the call that waits. Elsewhere each takes a call of its
- * own.
+ * In a lab a system call costs ten times what its work costs, because the host switches between two
+ * processes. So a daemon hands over the call that waits together with those that follow it. Elsewhere each is
+ * made by itself.
  */
 #ifndef CALLS_H
 #define CALLS_H
@@ -28,12 +28,12 @@ struct calls {
 int calls_open(struct calls *c, uint32_t size);
 void calls_close(struct calls *c);
 
-/* Adds a call, of those that lab_calls.c allows: where its result will be, -ECANCELED if an earlier one
- * fails. There must be room. */
+/* Adds a call, one of those that lab_calls.c allows. There must be room. Returns where its result will be;
+ * the result is -ECANCELED if an earlier call fails. */
 const __s64 *calls_add(struct calls *c, long number, const __u64 arguments[6]);
 
-/* Carries them out in their order, and begins anew: how many, the last of which may have failed; or -errno.
- */
+/* Makes the calls in their order, and empties the list. Returns how many were made, the last of which may
+ * have failed, or -errno. */
 int calls_run(struct calls *c);
 
 #endif

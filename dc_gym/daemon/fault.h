@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What went wrong, in words for the user: where, which value, what to do. A function that takes one fills
- * it in whenever it fails; -EINVAL is then what the user must mend, anything else what could not be done.
+ * A fault is a message for the user: what was tried, which value was wrong, what to do. A function that takes
+ * one fills it in whenever it fails. It returns -EINVAL if the user must mend the input, and another error if
+ * something could not be done.
  */
 #ifndef FAULT_H
 #define FAULT_H

@@ -79,11 +79,9 @@ def epochs(tables: TableSource, duration_ns: int, routes: Routes, interval_ns: i
     edges = np.unique(np.concatenate((starts, ends, [duration_ns])))
     spans = [(begin, end) for begin, end in pairwise(edges.tolist()) if end - begin >= HOLD * interval_ns]
     judged = [_edges(begin, end, interval_ns) for begin, end in spans]
-    curves, found, since = (
-        Curves.of(tables, duration_ns, np.concatenate([np.empty(0), *judged])),
-        list[Epoch](),
-        int(edges[0]) - 1,
-    )
+    curves = Curves.of(tables, duration_ns, np.concatenate([np.empty(0), *judged]))
+    found: list[Epoch] = []
+    since = int(edges[0]) - 1
     for begin, end in spans:
         here = rows[(starts <= begin) & (ends >= end)]
         if len(here):

@@ -104,10 +104,12 @@ class _Samples:
 def _needed(tables: TableSource, times_ns: npt.ArrayLike | None) -> _Samples:
     """Returns the samples between which curves are interpolated at these times, or all.
 
-    Of a flow's samples between two successive times, those are the first and the last.
+    Between two successive times, a flow needs its first sample and its last.
     """
     times = None if times_ns is None else np.unique(np.asarray(times_ns, np.float64))
-    found, parts, last_ns = _Samples(np.empty(0, SAMPLE)), list[npt.NDArray[np.void]](), None
+    found = _Samples(np.empty(0, SAMPLE))
+    parts: list[npt.NDArray[np.void]] = []
+    last_ns = None
     for piece in tables.pieces("tcp", *SAMPLE.names or ()):
         samples = np.empty(len(piece["t_ns"]), SAMPLE)
         for name in SAMPLE.names or ():

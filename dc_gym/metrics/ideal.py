@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import whole
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
@@ -371,9 +372,9 @@ def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) 
 def _read(file: Path) -> dict[int, int]:
     """Returns the points of a curve; none if the file is missing or incomplete."""
     try:
-        plain = json.loads(file.read_text())
+        plain = plain_json.read(file)
         return dict(zip(map(int, plain["size_bytes"]), map(int, plain["fct_ns"]), strict=True))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return {}
 
 

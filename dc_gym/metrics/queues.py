@@ -6,7 +6,7 @@ A sweep reads levels (backlog) and counters since t0. A counter's value over the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,9 +102,8 @@ def bottleneck_port(tables: TableSource, window: Window) -> int | None:
     """Returns the row of the port with the largest mean backlog over the sweeps in the window (the first of equals); None without
     sweeps."""
     tally = Tally()
-    for piece in tables.pieces("queues", "t_ns", "port", "backlog_bytes"):
-        inside = window.holds(piece["t_ns"])
-        tally.add(piece["port"][inside], piece["backlog_bytes"][inside])
+    for ports, backlog in _backlogs(tables, window):
+        tally.add(ports, backlog)
     ports, counts, sums = tally.result()
     return int(ports[(sums / counts).argmax()]) if len(ports) else None
 
@@ -154,15 +153,20 @@ def queue_metrics(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     return found | _busiest(table) | _lost_and_marked(table)
 
 
+def _backlogs(tables: TableSource, window: Window) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yields ports and backlogs in bytes of the sweeps in the window, in pieces."""
+    for piece in tables.pieces("queues", "t_ns", "port", "backlog_bytes"):
+        inside = window.holds(piece["t_ns"])
+        yield piece["port"][inside].astype(np.int64), piece["backlog_bytes"][inside].astype(np.int64)
+
+
 def _levels(tables: TableSource, window: Window, count: int) -> dict[str, Floats]:
     """Returns mean, percentiles and maximum of each port's backlog over the sweeps in the window.
 
     Equal values of a port are counted, and not kept.
     """
     tally = Tally()
-    for piece in tables.pieces("queues", "t_ns", "port", "backlog_bytes"):
-        inside = window.holds(piece["t_ns"])
-        ports, backlog = (piece[name][inside].astype(np.int64) for name in ("port", "backlog_bytes"))
+    for ports, backlog in _backlogs(tables, window):
         tally.add((ports << BACKLOG_BITS) | backlog)
     keys, counts, _ = tally.result()
     found = {name: np.full(count, np.nan) for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")}

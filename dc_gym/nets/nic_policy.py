@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base import renamed
-from dc_gym.base.errors import AgentError
+from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
 from dc_gym.nets import int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
@@ -164,7 +164,8 @@ def load(algorithm: str, path: Path | None = None) -> NicPolicy:
 
 def write_table(table: Words, path: Path) -> None:
     """Writes the words alone, padded with zeros to the NIC's table size, as its loader expects them."""
-    path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
+    with naming(path):
+        path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.outputs import Mine
@@ -141,9 +142,9 @@ class PolicyFile(ABC):
 def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
     """Returns the manifest after checking the envelope's own entries."""
     try:
-        manifest = json.loads(str(arrays["manifest"][()]))
+        manifest = plain_json.loads(str(arrays["manifest"][()]))
         name, version = manifest["format"], manifest["version"]
-    except (KeyError, ValueError, TypeError, IndexError, RecursionError):
+    except (KeyError, ValueError, TypeError, IndexError):
         raise AgentError(f"it has no manifest; {GUIDE}") from None
     if (name, version) != (FORMAT, VERSION):
         remedy = OLD.get((name, version)) if isinstance(name, str) and isinstance(version, int) else None

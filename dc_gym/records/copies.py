@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from dc_gym.base import plain_json
 from dc_gym.base.files import machine_errors
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
@@ -36,7 +36,7 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
         path = copies[name]
         found[name] = policy_name(path)
         with suppress(OSError, ValueError, AttributeError):
-            stated = json.loads((path.parent / "manifest.json").read_text()).get("policies", {}) if path.name == name else {}
+            stated = plain_json.read(path.parent / "manifest.json").get("policies", {}) if path.name == name else {}
             found[name] = str(stated.get(name, found[name]))
     return found
 

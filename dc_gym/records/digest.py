@@ -39,9 +39,18 @@ class Digest:
         for start in range(0, len(records), CHUNK_RECORDS):
             self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
 
-    def passing(self, first: Records | None, pieces: Iterable[Records]) -> Iterator[Records]:
-        """Adds records on their way to a reader: `first`, if there are any, and the pieces that follow."""
-        for piece in pieces if first is None else chain((first,), pieces):
+    def passing(self, table: str, pieces: Iterable[Records]) -> Iterator[Records] | None:
+        """Starts a table, and returns its pieces, which are added as they are read. Returns None for an optional table without
+        any, which is left out."""
+        pieces = iter(pieces)
+        first = next(pieces, None)
+        if first is None and TABLES[table].optional:
+            return None
+        self.begin(table)
+        return self._adding(pieces if first is None else chain((first,), pieces))
+
+    def _adding(self, pieces: Iterable[Records]) -> Iterator[Records]:
+        for piece in pieces:
             self.update(piece)
             yield piece
 
@@ -56,12 +65,7 @@ def digest_of(tables: TableSource) -> str:
     """Returns the digest of a run."""
     digest = Digest()
     for name, table in TABLES.items():
-        begun = not table.optional
-        if begun:
-            digest.begin(name)
-        for piece in tables.pieces(name, *(column for column, _ in table.columns)):
-            if not begun:
-                digest.begin(name)
-                begun = True
-            digest.update(records_of(table, piece))
+        pieces = tables.pieces(name, *(column for column, _ in table.columns))
+        for _ in digest.passing(name, (records_of(table, piece) for piece in pieces)) or ():
+            pass
     return digest.hexdigest()

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError
 from dc_gym.base.files import FAILED, PARTIAL, machine_errors
 from dc_gym.base.spelling import unknown
@@ -222,16 +223,13 @@ def write_tables(partial: Path, names: Names, tables: Mapping[str, Iterable[Reco
     """Writes the tables, whose canonical records come in pieces, and returns their digest."""
     digest = Digest()
     for name, table in TABLES.items():
-        pieces = iter(tables[name])
-        first = next(pieces, None)
-        if first is not None or not table.optional:
-            digest.begin(name)
-            parquet.write(partial / f"{name}.parquet", table, digest.passing(first, pieces), names)
+        if (records := digest.passing(name, tables[name])) is not None:
+            parquet.write(partial / f"{name}.parquet", table, records, names)
     return digest.hexdigest()
 
 
 def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
-    """Writes the JSON files. The manifest, which has the digest already, goes last."""
+    """Writes the JSON files, the manifest last. `manifest` has the digest already."""
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     versions = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION}
@@ -356,10 +354,10 @@ def _read_ports(path: Path) -> list[dict[str, Any]]:
 
 def _read_json(path: Path, kind: type) -> Any:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = plain_json.read(path)
     except OSError as error:
         raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ResultError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, kind):
         raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress, Quiet, short_time
@@ -144,7 +145,7 @@ def _require_same(asked: Training, force: bool) -> None:
         record.write_text(json.dumps(asked.order(), indent=1) + "\n")
         return
     try:
-        found = json.loads(record.read_text())
+        found = plain_json.read(record)
     except (OSError, ValueError):
         found = None
     if found == asked.order():

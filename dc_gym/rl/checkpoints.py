@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import folder_lock, ownership
+from dc_gym.base import folder_lock, ownership, plain_json
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import PARTIAL, machine_errors, sync, sync_tree
 
@@ -87,8 +87,8 @@ def iteration_of(checkpoint: Path) -> int:
 def steps_of(checkpoint: Path) -> int:
     """Returns the number of steps sampled until then."""
     try:
-        return int(json.loads((checkpoint / INFO_FILE).read_text())["steps"])
-    except (OSError, ValueError, KeyError):
+        return int(plain_json.read(checkpoint / INFO_FILE)["steps"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         raise UsageError(f"{checkpoint}: is not a checkpoint of a training; give its folder, or one of its checkpoints") from None
 
 

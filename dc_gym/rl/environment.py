@@ -17,7 +17,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import UsageError, naming
 from dc_gym.base.files import scratch
 from dc_gym.base.usercode import CODE, shown_as
 from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
@@ -111,7 +111,8 @@ class SpecBundle:
         place = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-cell-"))
         for name, content in self.files.items():
             (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_bytes(content)
+            with naming(place / name):
+                (place / name).write_bytes(content)
         shown_as({place / name: origin for name, origin in self.origins.items()})
         return from_dict(self.plain, place)
 

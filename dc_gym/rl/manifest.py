@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
+from dc_gym.base import plain_json
 from dc_gym.base.errors import UsageError
 from dc_gym.records import fingerprint
 from dc_gym.rl.algorithms import ResolvedAlgorithm
@@ -51,13 +52,15 @@ def make(
 
 def read(folder: Path) -> Manifest:
     try:
-        manifest: Manifest = json.loads((folder / NAME).read_text())
+        manifest: Manifest = plain_json.read(folder / NAME)
     except OSError as error:
         raise UsageError(
             f"{folder / NAME}: {error.strerror}; --resume and export need a folder that `dcgym train` wrote"
         ) from None
     except ValueError:
         raise UsageError(f"{folder / NAME}: is not JSON; take another folder") from None
+    if not isinstance(manifest, dict):
+        raise UsageError(f"{folder / NAME}: is not a JSON object; take another folder")
     if manifest.get("version") != VERSION:
         raise UsageError(f"{folder / NAME}: is of version {manifest.get('version')!r}; this dcgym reads version {VERSION}")
     return manifest

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import LabError, MachineError, TestbedError
+from dc_gym.base.errors import LabError, MachineError, TestbedError, naming
 from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
@@ -51,13 +51,16 @@ def execute(
     Raises TestbedError if it fails.
     """
     log = folder / f"{name}.log"
-    with log.open("w") as file:
-        try:
-            status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
-        except LabError as error:
-            if why := process_room.explains(str(error)):
-                raise MachineError(why) from error
-            raise
+    file = log.open("w")
+    try:
+        status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
+    except LabError as error:
+        if why := process_room.explains(str(error)):
+            raise MachineError(why) from error
+        raise
+    finally:
+        with naming(log):
+            file.close()
     _check_end(status, log, name)
 
 
@@ -73,7 +76,8 @@ def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], No
             progress.phase(name)
         elif kept < KEPT_LOG_LINES:
             kept += 1
-            log.write(line + "\n")
+            with naming(log.name):
+                log.write(line + "\n")
 
     return on_line
 

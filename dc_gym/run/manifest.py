@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__
 from dc_gym.base import usercode
-from dc_gym.base.files import whole
+from dc_gym.base.files import machine_errors, whole
 from dc_gym.figures import styles
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import Ground
@@ -73,7 +73,7 @@ def set_times(path: Path, clock: Clock) -> None:
     made = json.loads(path.read_text())
     made["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
     made["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
-    with whole(path, durable=True) as work:
+    with machine_errors("write", path), whole(path, durable=True) as work:
         work.write_text(json.dumps(made, indent=1) + "\n")
 
 

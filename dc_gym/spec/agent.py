@@ -139,6 +139,7 @@ class AgentSpec:
 
     def __post_init__(self) -> None:
         check(self, "agent.")
+        selection.parsed(self.sets)  # a mistake is told also where the spec has no agent
         for name in ("see", "reward_scope"):
             if getattr(self, name) is not None and self.agents in (None, CENTRAL):
                 raise KeyFault(
@@ -154,7 +155,7 @@ class AgentSpec:
     @property
     def sets(self) -> str:
         """The value of agent.actuators, or its default."""
-        return self.actuators or RATES
+        return RATES if self.actuators is None else self.actuators
 
     def on(self, clock: str) -> AgentSpec:
         """Returns the section with the defaults for that clock filled in."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym.base import renamed, spelling, usercode
+from dc_gym.base import plain_json, renamed, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
@@ -322,8 +322,8 @@ def _manifest_of(path: Path, data: Any) -> dict[str, Any] | None:
     if isinstance(data, dict) and "result_version" in data:
         return data
     try:
-        beside = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        beside = plain_json.read(path.parent / "manifest.json")
+    except (OSError, ValueError):
         return None
     return {**beside, "spec": data} if isinstance(beside, dict) and "result_version" in beside else None
 

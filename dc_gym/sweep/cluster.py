@@ -19,7 +19,7 @@ from typing import Any
 
 from dc_gym import spec as specs
 from dc_gym.base import ray_cluster
-from dc_gym.base.errors import TestbedError
+from dc_gym.base.errors import TestbedError, naming
 from dc_gym.base.progress import Progress
 from dc_gym.base.usercode import CODE
 from dc_gym.ctrl.controllers import policy_name
@@ -172,4 +172,5 @@ def write_all(folder: Path, files: dict[str, bytes]) -> None:
         if not path.resolve().is_relative_to(folder.resolve()):
             raise TestbedError(f"a node sent the file {name!r}, which does not belong into a result")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        with naming(path):
+            path.write_bytes(content)

@@ -15,6 +15,14 @@ from dc_gym.records.results import Result, load_result
 
 START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
 """The phases of a run before the traffic, by their names in its manifest."""
+PLAIN_SPEC = """
+spec_version = 1
+name = "{name}"
+topology.preset = "{preset}"
+controller.name = "cubic"
+workload.kind = "pairs"
+time.duration = "{duration}"
+"""
 
 
 @contextmanager
@@ -39,6 +47,11 @@ def write_spec(folder: Path, name: str, text: str) -> Path:
     path = folder / f"{name}.toml"
     path.write_text(text.lstrip())
     return path
+
+
+def plain_spec(name: str, preset: str, duration: str) -> str:
+    """Returns the spec of a plain run: TCP Cubic between the pairs of hosts of a preset."""
+    return PLAIN_SPEC.format(name=name, preset=preset, duration=duration)
 
 
 def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:

@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.usercode import CODE
@@ -123,7 +124,7 @@ class SweepFolder:
     def _failure(self, point: Point) -> dict[str, Any] | None:
         """Returns how the run failed, if the failed run had this spec, otherwise None."""
         try:
-            found: dict[str, Any] = json.loads(self._failure_file(point).read_text())
+            found: dict[str, Any] = plain_json.read(self._failure_file(point))
             return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
         except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: the run is repeated
             return None

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import sweep
+from dc_gym.base import plain_json
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put, scratch
 from dc_gym.base.outputs import free_place, is_json_of
@@ -96,12 +97,12 @@ class Book:
     def read(cls, path: Path) -> Book:
         """Reads the file. Raises UsageError when it is damaged."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = plain_json.read(path)
             entries = {key: GoldenEntry(**entry) for key, entry in data["entries"].items()}
             return cls(int(data["digest_version"]), entries, list(data["history"]))
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise UsageError(f"{path}: not a file of golden digests ({type(error).__name__}: {error})") from None
 
     def write(self, path: Path) -> None:
@@ -243,7 +244,7 @@ def _require_reason(because: str | None) -> None:
 
 def _recorded(path: Path) -> Mapping[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = plain_json.read(path)
         return {name: dict(data[name]) for name in ("outside", "made_by", "digests")}
     except OSError as error:
         raise UsageError(f"--add {path}: {error.strerror}") from None

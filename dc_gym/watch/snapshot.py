@@ -7,7 +7,6 @@ Rates (drops per second, bit/s) are per second of the lab's clock, over the last
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections import deque
@@ -18,7 +17,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import ProtocolError, UsageError
+from dc_gym.base import plain_json
+from dc_gym.base.errors import ProtocolError, TopologyError, UsageError
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
 from dc_gym.topologies.graph import Graph
@@ -48,8 +48,8 @@ class NetworkConstants:
     def of(cls, ports: tuple[str, ...], plan: Path) -> NetworkConstants:
         found: dict[str, tuple[int, int]] = {}
         duration_ns = None
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            plain: dict[str, Any] = json.loads(plan.read_text())
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, TopologyError):
+            plain: dict[str, Any] = plain_json.read(plan)
             for cable in Graph.from_json(plain["graph"]).cables:
                 for port in (cable.a, cable.b):
                     found[port.ifname] = cable.rate_bps, port.queue.limit_bytes

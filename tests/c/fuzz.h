@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fuzz targets share: a promise that must hold, and the count of inputs that were accepted. It is
- * printed when the process ends: "fuzz: N executions, N accepted, N rows". */
+/* Common code of the fuzz targets: a promise that must hold, and the count of inputs that were accepted. The
+ * count is printed when the process ends: "fuzz: N executions, N accepted, N rows". */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -27,7 +27,7 @@ static void fuzz_print(void)
 		fuzz_counts.accepted, fuzz_counts.rows);
 }
 
-/* One input was read: rows are what was accepted of it, 0 if it was refused. */
+/* Counts an input. `rows`: how much of it was accepted, 0 if it was refused. */
 static inline void fuzz_count(uint64_t rows)
 {
 	if (!fuzz_counts.executions++)

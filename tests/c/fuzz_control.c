@@ -53,7 +53,7 @@ static void answer_to(int i)
 	require(!connect(agent[i], (struct sockaddr *)&from, len));
 }
 
-/* Whether the datagram is an echo of the command that this host was sent. */
+/* Returns true if the datagram is an echo of the command that this host was sent. */
 static bool is_echo(const uint8_t *data, size_t len, uint32_t i, uint64_t acked)
 {
 	struct control_packet p;

@@ -17,6 +17,7 @@ from dc_gym import sweep
 from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import is_marked, is_table_of, require_place
 from dc_gym.base.progress import Progress, choose
+from dc_gym.base.terminal import say
 from dc_gym.benchmarks.studies.compare import page
 from dc_gym.benchmarks.studies.compare.measured import Compared, Competitor, counted_flows, numbers
 from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, CompareScenario, check, grid, scenarios
@@ -47,12 +48,12 @@ def main(args: Namespace) -> int:
         compared = list(_run(wanted, options, args, out, progress))
     made = page.write(out, compared, _facts(options))
     for each in compared:
-        print(each.scenario.name)
+        say(each.scenario.name)
         for label, text in page.summary(each).items():
-            print(f"  {label:12}  {text}")
+            say(f"  {label:12}  {text}")
         for line in each.unfit:
-            print(f"  {line}")
-    print(made)
+            say(f"  {line}")
+    say(made)
     return 1 if any(each.unfit for each in compared) else 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import LabError
+from dc_gym.base.errors import LabError, naming
 from dc_gym.topologies.graph import Graph
 
 PLAN_VERSION = 1
@@ -61,7 +61,8 @@ class Plan:
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
-        path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
+        with naming(path):
+            path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -118,7 +119,9 @@ class Episode:
     """Name of the file with the NICs and the flows over them, if there are NICs."""
 
     def write(self, folder: Path, number: int) -> None:
-        (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
+        path = folder / f"episode-{number}.json"
+        with naming(path):
+            path.write_text(json.dumps(asdict(self)))
 
     @classmethod
     def remove(cls, folder: Path, number: int) -> None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dc_gym.base.errors import KernelError, TestbedError, UsageError
+from dc_gym.base.errors import KernelError, TestbedError, UsageError, naming
 from dc_gym.base.processes import Process
 from dc_gym.kernel import cable_module
 
@@ -148,8 +148,9 @@ def _put(path: Path, text: str) -> None:
     """Writes the whole file, or leaves it as it was."""
     new = path.with_name(f"{os.getpid()}.new")
     try:
-        new.write_text(text)
-        new.replace(path)
+        with naming(path):
+            new.write_text(text)
+            new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym.base.errors import naming
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
@@ -90,7 +91,8 @@ class BottleneckRun:
         lines = [
             f"h{n % self.senders + 1},h{sink},{5001 + n},{start:.6f},{stop:.6f},inf" for n, (start, stop) in enumerate(flow_times)
         ]
-        path.write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
+        with naming(path):
+            path.write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
         return path
 
 

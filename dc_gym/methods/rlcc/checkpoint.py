@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import machine_errors
 from dc_gym.base.npz import load_arrays, write_arrays
@@ -53,7 +54,7 @@ def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings,
     path = folder / NAME
     try:
         arrays = load_arrays(path, GUIDE)
-        head = json.loads(str(arrays.pop("head")[()]))
+        head = plain_json.loads(str(arrays.pop("head")[()]))
         if (head["format"], head["version"]) != (FORMAT, VERSION):
             raise UsageError(f"{path}: format {head['format']!r}, version {head['version']!r}; {GUIDE}")
         _same(path, head["depends_on"], json.loads(json.dumps(depends_on)))

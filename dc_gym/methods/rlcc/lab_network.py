@@ -14,6 +14,7 @@ from math import isqrt
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.errors import naming
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.methods.rlcc.presets import TrafficPattern
 from dc_gym.spec import Spec
@@ -62,7 +63,8 @@ class LabNetwork:
         """
         duration_ns = round_trips * self.base_rtt_ns
         lines = [",".join(COLUMNS), *self._flows(patterns, duration_ns, seed)]
-        (folder / MATRIX).write_text("\n".join(lines) + "\n")
+        with naming(folder / MATRIX):
+            (folder / MATRIX).write_text("\n".join(lines) + "\n")
         seldom = f"{min(SAMPLE_INTERVAL_NS, duration_ns)}ns"
         network = {
             "kind": "single",
