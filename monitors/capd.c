@@ -3,8 +3,9 @@
  * capd: capture what ports send and receive, one pcapng file a port (docs/capture.md).
  *
  * A frame that a port sends is taken when its transmission starts, one that it receives when it arrives.
- * Times are nanoseconds since t0; frames before t0 are left out. SIGTERM ends the capture: what comes later
- * is left out, too, and one line a port says how many frames are in its file: 'NAME OUT IN LOST'.
+ * Times are nanoseconds since t0. A file has the frames from t0 on, for the duration. SIGTERM ends the
+ * capture, and one line a port counts frames, 'NAME OUT IN OUT-LATER IN-LATER LOST': those in its file, those
+ * after the duration until SIGTERM, and those that found no room.
  *
  * It must not move anybody else on a virtual clock. So it reads the clock before t0 and at its end alone,
  * sleeps until a block of a ring is full, and makes no call that fails in between.
@@ -31,7 +32,7 @@
 
 struct options {
 	const char *ports, *out, *direction;
-	uint64_t t0_ns, snap;
+	uint64_t t0_ns, duration_ns, snap;
 };
 
 struct capture {
@@ -39,7 +40,8 @@ struct capture {
 	const struct port *port;
 	struct ring ring;
 	struct pcapng file;
-	uint64_t out, in; /* frames in the file */
+	uint64_t out, in;             /* frames in the file */
+	uint64_t out_later, in_later; /* after the duration */
 };
 
 struct capd {
@@ -49,7 +51,7 @@ struct capd {
 	struct capture *captures;
 	struct pollfd *polled;
 	uint64_t t0_real_ns;  /* t0 by CLOCK_REALTIME, which the kernel's times of frames have */
-	uint64_t end_real_ns; /* likewise the capture's end; UINT64_MAX: not yet */
+	uint64_t end_real_ns; /* likewise SIGTERM's time; UINT64_MAX: not yet */
 };
 
 /* ---- options ---- */
@@ -64,6 +66,8 @@ static int parse_options(int argc, char **argv, struct capd *c)
 		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
 		{ "out", "FOLDER", "where NAME.pcapng of each is made", .text = &o->out, .required = true },
 		{ "t0", "NS", "CLOCK_MONOTONIC from which on frames are kept", .number = &o->t0_ns,
+		  .required = true, .min = 1, .max = INT64_MAX },
+		{ "duration", "NS", "after t0, for which frames are kept", .number = &o->duration_ns,
 		  .required = true, .min = 1, .max = INT64_MAX },
 		{ "snap", "N", "bytes of each frame that are kept", .number = &o->snap, .required = true,
 		  .min = MIN_SNAP, .max = MAX_SNAP },
@@ -129,7 +133,7 @@ static int open_captures(struct capd *c, struct fault *f)
 	if (!c->captures || !c->polled)
 		return fault_say(f, -ENOMEM, "ports: out of memory for %u ports", n);
 	for (uint32_t i = 0; i < n; i++)
-		c->captures[i] = (struct capture){ c, &c->ports.port[i], RING_INIT, PCAPNG_INIT, 0, 0 };
+		c->captures[i] = (struct capture){ c, &c->ports.port[i], RING_INIT, PCAPNG_INIT, 0, 0, 0, 0 };
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		rc = open_capture(&c->captures[i], &c->opt, c->direction, f);
 		c->polled[i] = (struct pollfd){ .fd = c->captures[i].ring.fd, .events = POLLIN };
@@ -168,9 +172,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static int on_frame(void *arg, const struct ring_frame *seen)
+static int write_frame(struct capture *each, const struct ring_frame *seen)
 {
-	struct capture *each = arg;
 	const struct capd *c = each->capd;
 	uint32_t length = seen->length < MIN_FRAME ? MIN_FRAME : seen->length;
 	const struct pcapng_frame frame = {
@@ -182,13 +185,22 @@ static int on_frame(void *arg, const struct ring_frame *seen)
 		.length = length,
 	};
 
+	return pcapng_add(&each->file, &frame);
+}
+
+static int on_frame(void *arg, const struct ring_frame *seen)
+{
+	struct capture *each = arg;
+	const struct capd *c = each->capd;
+
 	if (seen->t_ns < c->t0_real_ns || seen->t_ns > c->end_real_ns)
 		return 0;
-	if (seen->out)
-		each->out++;
-	else
-		each->in++;
-	return pcapng_add(&each->file, &frame);
+	if (seen->t_ns - c->t0_real_ns > c->opt.duration_ns) {
+		*(seen->out ? &each->out_later : &each->in_later) += 1;
+		return 0;
+	}
+	*(seen->out ? &each->out : &each->in) += 1;
+	return write_frame(each, seen);
 }
 
 static int drain(struct capd *c, struct fault *f)
@@ -218,7 +230,22 @@ static int run(struct capd *c, const sigset_t *before, struct fault *f)
 	return rc;
 }
 
-/* The kernel gives the last blocks, which are not full, within this time. */
+static int finish_file(struct capture *each, struct fault *f)
+{
+	int64_t lost = ring_lost(&each->ring);
+	int rc = lost < 0 ? (int)lost
+			  : pcapng_finish(&each->file, each->capd->opt.duration_ns,
+					  each->out + each->in + (uint64_t)lost, (uint64_t)lost);
+
+	if (rc)
+		return fault_say(f, -EIO, "finish the capture of '%s': %s; make room, or capture less",
+				 each->port->name, strerror(-rc));
+	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", each->port->name,
+	       each->out, each->in, each->out_later, each->in_later, lost);
+	return 0;
+}
+
+/* The kernel gives the last blocks, which are not full, within RING_RETIRE_NS. */
 static int finish(struct capd *c, struct fault *f)
 {
 	uint64_t now = now_ns();
@@ -227,20 +254,8 @@ static int finish(struct capd *c, struct fault *f)
 	c->end_real_ns = by_real_clock(now);
 	sleep_until(now + 2 * RING_RETIRE_NS);
 	rc = drain(c, f);
-	for (uint32_t i = 0; i < c->ports.n && !rc; i++) {
-		struct capture *each = &c->captures[i];
-		int64_t lost = ring_lost(&each->ring);
-
-		rc = lost < 0 ? (int)lost
-			      : pcapng_finish(&each->file, now > c->opt.t0_ns ? now - c->opt.t0_ns : 0,
-					      each->out + each->in + (uint64_t)lost, (uint64_t)lost);
-		if (rc)
-			return fault_say(f, -EIO,
-					 "finish the capture of '%s': %s; make room, or capture less",
-					 each->port->name, strerror(-rc));
-		printf("%s %" PRIu64 " %" PRIu64 " %" PRId64 "\n", each->port->name, each->out, each->in,
-		       lost);
-	}
+	for (uint32_t i = 0; i < c->ports.n && !rc; i++)
+		rc = finish_file(&c->captures[i], f);
 	return rc;
 }
 

@@ -112,7 +112,7 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
 
 
 def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns for each captured port the frames in its file, those that found no room, and the port's own counts."""
+    """Returns for each captured port what its capture counted, and what the port itself counted until the run's end."""
     rows = []
     for port, frames in found.get("capture", {}).items():
         before, after = found["before"][port], found["after"][port]

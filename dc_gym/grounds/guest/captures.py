@@ -12,6 +12,8 @@ from dc_gym.grounds.guest.programs import Program
 
 PRIORITY = 1
 """SCHED_FIFO below all other programs: at one instant, capd runs last. In a lab no time passes before it has run."""
+COUNTS = ("sent", "received", "sent_later", "received_later", "lost")
+"""The counts of capd for a port: frames in its file, those after the duration until the capture's end, and those lost."""
 
 
 class Captures:
@@ -24,7 +26,8 @@ class Captures:
             return
         argv = [
             f"{plan.programs}/capd", "--ports", str(folder / CAPTURED), "--out", str(folder.parent / CAPTURES),
-            "--t0", str(t0_ns), "--snap", str(plan.capture["snap_bytes"]), "--direction", plan.capture["direction"],
+            "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--snap", str(plan.capture["snap_bytes"]),
+            "--direction", plan.capture["direction"],
         ]  # fmt: skip
         self._program = Program(argv, PRIORITY)
 
@@ -43,13 +46,13 @@ class Captures:
             self._program.terminate()
 
     def finish(self) -> dict[str, Any]:
-        """Waits for the files. Returns `capture`: for each port the frames in its file, sent and received, and those lost."""
+        """Waits for the files. Returns `capture`: the COUNTS of each port."""
         if self._program is None:
             return {}
         found = {}
         for line in self._program.expect_end().splitlines():
             name, *numbers = line.split()
-            if len(numbers) != 3:
-                raise FabricError(f"capd said {line!r} where a port and three numbers were expected")
-            found[name] = dict(zip(("sent", "received", "lost"), map(int, numbers), strict=True))
+            if len(numbers) != len(COUNTS):
+                raise FabricError(f"capd said {line!r} where a port and {len(COUNTS)} numbers were expected")
+            found[name] = dict(zip(COUNTS, map(int, numbers), strict=True))
         return {"capture": found}
