@@ -119,3 +119,10 @@ register(
         trains=frozenset({"standard-rl"}),
     )
 )
+register(
+    Paper(
+        "fdcc",
+        "K. Zhang, An Investigation on Data Center Congestion Control Algorithms, MSc thesis, University of Alberta, 2023",
+        {"figure-3.2": "fdcc.figure_3_2"},
+    )
+)
