@@ -126,3 +126,10 @@ register(
         {"figure-3.2": "fdcc.figure_3_2"},
     )
 )
+register(
+    Paper(
+        "acc",
+        "S. Yan et al., ACC: Automatic ECN Tuning for High-Speed Datacenter Networks, SIGCOMM 2021",
+        {"figure-1": "acc.figure_1", "figure-2": "acc.figure_2"},
+    )
+)
