@@ -13,6 +13,7 @@ from typing import Any
 
 import pcapng_reader
 import pytest
+import rdma_lab
 from pcapng_reader import Capture, Frame
 
 from dc_gym import spec
@@ -22,47 +23,21 @@ from dc_gym.cli.main import main
 from dc_gym.envs.session import Session
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
-from dc_gym.run import room, runner
+from dc_gym.run import room
 from dc_gym.run.outcome import DISSECTOR
 
 MS = 10**6
-TCP = """
-controller.name = "dctcp"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "100ms"
-metrics.slowdown = "off"
-"""
-NIC = """
-controller.name = "dcqcn"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "20ms"
-metrics.slowdown = "off"
-"""
-AGENT = """
-controller.policy = "max"
-controller.name = "dctcp"
-agent.interval = "10ms"
-topology.preset = "dumbbell-1g"
-workload.kind = "pairs"
-time.duration = "60ms"
-metrics.slowdown = "off"
-"""
+TCP = ("controller.name=dctcp", "time.duration=100ms")
+NIC = ("controller.name=dcqcn",)
+AGENT = ("controller.name=dctcp", "controller.policy=max", "agent.interval=10ms", "time.duration=60ms")
 ETHERNET, NANOSECONDS = 1, 9
 LINE_BPS, DELAY_NS = 10**9, 10_000
 NIC_PORT, DATA = 4791, 1
 
 
-def load(folder: Path, text: str, *settings: str) -> spec.Spec:
-    folder.chmod(0o755)
-    (folder / "spec.toml").write_text(text)
-    return spec.load(folder / "spec.toml", settings)
-
-
-def run(folder: Path, name: str, text: str, ports: list[str], *settings: str) -> Result:
+def run(folder: Path, name: str, settings: tuple[str, ...], ports: list[str]) -> Result:
     asked = [f"capture.ports={json.dumps(ports)}"] if ports else []
-    return runner.run(load(folder, text, *asked, *settings), folder / name, Quiet(), plot=False)
+    return rdma_lab.run(folder, name, *settings, *asked)
 
 
 def captured(result: Result, port: str) -> Capture:
@@ -86,19 +61,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tcp(shared: Path, lab_kernel: Path) -> Result:
-    return run(shared, "tcp", TCP, ["s1-eth3", "s2-eth3", "h1-eth0"], "capture.snap_length=2kB")
+    return run(shared, "tcp", (*TCP, "capture.snap_length=2kB"), ["s1-eth3", "s2-eth3", "h1-eth0"])
 
 
 # --- nothing moves, nothing is missing
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize(("text", "ports"), [(TCP, ["s1-eth3", "h3-eth0"]), (NIC, ["s1-eth3", "h1-eth0"]), (AGENT, ["s1-eth3"])])
+@pytest.mark.parametrize(
+    ("settings", "ports"), [(TCP, ["s1-eth3", "h3-eth0"]), (NIC, ["s1-eth3", "h1-eth0"]), (AGENT, ["s1-eth3"])]
+)
 def test_a_capture_changes_no_result_and_repeats_to_the_byte(
-    tmp_path: Path, lab_kernel: Path, text: str, ports: list[str]
+    tmp_path: Path, lab_kernel: Path, settings: tuple[str, ...], ports: list[str]
 ) -> None:
-    without = run(tmp_path, "without", text, [])
-    one, other = (run(tmp_path, name, text, ports) for name in ("one", "other"))
+    without = run(tmp_path, "without", settings, [])
+    one, other = (run(tmp_path, name, settings, ports) for name in ("one", "other"))
     assert without.digest == one.digest == other.digest
     assert one.fit and not (without.path / "capture").exists()
     for port in ports:
@@ -142,10 +119,8 @@ def test_a_frame_is_taken_when_its_transmission_starts_and_when_it_arrives(tcp: 
 @pytest.mark.lab
 def test_every_frame_is_at_least_60_bytes(tmp_path: Path, lab_kernel: Path) -> None:
     """A UDP datagram of TCP's or the NICs' least size is padded on the cable, behind the place where it is captured."""
-    text = (
-        TCP.replace('"dctcp"', '"cubic"') + 'workload.transport = "udp"\nworkload.rate = "100Mbit/s"\nworkload.size = "1473B"\n'
-    )
-    result = run(tmp_path, "udp", text, ["h1-eth0", "s1-eth1"])
+    udp = ("controller.name=cubic", "workload.transport=udp", "workload.rate=100Mbit/s", "workload.size=1473B")
+    result = run(tmp_path, "udp", udp, ["h1-eth0", "s1-eth1"])
     sent, arrived = captured(result, "h1-eth0").sent(), captured(result, "s1-eth1").arrived()
     assert [frame.length for frame in sent] == [1514, 60]
     assert [frame.data for frame in sent] == [frame.data for frame in arrived]
@@ -154,11 +129,9 @@ def test_every_frame_is_at_least_60_bytes(tmp_path: Path, lab_kernel: Path) -> N
 
 @pytest.mark.lab
 def test_direction_and_snap_length(tmp_path: Path, lab_kernel: Path) -> None:
-    text = TCP.replace("100ms", "20ms")
-    both = run(tmp_path, "both", text, ["s1-eth3"])
-    some = {
-        way: run(tmp_path, way, text, ["s1-eth3"], f"capture.direction={way}", "capture.snap_length=64B") for way in ("in", "out")
-    }
+    both = run(tmp_path, "both", TCP[:1], ["s1-eth3"])
+    short = {way: (*TCP[:1], f"capture.direction={way}", "capture.snap_length=64B") for way in ("in", "out")}
+    some = {way: run(tmp_path, way, settings, ["s1-eth3"]) for way, settings in short.items()}
     whole = captured(both, "s1-eth3")
     assert whole.snap == 128 and max(len(frame.data) for frame in whole.frames) == 128
     for way, result in some.items():
@@ -261,27 +234,27 @@ def test_wireshark_shows_telemetry(tmp_path: Path) -> None:
 )
 def test_a_wrong_request_is_one_line(tmp_path: Path, setting: str, said: str) -> None:
     with pytest.raises(SpecError) as raised:
-        load(tmp_path, TCP, setting)
+        rdma_lab.load(tmp_path, *TCP, setting)
     assert said in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_the_option_is_short_for_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "spec.toml").write_text(TCP)
+    rdma_lab.load(tmp_path)
     assert main(["run", str(tmp_path / "spec.toml"), "--pcap", "s1-eth3", "--pcap", "s1-eth9"]) == 2
     assert "capture.ports" in (said := capsys.readouterr().err) and "no port 's1-eth9'; did you mean" in said
 
 
 def test_a_spec_without_captures_has_no_section(tmp_path: Path) -> None:
-    plain = load(tmp_path, TCP)
+    plain = rdma_lab.load(tmp_path, *TCP)
     assert "capture" not in plain.to_dict()
-    asked = load(tmp_path, TCP, 'capture.ports=["h1-eth0"]')
+    asked = rdma_lab.load(tmp_path, *TCP, 'capture.ports=["h1-eth0"]')
     assert asked.to_dict()["capture"]["ports"] == ["h1-eth0"]
     assert spec.from_dict(asked.to_dict(), tmp_path).capture == asked.capture
 
 
 def test_an_environment_keeps_no_frames(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r"capture\.ports: an environment keeps no frames"):
-        Session(load(tmp_path, AGENT, 'capture.ports=["h1-eth0"]'))
+        Session(rdma_lab.load(tmp_path, *AGENT, 'capture.ports=["h1-eth0"]'))
 
 
 @pytest.mark.parametrize(("settings", "ways"), [([], 2), (["capture.direction=in"], 1)])
@@ -289,7 +262,7 @@ def test_captures_that_may_fill_the_disk_are_announced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: list[str], ways: int
 ) -> None:
     hour = ["time.duration=3600s", "monitor.interval=100ms", 'capture.ports=["h1-eth0"]', *settings]
-    experiment = Experiment.of(load(tmp_path, TCP, *hour))
+    experiment = Experiment.of(rdma_lab.load(tmp_path, *TCP, *hour))
     assert room.RoomNeeded.of(experiment).captures == ways * (3600 * LINE_BPS // (1514 * 8)) * (128 + 44)
     monkeypatch.setattr(room, "free_bytes", lambda _: 10**10)
     room.check(experiment, tmp_path, Quiet())

@@ -123,8 +123,11 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
 
 def _figure(evidence: Evidence) -> Figure:
     lines = [
-        ContestantLine(f"{incast} flows (the paper's best K: {PAPER_KB[incast]} KB)", COLORS[incast], points)
+        ContestantLine(
+            f"{incast} flows (the paper's best K: {PAPER_KB[incast]} KB)",
+            COLORS[incast],
+            {float(threshold_kb): name(incast, threshold_kb) for threshold_kb in THRESHOLDS_KB},
+        )
         for incast in INCASTS
-        for points in [{threshold_kb: name(incast, threshold_kb) for threshold_kb in THRESHOLDS_KB}]
     ]
     return series.figure(evidence, lines, (GOODPUT, QUEUE), "K (kB)", TITLE)
