@@ -36,6 +36,29 @@ def test_uniform():
     assert len(orders) == 6 and min(orders.values()) > 850
 
 
+def test_gaussian():
+    """The moments are those of a normal distribution that is cut off at three sigma."""
+    bound, count = 10**6, 40_000
+    stream = Stream(5, "g")
+    draws = [stream.gaussian_below(bound) for _ in range(count)]
+    sigma, inside = bound / 6, math.erf(3 / math.sqrt(2))
+    cut = 1 - 2 * 3 * math.exp(-9 / 2) / math.sqrt(2 * math.pi) / inside  # variance of the cut distribution, in sigma^2
+    mean = sum(draws) / count
+    variance = sum((each - mean) ** 2 for each in draws) / count
+    kurtosis = sum((each - mean) ** 4 for each in draws) / count / variance**2
+    fourth = 3 - (3 * 3 + 27) * 2 * math.exp(-9 / 2) / math.sqrt(2 * math.pi) / inside  # E[z^4] of the cut distribution
+    assert abs(mean - bound / 2) < 4 * sigma / math.sqrt(count)
+    assert variance / sigma**2 == pytest.approx(cut, rel=0.03)
+    assert kurtosis == pytest.approx(fourth / cut**2, rel=0.05)
+    assert min(draws) >= 0 and max(draws) < bound and min(draws) < bound / 50 and max(draws) > bound * 49 / 50
+
+
+def test_gaussian_of_small_bounds():
+    stream = Stream(5, "g")
+    assert {stream.gaussian_below(1) for _ in range(20)} == {0}
+    assert {stream.gaussian_below(2) for _ in range(100)} == {0, 1}
+
+
 @pytest.mark.parametrize(("pattern", "variance"), [("exact", 0), ("uniform", 1 / 3), ("exponential", 1)])
 def test_around_a_mean(pattern, variance):
     stream = Stream(5, pattern)

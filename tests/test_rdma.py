@@ -190,6 +190,15 @@ def test_an_application_s_rate_limits_its_flow(folder: Path) -> None:
 
 
 @pytest.mark.lab
+def test_packets_that_outlast_the_nics_are_answered_by_nobody(folder: Path) -> None:
+    """Hosts would answer them by ICMP, which switches with several paths have no rule for."""
+    racks = ("controller.name=dcqcn", "topology.preset=acc24a", "workload.kind=stride", "workload.stride=12", "time.duration=1ms")
+    result = run(folder, "out", *racks, "nic.trace=off")
+    assert result.fit, result.manifest["unfit_reasons"]
+    assert result.manifest["conservation"]["sent_by_hosts"] > 1000
+
+
+@pytest.mark.lab
 def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = nics.write
 

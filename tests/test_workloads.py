@@ -14,6 +14,7 @@ from statistics import mean, stdev
 import pytest
 
 from dc_gym.base.errors import UsageError, WorkloadError
+from dc_gym.base.key import KeyFault
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import PRESETS, TopologySpec, build
 from dc_gym.traffic.collectives import decide, steps
@@ -63,6 +64,21 @@ def test_keys_stand_in_where_a_matrix_says_nothing(tmp_path):
         (2 * SECOND, 3 * SECOND, 0, 5),  # the whole pattern moves with workload.start
         (SECOND, 9 * SECOND, 700, 5),
     ]
+
+
+def test_gaussian_jitter_is_seeded_and_centred():
+    gaussian = {"start_ns": 7, "jitter_ns": 6000, "jitter_distribution": "gaussian"}
+    starts = [flow.start_ns - 7 for seed in range(100) for flow in run(FATTREE, "hotspot", seed=seed, **gaussian)]
+    assert min(starts) >= 0 and max(starts) < 6000
+    within = sum(2000 <= start < 4000 for start in starts) / len(starts)  # one sigma either way: 68.3 % of 99.7 %
+    assert within == pytest.approx(0.6845, abs=0.05)
+    assert run(FATTREE, "hotspot", seed=1, **gaussian) == run(FATTREE, "hotspot", seed=1, **gaussian)
+    assert run(FATTREE, "hotspot", seed=1, **gaussian) != run(FATTREE, "hotspot", seed=2, **gaussian)
+
+
+def test_a_distribution_without_jitter_is_refused():
+    with pytest.raises(KeyFault, match=r"jitter_distribution.*has no effect without workload.jitter"):
+        WorkloadSpec.of("hotspot", jitter_distribution="gaussian")
 
 
 def test_jitter_is_uniform_and_seeded():

@@ -14,7 +14,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PATTERNS = ("exact", "uniform", "exponential")
+STARTS = ("uniform", "gaussian")
+"""Distributions of a draw from [0, bound)."""
 WORD = 2**64
+SIGMAS_BELOW = 6  # sigmas in the range of a Gaussian draw
 LN2_Q64 = 0xB17217F7D1CF79AC  # ln 2 x 2^64
 LOG_BITS = 40  # binary places of a logarithm
 
@@ -38,6 +41,18 @@ class Stream:
     def below(self, bound: int) -> int:
         """Returns a uniform draw from [0, bound)."""
         return self.bits() * bound // WORD
+
+    def gaussian_below(self, bound: int) -> int:
+        """Returns a Gaussian draw from [0, bound): mean (bound - 1) / 2, sigma bound / 6, cut off at three sigma.
+
+        A uniform draw z sigmas from the mean is kept with probability exp(-z^2 / 2), otherwise drawn again.
+        """
+        while True:
+            drawn = self.below(bound)
+            z_bound = SIGMAS_BELOW // 2 * (2 * drawn - (bound - 1))  # z x bound
+            log2_kept = minus_log2(self.bits()) * LN2_Q64 * 2 * bound * bound  # 2 bound^2 ln(1 / u), scaled
+            if log2_kept >= z_bound * z_bound << LOG_BITS + 64:
+                return drawn
 
     def chance(self, probability: float) -> bool:
         """Returns True with that probability."""

@@ -29,6 +29,7 @@ from dc_gym.base.key import (
 )
 from dc_gym.base.registry import Registry
 from dc_gym.topologies.graph import Graph
+from dc_gym.traffic.draws import STARTS
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import GAPS, TRANSPORTS
 
@@ -117,7 +118,14 @@ class WorkloadSpec:
         otherwise="duration",
         help="stop time of flows that set none; a flow with a size ends earlier when it is done",
     )
-    jitter_ns: int = key(TIME, 0, low=0, help="delays the start of each flow by a uniform draw from [0, jitter), by seed")
+    jitter_ns: int = key(TIME, 0, low=0, help="delays the start of each flow by a draw from [0, jitter), by seed")
+    jitter_distribution: str = key(
+        TEXT,
+        "uniform",
+        names=lambda: STARTS,
+        help="distribution of `jitter`: `uniform`, or `gaussian`: mean jitter / 2, standard deviation jitter / 6, cut off at its "
+        "ends, three standard deviations from the mean (drawn again)",
+    )
     transport: str = key(
         TEXT,
         "tcp",
@@ -145,6 +153,9 @@ class WorkloadSpec:
             raise KeyFault("workload.stop", self.stop_ns, "is not after workload.start; give a later time")
         if self.transport == "udp" and self.rate_bps is None and self.kind not in ("matrix", "iroko"):
             raise KeyFault("workload.rate", None, 'is missing; transport "udp" sends at a rate such as "10Mbit/s"')
+        if self.jitter_distribution != "uniform" and not self.jitter_ns:
+            given = self.jitter_distribution
+            raise KeyFault("workload.jitter_distribution", given, "has no effect without workload.jitter; give one")
         if self.gaps != "exact" and self.rate_bps is None:
             raise KeyFault("workload.gaps", self.gaps, "means nothing without workload.rate; give one")
 

@@ -15,6 +15,7 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
+from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import WorkloadContext, register
 from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
@@ -74,7 +75,7 @@ def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, ro
     """
     workload = context.workload
     size_bytes = flow.size_bytes or fill_size_bytes
-    later_ns = _jitter_ns(workload.jitter_ns, context.seed, row) + (workload.start_ns if flow.gate == NO_GATE else 0)
+    later_ns = _jitter_ns(workload, context.seed, row) + (workload.start_ns if flow.gate == NO_GATE else 0)
     stop_ns = workload.stop_ns or 0
     if flow.stop_ns:
         stop_ns = flow.stop_ns + (later_ns if flow.gate == NO_GATE else workload.start_ns)
@@ -92,6 +93,10 @@ def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, ro
     return replace(flow, **changed) if changed else flow  # a run may have a million flows; most stay as they are
 
 
-def _jitter_ns(bound_ns: int, seed: int, row: int) -> int:
-    """Returns a uniform draw from [0, bound), by seed and row."""
-    return draw(seed, "jitter", row) * bound_ns >> 64 if bound_ns else 0
+def _jitter_ns(workload: WorkloadSpec, seed: int, row: int) -> int:
+    """Returns a draw from [0, jitter), by seed and row."""
+    if not workload.jitter_ns:
+        return 0
+    if workload.jitter_distribution == "gaussian":
+        return Stream(seed, "jitter", row).gaussian_below(workload.jitter_ns)
+    return draw(seed, "jitter", row) * workload.jitter_ns >> 64

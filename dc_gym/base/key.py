@@ -90,6 +90,12 @@ def _paths(value: list[Any]) -> tuple[Path, ...]:
     return tuple(Path(path) for path in value)
 
 
+def _words(value: list[Any]) -> tuple[str, ...]:
+    if not all(isinstance(each, str) and each for each in value):
+        raise SpecError("not a list of texts")
+    return tuple(value)
+
+
 def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], str], unit: str, of: Mapping[str, int]) -> Kind:
     return Kind((str,), example, parse, write, unit, units.pattern(of))
 
@@ -113,6 +119,7 @@ THRESHOLD = Kind(
 SHARE_PPM = _share_of(PPM, "_ppm")
 SHARE_PPB = _share_of(PPB, "_ppb")
 PATHS = Kind((list,), 'a list such as ["ring.py"]', _paths, lambda value: list(map(str, value)))
+WORDS = Kind((list,), 'a list such as ["s1-eth3"]', _words, list)
 ARGS = Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
 CODE_PATH = Kind((str,), 'a path such as "my.py"', Path, str)

@@ -124,6 +124,14 @@ def _add_run(commands: Any) -> None:
     _add_spec(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
+    parser.add_argument(
+        "--pcap",
+        action="append",
+        default=[],
+        metavar="PORT",
+        help="write the frames of a port, such as s1-eth3, to capture/PORT.pcapng (may be repeated); short for --set"
+        " 'capture.ports=[\"PORT\"]'",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
     parser.add_argument(
         "--force",

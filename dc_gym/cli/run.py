@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import sys
@@ -30,6 +31,7 @@ def main(args: Namespace) -> int:
         from dc_gym.spec import load
 
         overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+        overrides += [f"capture.ports={json.dumps(args.pcap)}"] if args.pcap else []
         spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
         runner = importlib.import_module("dc_gym.run.runner")
     out = args.out or _default_out(spec)
@@ -86,6 +88,7 @@ def _show_result(result: Result) -> None:
         *_completion_rows(summary),
         *_program_rows(result.manifest.get("exec", ())),
         *_agent_rows(result.manifest.get("agent")),
+        *_capture_rows(result.manifest.get("capture", ())),
         ("digest", result.digest),
         ("result", str(result.path)),
     ]
@@ -117,6 +120,15 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     mean, slowdown, tail = (_metric(summary, name) for name in ("fct_mean_s", "slowdown_p50", "slowdown_p99"))
     rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
     return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
+
+
+def _capture_rows(captures: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Returns how many frames are in each file."""
+    rows = []
+    for each in captures:
+        lost = f"; {each['lost']:,} found no room" if each["lost"] else ""
+        rows.append(("capture", f"{each['file']}: {each['sent']:,} frames sent, {each['received']:,} received{lost}"))
+    return rows
 
 
 def _program_rows(ends: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -14,7 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dc_gym.base import usercode
-from dc_gym.base.key import AMOUNT, PATHS, RATE, SHARE_PPM, SIZE, TIME, Kind, all_fields, default_of, fields_by_key, own_fields
+from dc_gym.base.key import (
+    AMOUNT,
+    PATHS,
+    RATE,
+    SHARE_PPM,
+    SIZE,
+    TIME,
+    WORDS,
+    Kind,
+    all_fields,
+    default_of,
+    fields_by_key,
+    own_fields,
+)
 from dc_gym.base.terminal import say
 from dc_gym.ctrl import actuators
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
@@ -239,7 +252,7 @@ def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[s
     if of in (int, float):
         form |= {} if low is None else {"minimum": low / kind.parts if kind.parts > 1 else low}
         form |= {} if high is None else {"maximum": high / kind.parts if kind.parts > 1 else high}
-    if kind is PATHS:
+    if kind in (PATHS, WORDS):
         form["items"] = {"type": "string", "minLength": 1}
     if kind is PAIR:
         form |= {"items": {"type": "string"}, "minItems": 2, "maxItems": 2}

@@ -15,7 +15,7 @@ from dc_gym.base import contents
 from dc_gym.base.errors import MachineError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress, Quiet
-from dc_gym.grounds.guest.plan import OUT
+from dc_gym.grounds.guest.plan import CAPTURES, OUT
 from dc_gym.kernel import openvswitch
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
@@ -26,7 +26,7 @@ from dc_gym.traffic import execs
 if TYPE_CHECKING:  # imports numpy
     from dc_gym.monitors.state_matrix import Buffer
 
-NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen", "nicd")
+NEEDED = ("lab-init", "lab-launch", "qmon", "capd", "agentd", "hostd", "tgen", "nicd")
 
 
 class Driver(Protocol):
@@ -66,18 +66,20 @@ class Ground(Protocol):
 def make_folders(folder: Path, spec: Spec) -> Path:
     """Makes what a ground needs in a run's folder, and returns the private folder `.lab`, in which the plan belongs.
 
-    The ground writes to `.lab/out`, and to `exec` if the spec has programs in hosts.
+    The ground writes to `.lab/out`, to `exec` if the spec has programs in hosts, and to `capture` if it captures ports.
     """
     private = folder / ".lab"
     (private / OUT).mkdir(parents=True)
     if spec.workload.exec:
         (folder / execs.FOLDER).mkdir()
+    if spec.capture.ports:
+        (folder / CAPTURES).mkdir()
     return private
 
 
 def written_by_ground(folder: Path) -> list[Path]:
     """Returns the folders of a run to which its ground writes."""
-    return [path for path in (folder / ".lab" / OUT, folder / execs.FOLDER) if path.is_dir()]
+    return [path for path in (folder / ".lab" / OUT, folder / execs.FOLDER, folder / CAPTURES) if path.is_dir()]
 
 
 def inside(tmp: str) -> dict[str, str]:

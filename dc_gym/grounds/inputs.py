@@ -171,12 +171,14 @@ def mac(text: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(text.replace(":", "")))
 
 
-def write_ports(path: Path, graph: Graph) -> None:
-    """Writes all ports of a network. A port's record number is its row in the state matrix."""
+def write_ports(path: Path, graph: Graph, only: Sequence[str] | None = None) -> None:
+    """Writes all ports of a network, or only those of these names. Of all ports, a record's number is its row in the state
+    matrix."""
     hosts = {host.name for host in graph.hosts}
     table = PORT.table(
         {"name": port.ifname, "netns": netns_of(port.node) if port.node in hosts else HERE, "ifname": port.ifname}
         for port in graph.ports()
+        if only is None or port.ifname in only
     )
     record_file.write(path, table)
 

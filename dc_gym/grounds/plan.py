@@ -9,7 +9,7 @@ from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
 from dc_gym.grounds import actuation, inputs, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import ACTUATORS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
 from dc_gym.traffic import execs
@@ -61,11 +61,14 @@ def write_plan(
         execs=execs.to_json(spec.execs(graph)),
         agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows, publish_ns).to_json(),
         nic=None if nic is None else nic.to_json(),
+        capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")
     inputs.write_flows(folder / FLOWS, experiment.schedule)
     inputs.write_ports(folder / PORTS, graph)
+    if spec.capture.ports:
+        inputs.write_ports(folder / CAPTURED, graph, spec.capture.ports)
     if spec.controller.policy is not None:
         record_file.write(folder / ACTUATORS, *actuation.tables(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)

@@ -78,6 +78,8 @@ CONTENTS: Mapping[str, str] = {
     SIZES_COPY: "with `workload.distribution_file`: that file",
     POLICY_COPY: "with a file as `controller.policy`: that file",
     NIC_POLICY_COPY: "with a file as `nic.policy`: that file",
+    "capture/": "with `capture.ports` or `--pcap`: `PORT.pcapng` of each port, and `dcgym.lua` for Wireshark"
+    " ([captures](capture.md))",
     "exec/": "with `workload.exec`: output of the programs, and the files they wrote, such as a"
     " [capture](workloads.md#capture-packets)",
     "code/": "the Python files of `plugins` and `topology.file`",

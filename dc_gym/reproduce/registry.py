@@ -119,3 +119,17 @@ register(
         trains=frozenset({"standard-rl"}),
     )
 )
+register(
+    Paper(
+        "fdcc",
+        "K. Zhang, An Investigation on Data Center Congestion Control Algorithms, MSc thesis, University of Alberta, 2023",
+        {"figure-3.2": "fdcc.figure_3_2"},
+    )
+)
+register(
+    Paper(
+        "acc",
+        "S. Yan et al., ACC: Automatic ECN Tuning for High-Speed Datacenter Networks, SIGCOMM 2021",
+        {"figure-1": "acc.figure_1", "figure-2": "acc.figure_2"},
+    )
+)

@@ -21,7 +21,7 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.metrics import ideal
 from dc_gym.run import tgen_log
 from dc_gym.run.execution import Clock, execute
-from dc_gym.spec import MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
+from dc_gym.spec import CaptureSpec, MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
 from dc_gym.traffic.schedule import Schedule
 
 SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
@@ -80,6 +80,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),
             metrics=MetricsSpec(),
+            capture=CaptureSpec(),
         )
         ground = ground_of(spec)
         ground.prepare(progress)

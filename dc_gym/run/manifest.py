@@ -16,6 +16,7 @@ from dc_gym.base.files import machine_errors, whole
 from dc_gym.figures import styles
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import Ground
+from dc_gym.grounds.guest.plan import CAPTURES
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records import fingerprint, results
@@ -56,6 +57,8 @@ def manifest(
         made["nic"] = run.nic.facts
     if run.driver is not None:
         made["agent"] = run.driver.totals()
+    if rows := _captures(counts.found):
+        made["capture"] = rows
     if run.inputs:
         made["inputs"] = run.inputs
     spec = run.experiment.spec
@@ -106,6 +109,17 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
         "conservation": counts.conservation,
         "calibration": calibration.rows(ports, found["read_back"]) + found.get("calibration", []),
     } | {name: found[name] for name in ("fidelity", "exec") if found.get(name)}
+
+
+def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns for each captured port what its capture counted, and what the port itself counted until the run's end."""
+    rows = []
+    for port, frames in found.get("capture", {}).items():
+        before, after = found["before"][port], found["after"][port]
+        counted = {name: after[f"{name}_packets"] - before.get(f"{name}_packets", 0) for name in ("tx", "rx")}
+        file = f"{CAPTURES}/{port}.pcapng"
+        rows.append({"port": port, "file": file, **frames, "port_sent": counted["tx"], "port_received": counted["rx"]})
+    return rows
 
 
 def _scale(experiment: Experiment) -> dict[str, Any]:

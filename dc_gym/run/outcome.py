@@ -10,10 +10,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from dc_gym import monitors
 from dc_gym.base.errors import in_one_line
 from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.guest.plan import OUT
+from dc_gym.grounds.guest.plan import CAPTURES, OUT
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import results
 from dc_gym.records.folder import LEARNED
@@ -26,6 +27,9 @@ from dc_gym.run.idle import ideal_times
 from dc_gym.run.manifest import PreparedRun, manifest, set_times
 from dc_gym.run.read_back import read_counts, read_tables
 
+DISSECTOR = Path(monitors.__file__).parent / "dcgym.lua"
+"""For Wireshark; a result with captured ports has a copy beside their files."""
+
 
 def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, progress: Progress) -> None:
     """Writes everything that a result needs into its folder, in which the ground has left its files."""
@@ -33,6 +37,8 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     counts, ports = read_counts(experiment, private / OUT), results.port_rows(experiment.graph)
     digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts.t0_ns))
     shutil.rmtree(private)
+    if experiment.spec.capture.ports:
+        shutil.copyfile(DISSECTOR, partial / CAPTURES / DISSECTOR.name)
     tables = StoredTables(partial, ports)
 
     clock.phase("ideal")

@@ -3,7 +3,8 @@
 
 A run that is sure to fill the disk is refused. Bytes of records are those of what qmon and tgen write. The trace of queues is
 exact. Samples of flows with a size are a lower bound, because how long such a flow takes is not known. Decisions of NICs are not
-counted.
+counted. How much a captured port carries is not known either: its file is at most what its link carries in full frames, and only
+warned of.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ SAMPLE_BYTES = 56
 """A sample of a flow in tgen's file."""
 TABLES_SHARE = 1 / 4
 """Room for the compressed tables, as a share of the records from which they are made."""
+FRAME_BYTES, BLOCK_BYTES = 1514, 44
+"""A full frame, and what a captured frame takes in its file beside its bytes."""
 BASE_BYTES, BYTES_PER_FLOW, BYTES_PER_SWEEP = 350 << 20, 4 << 10, 64
 """Memory of this process, beside the lab's: at least, for each flow, and for each sweep (the series of one port)."""
 
@@ -35,6 +38,8 @@ class RoomNeeded:
 
     records: int
     """On disk, until the tables are made of them."""
+    captures: int
+    """On disk, for the files of captured ports, if their links carry full frames all the time."""
     memory: int
     """For the process that makes the result."""
 
@@ -46,7 +51,9 @@ class RoomNeeded:
         fastest_bps = max((cable.rate_bps for cable in experiment.graph.cables), default=1)
         sampled_ns = sum(_least_ns(flow, spec.time.duration_ns, fastest_bps) for flow in flows)
         samples = sampled_ns // spec.monitor.tcp_interval_ns * SAMPLE_BYTES
-        return cls(trace + samples, BASE_BYTES + len(flows) * BYTES_PER_FLOW + sweeps * BYTES_PER_SWEEP)
+        return cls(
+            trace + samples, _capture_bytes(experiment), BASE_BYTES + len(flows) * BYTES_PER_FLOW + sweeps * BYTES_PER_SWEEP
+        )
 
 
 def check(experiment: Experiment, out: Path, progress: Progress) -> None:
@@ -57,7 +64,12 @@ def check(experiment: Experiment, out: Path, progress: Progress) -> None:
         raise MachineError(
             f"{out}: the run records {_size(needed.records)}, and the disk has {_size(disk)}; {remedy}, or give another --out"
         )
-    if disk < needed.records * (1 + TABLES_SHARE):
+    if disk < needed.records * (1 + TABLES_SHARE) + needed.captures and needed.captures > needed.records:
+        progress.announce(
+            f"warning: the disk may become full: captured ports may write {_size(needed.captures)}, and {out} has {_size(disk)};"
+            " lower capture.snap_length, capture fewer ports, shorten time.duration, or give another --out"
+        )
+    elif disk < needed.records * (1 + TABLES_SHARE):
         progress.announce(
             f"warning: the disk may become full: the run records {_size(needed.records)} and makes tables of them, and {out}"
             f" has {_size(disk)}; {remedy}, or give another --out"
@@ -85,6 +97,17 @@ def _least_ns(flow: Flow, duration_ns: int, fastest_bps: int) -> int:
     limits += [asked.length_ns] if asked.length_ns else []
     limits += [asked.size_bytes * 8 * 10**9 // min(asked.rate_bps or fastest_bps, fastest_bps)] if asked.size_bytes else []
     return max(0, min(limits))
+
+
+def _capture_bytes(experiment: Experiment) -> int:
+    """Returns the bytes of the files of all captured ports whose links carry full frames all the time."""
+    capture, graph, total = experiment.spec.capture, experiment.graph, 0
+    kept = min(capture.snap_bytes, FRAME_BYTES) + BLOCK_BYTES
+    for port in graph.ports():
+        if port.ifname in capture.ports:
+            frames = graph.cable_of(port).rate_bps * experiment.spec.time.duration_ns // (FRAME_BYTES * 8 * 10**9)
+            total += frames * kept * (2 if capture.direction == "both" else 1)
+    return total
 
 
 def _size(count: int) -> str:

@@ -8,6 +8,7 @@ the JSON Schema and `dcgym list` follow from it. Inside, rates are bit/s, times 
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec
+from dc_gym.spec.capture import CaptureSpec
 from dc_gym.spec.experiment import (
     CLOCKS,
     LARGEST_SEED,
@@ -37,6 +38,7 @@ __all__ = [
     "SIZES_COPY",
     "SPEC_VERSION",
     "AgentSpec",
+    "CaptureSpec",
     "ControllerSpec",
     "ExecSpec",
     "HostSpec",

@@ -31,6 +31,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
+from dc_gym.spec.capture import CaptureSpec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
@@ -82,6 +83,7 @@ class Spec:
     workload: WorkloadSpec
     time: TimeSpec
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
+    capture: CaptureSpec = field(default_factory=CaptureSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     lab: LabSpec = field(default_factory=LabSpec)
     host: HostSpec = field(default_factory=HostSpec)
@@ -301,6 +303,8 @@ class Spec:
                 continue  # the key has no value
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue
+            if section == "capture" and not self.capture.ports:
+                continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         if copied:
@@ -328,6 +332,7 @@ SECTIONS: dict[str, type] = {
     "workload": WorkloadSpec,
     "time": TimeSpec,
     "monitor": MonitorSpec,
+    "capture": CaptureSpec,
     "metrics": MetricsSpec,
     "lab": LabSpec,
     "host": HostSpec,

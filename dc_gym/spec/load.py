@@ -268,6 +268,7 @@ def _check_code(spec: Spec) -> None:
 def _check_network(spec: Spec, to_run: bool) -> None:
     """Checks that topology and workload are possible as requested, and that they fit each other."""
     graph = spec.graph()
+    spec.capture.check_ports(graph)
     _check_execs(spec, graph, to_run)
     spec.actuated(graph)
     spec.flows(graph)

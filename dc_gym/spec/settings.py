@@ -33,6 +33,12 @@ from dc_gym.ctrl.controllers import Controller
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 EVENT_LOOP = ("on", "off")
+NO_UNREACHABLE = {"net/ipv4/icmp_ratelimit": str(24 * 3600 * 1000)}
+"""A host says nothing about packets for which it has no socket: the first answer comes after so many ms.
+
+Packets of a NIC still arrive when the NICs have ended. Switches with several paths have no rule for answers, which have no ports,
+and a run in which they lose frames is unfit.
+"""
 UNDER_AGENT = "cubic"
 """The TCP below an agent if the spec names none: Linux' default, as in the thesis."""
 
@@ -111,7 +117,8 @@ class ControllerSpec:
     @property
     def sysctls(self) -> dict[str, str]:
         """The settings of every host's kernel, by path below /proc/sys."""
-        return {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
+        rto = {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
+        return rto | (NO_UNREACHABLE if self.nic else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

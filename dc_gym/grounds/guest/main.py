@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
+from dc_gym.grounds.guest.captures import Captures
 from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
@@ -56,6 +57,7 @@ def run(folder: Path, site: Site) -> None:
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
+        captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
         if plan.agent is None:
@@ -66,11 +68,12 @@ def run(folder: Path, site: Site) -> None:
             before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
+        captures.end()
         after = count(fabric)
         phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
-        counts |= {"losses": fabric.losses(), "exec": ends, **site.findings()}
+        counts |= {"losses": fabric.losses(), "exec": ends, **captures.finish(), **site.findings()}
         (folder / OUT / "ground.json").write_text(json.dumps(counts))
 
 

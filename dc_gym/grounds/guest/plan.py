@@ -14,8 +14,13 @@ from dc_gym.topologies.graph import Graph
 PLAN_VERSION = 1
 OUT = "out"
 """Folder for the files that the ground writes, beside the plan. What lies beside it, a lab can only read."""
-FLOWS, PORTS, ACTUATORS = "flows.records", "ports.records", "actuators.records"
-"""Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode."""
+FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators.records", "captured.records"
+"""Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode.
+
+CAPTURED are the ports that are captured, as PORTS are all.
+"""
+CAPTURES = "capture"
+"""Folder of a result with a file for each captured port."""
 NICS, NIC_TABLE = "nics.records", "nic_table"
 """The files that the NICs' loader reads."""
 DECISIONS = "decisions.bin"
@@ -56,6 +61,8 @@ class Plan:
     """A central agent's settings (AgentPlan). None: there is no agent."""
     nic: dict[str, Any] | None = None
     """The settings of the hosts' NICs (nics.NicPlan). None: the run has no NICs."""
+    capture: dict[str, Any] | None = None
+    """The settings of the capture: snap_bytes, direction. None: no port is captured."""
     flow_rows: int = 0
     """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
 

@@ -52,6 +52,10 @@ class Program:
             raise FabricError(f"{self._name} ended too early")
         return line.decode().strip()
 
+    def terminate(self) -> None:
+        """Asks it to end, by SIGTERM."""
+        self._process.terminate()
+
     def stop(self, status: int) -> None:
         """Ends it by SIGTERM. `status` is the exit status that it then returns."""
         self._process.terminate()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 1 of ACC (Yan et al., SIGCOMM 2021): the best marking threshold K depends on the incast.
+
+ACC: for 8 senders with 32 flows each the best K is 500 KB, for 15 senders with 8 flows each it is 50 KB. It does not give what
+"best" is, the sizes of flows, and how long it ran. Here flows have no end, and the best K is the smallest one that leaves at
+least 99 % of the largest goodput over all K: a longer queue than that gains nothing. The table has goodput and queue of each K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.acc.common import FACTS, LOSSY, NETWORK
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.records.results import Result, number
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, less_than, more_than
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "The best marking threshold by incast"
+SOURCE = "ACC, figure 1 (text only)"
+NAME = "best-k"
+LINE_BPS, KB = 25 * 10**9, 1000
+THRESHOLDS_KB = (20, 50, 100, 200, 500, 1000)
+INCASTS = {"8 x 32": (8, 32), "15 x 8": (15, 8)}
+"""Senders, and flows of each."""
+PAPER_KB = {"8 x 32": 500, "15 x 8": 50}
+COLORS = {"8 x 32": "#332288", "15 x 8": "#CC6677"}
+ENOUGH = 0.99
+NEAR = 1.5
+"""A best K counts as the paper's within this factor; neighbours of the list are further away."""
+GOODPUT = Quantity("goodput", "goodput (of the line)", digits=3)
+QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 3)
+DROPPED = Quantity("drops", "frames dropped")
+BEST = Quantity("best_k_bytes", "best K (kB)", 1e-3, 3)
+
+
+def name(incast: str, threshold_kb: int) -> str:
+    return f"{incast}, K {threshold_kb} kB"
+
+
+ROWS = [
+    OwnRateRow(
+        name(incast, threshold_kb),
+        {
+            **NETWORK,
+            "topology.marking": "step",
+            "topology.k_bytes": threshold_kb * KB,
+            "workload.kind": "many_to_one",
+            "workload.senders": senders,
+            "workload.flows": senders * each,
+            "workload.jitter": "100us",
+            "time.duration": "60ms",
+            "time.warmup": "20ms",
+            "monitor.interval": "20us",
+            "monitor.tcp_interval": "1ms",
+        },
+        COLORS[incast],
+    )
+    for incast, (senders, each) in INCASTS.items()
+    for threshold_kb in THRESHOLDS_KB
+]
+CLAIMS = (
+    *(
+        Claim(
+            f"{incast}: the best K is {wanted} kB (ours: within a factor of {NEAR})",
+            SOURCE,
+            (more_than(incast, BEST, wanted * KB / NEAR), less_than(incast, BEST, wanted * KB * NEAR)),
+            why="DCQCN's parameters, the flows' sizes and the measure of the best K are not given; with those of DCQCN's paper a "
+            "higher K lets the flows swing together",
+        )
+        for incast, wanted in PAPER_KB.items()
+    ),
+    Claim(
+        "Fewer senders with more flows need a higher K",
+        SOURCE,
+        (above("8 x 32", "15 x 8", BEST),),
+        why="the list of K is coarse: between two neighbours lies a factor of two or more",
+    ),
+)
+NOTES = (
+    LOSSY,
+    f"The best K is the smallest one with at least {ENOUGH:.0%} of the largest goodput: our reading, ACC gives none.",
+    "Scaled: 60 ms a run, of which the last 40 ms count; ACC does not give its own.",
+)
+
+
+def measure(result: Result) -> dict[str, float]:
+    summary = result.summary
+    return {
+        GOODPUT.name: number(summary["goodput_bps"]) / LINE_BPS,
+        QUEUE.name: number(summary["mean_queue_bytes"]),
+        DROPPED.name: number(summary["drops"]),
+    }
+
+
+def best(evidence: Evidence, incast: str) -> Contender:
+    """Returns the incast itself as a contestant, with its best K of each seed."""
+    rows = {threshold_kb: evidence.values(name(incast, threshold_kb), GOODPUT.name) for threshold_kb in THRESHOLDS_KB}
+    found = {}
+    for seed in rows[THRESHOLDS_KB[0]]:
+        largest = max(values[seed] for values in rows.values())
+        found[seed] = float(min(each for each, values in rows.items() if values[seed] >= ENOUGH * largest) * KB)
+    return Contender(incast, incast, COLORS[incast], {BEST.name: found}, paper={BEST.name: PAPER_KB[incast] * float(KB)})
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    evidence = replace(evidence, contenders={**evidence.contenders, **{incast: best(evidence, incast) for incast in INCASTS}})
+    facts = (*FACTS, ("Traffic", "flows without an end to one server of the other leaf; starts are spread over 100 us"))
+    columns = (GOODPUT, QUEUE, DROPPED, BEST)
+    return own_rate.findings(TITLE, facts, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    lines = [
+        ContestantLine(
+            f"{incast} flows (the paper's best K: {PAPER_KB[incast]} KB)",
+            COLORS[incast],
+            {float(threshold_kb): name(incast, threshold_kb) for threshold_kb in THRESHOLDS_KB},
+        )
+        for incast in INCASTS
+    ]
+    return series.figure(evidence, lines, (GOODPUT, QUEUE), "K (kB)", TITLE)

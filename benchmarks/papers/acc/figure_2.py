@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 2 of ACC (Yan et al., SIGCOMM 2021): which static marking is best depends on the workload.
+
+ACC draws completion times over those of SECN0: under DataMining SECN2 is best, under WebSearch SECN1. It does not give the load,
+the duration, and which completion time. Here flows arrive at 60 % of the servers' links, and the mean of all flows decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.readable import sentence
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.acc.common import FACTS, LOSSY, NETWORK
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.figures import kit
+from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Claim, below
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Completion times by static marking, over those of SECN0"
+SOURCE = "ACC, figure 2 (text only)"
+NAME = "static-markings"
+WORKLOADS = {"DataMining": "datamining", "WebSearch": "websearch"}
+BEST = {"DataMining": "SECN2", "WebSearch": "SECN1"}
+"""The paper's best."""
+MARKINGS = {"SECN0": "secn0", "SECN1": "secn1", "SECN2": "secn2"}
+COLORS = {"SECN0": "#999933", "SECN1": "#CC6677", "SECN2": "#332288"}
+LOAD, DURATION_MS, LAST_START_MS, LARGEST = 0.6, 100, 20, "10MB"
+MICE_BYTES, ELEPHANT_BYTES = 100_000, 1_000_000
+BASE = "SECN0"
+MEAN = Quantity("fct_s", "mean FCT (ms)", 1e3, 3)
+TAIL = Quantity("fct_p99_s", "99th percentile (ms)", 1e3, 3)
+MICE = Quantity("mice_s", "mean FCT up to 100 kB (us)", 1e6, 3)
+MICE_TAIL = Quantity("mice_p99_s", "99th percentile up to 100 kB (us)", 1e6, 3)
+ELEPHANTS = Quantity("elephants_s", "mean FCT from 1 MB on (ms)", 1e3, 3)
+MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
+SHORT_TITLES = {each.name: each.title.partition(" (")[0] for each in MEASURED}
+RATIOS = {name: Quantity(f"{name}_ratio", f"{title}, over SECN0's", digits=3) for name, title in SHORT_TITLES.items()}
+FLOWS, UNFINISHED = Quantity("flows", "flows"), Quantity("unfinished", "unfinished")
+DROPPED = Quantity("drops", "frames dropped")
+
+
+def name(workload: str, marking: str) -> str:
+    return f"{workload}, {marking}"
+
+
+ROWS = [
+    OwnRateRow(
+        name(workload, marking),
+        {
+            **NETWORK,
+            "topology.marking": MARKINGS[marking],
+            "workload.kind": "poisson",
+            "workload.distribution": distribution,
+            "workload.truncate": LARGEST,
+            "workload.load": LOAD,
+            "workload.last_start": f"{LAST_START_MS}ms",
+            "metrics.cutoff": f"{LAST_START_MS}ms",
+            "time.duration": f"{DURATION_MS}ms",
+            "time.warmup": "0s",
+            "monitor.interval": "100us",
+            "monitor.tcp_interval": "10ms",
+        },
+        COLORS[marking],
+    )
+    for workload, distribution in WORKLOADS.items()
+    for marking in MARKINGS
+]
+CLAIMS = tuple(
+    Claim(
+        f"{workload}: {best} is best (mean of all flows)",
+        SOURCE,
+        tuple(below(name(workload, best), name(workload, other), MEAN) for other in MARKINGS if other != best),
+        why="load, duration, DCQCN's parameters and SECN1's and SECN2's Pmax are not given, and nothing is paused here",
+    )
+    for workload, best in BEST.items()
+)
+NOTES = (
+    LOSSY,
+    f"Scaled: flows start for {LAST_START_MS} ms; sizes are cut at {LARGEST}, or a run of milliseconds could not finish them.",
+    "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none.",
+)
+
+
+def measure(result: Result) -> dict[str, float]:
+    """Returns completion times of the flows that ended, and how many did not."""
+    flows = result.records("flows")
+    started = flows[flows["start_ns"] >= 0]
+    ended = started[started["end_ns"] >= 0]
+    took_s, size = (ended["end_ns"] - ended["start_ns"]) / 1e9, ended["size_bytes"]
+    mice, elephants = took_s[size <= MICE_BYTES], took_s[size >= ELEPHANT_BYTES]
+
+    def mean(values: np.ndarray) -> float:
+        return float(values.mean()) if len(values) else float("nan")
+
+    def tail(values: np.ndarray) -> float:
+        return float(np.percentile(values, 99)) if len(values) else float("nan")
+
+    return {
+        MEAN.name: mean(took_s),
+        TAIL.name: tail(took_s),
+        MICE.name: mean(mice),
+        MICE_TAIL.name: tail(mice),
+        ELEPHANTS.name: mean(elephants),
+        FLOWS.name: float(len(started)),
+        UNFINISHED.name: float(len(started) - len(ended)),
+        DROPPED.name: float(result.records("queues")["drops"][-len(result.ports) :].sum()),
+    }
+
+
+def with_ratios(evidence: Evidence) -> Evidence:
+    """Adds completion times over those of SECN0, seed by seed."""
+    made = {}
+    for workload in WORKLOADS:
+        base = evidence.contenders[name(workload, BASE)].numbers
+        for marking in MARKINGS:
+            each = evidence.contenders[name(workload, marking)]
+            made[each.name] = replace(each, numbers={**each.numbers, **_ratios(each.numbers, base)})
+    return replace(evidence, contenders=made)
+
+
+def _ratios(numbers: Mapping[str, Mapping[int, float]], base: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
+    return {
+        ratio.name: {seed: value / base[of][seed] for seed, value in numbers[of].items() if seed in base[of]}
+        for of, ratio in RATIOS.items()
+    }
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = with_ratios(own_rate.run(NAME, ROWS, options, progress, measure))
+    traffic = f"flows of the distribution at {LOAD:.0%} of each server's link, to uniformly drawn others, for {LAST_START_MS} ms"
+    columns = (*MEASURED, *RATIOS.values(), FLOWS, UNFINISHED, DROPPED)
+    facts = (*FACTS, ("Traffic", traffic))
+    return own_rate.findings(TITLE, facts, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """Draws a panel per workload, and in it a group of bars per completion time."""
+    with kit.style():
+        canvas = kit.new_figure(9.6, 4.2)
+        axes = canvas.subplots(1, len(WORKLOADS), sharey=True)
+        for ax, workload in zip(axes, WORKLOADS, strict=True):
+            for place, marking in enumerate(MARKINGS):
+                _bars(ax, evidence.contenders[name(workload, marking)], place, marking)
+            ax.axhline(1, color="#555555", linewidth=0.8)
+            titles = [SHORT_TITLES[each.name].replace(" up", "\nup").replace(" from", "\nfrom") for each in MEASURED]
+            ax.set_xticks(range(len(MEASURED)), titles)
+            ax.tick_params(axis="x", labelsize=7)
+            ax.set_title(f"{workload} (the paper's best: {BEST[workload]})", loc="left")
+        axes[0].set_ylabel(sentence("over SECN0's"))
+        kit.legend_below(canvas, axes[0], len(MARKINGS))
+        kit.title(canvas, TITLE)
+    return canvas
+
+
+def _bars(ax: Axes, who: Contender, place: int, label: str) -> None:
+    width = 0.8 / len(MARKINGS)
+    found = [who.estimate(RATIOS[each.name].name) for each in MEASURED]
+    at = np.arange(len(MEASURED)) + (place - (len(MARKINGS) - 1) / 2) * width
+    heights = [0.0 if each is None else each.mean for each in found]
+    halves = [0.0 if each is None or each.half is None else each.half for each in found]
+    ax.bar(at, heights, width, yerr=halves, color=who.color, label=label, error_kw={"linewidth": 0.8})

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of FDCC and ACC: the queue's laws measured in a lab, the best K, completion times over SECN0's, and what is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.acc import figure_1, figure_2
+from dc_gym.benchmarks.papers.fdcc import figure_3_2
+from dc_gym.reproduce import registry
+from dc_gym.reproduce.claims import ClaimState, judge
+from dc_gym.reproduce.evidence import Contender, Evidence
+from dc_gym.reproduce.options import ReproduceOptions
+
+FIGURES = (figure_1, figure_2, figure_3_2)
+
+
+def contender(name: str, **numbers: tuple[float, ...]) -> Contender:
+    return Contender(name, name, "#000000", {of: dict(enumerate(values, 1)) for of, values in numbers.items()})
+
+
+def evidence(*contenders: Contender) -> Evidence:
+    return Evidence({each.name: each for each in contenders})
+
+
+@pytest.mark.parametrize(("paper", "number"), [("fdcc", "figure-3.2"), ("acc", "figure-1"), ("acc", "figure-2")])
+def test_the_figures_are_registered(paper: str, number: str) -> None:
+    figure = registry.find(paper).figure(number)
+    assert figure.title and callable(figure.run)
+
+
+@pytest.mark.parametrize("module", FIGURES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_claims_are_about_rows_that_run(module) -> None:
+    rows = {row.name for row in module.ROWS} | set(getattr(module, "INCASTS", ()))
+    assert len(module.ROWS) == len({row.name for row in module.ROWS})
+    assert {name for claim in module.CLAIMS for criterion in claim.criteria for name in criterion.about} <= rows
+
+
+# --- FDCC, figure 3.2
+
+
+def test_the_law_adds_up_the_differences() -> None:
+    at_ms = np.array([0.0, 5, 10, 15, 20, 25, 30, 32])
+    assert figure_3_2.law(at_ms).tolist() == [0, 156_250, 312_500, 312_500, 312_500, 156_250, 0, 0]
+
+
+def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
+    (tmp_path / figure_3_2.FILE).write_text(figure_3_2.flows())
+    (row,) = figure_3_2.ROWS
+    made = spec.vary({"name": "x"}, tmp_path, "test", [], row.values, "test")
+    flows = made.flows(made.graph())
+    for name, (start_ms, stop_ms, counts) in figure_3_2.PHASES.items():
+        inside = [flow for flow in flows if start_ms <= flow.start_ns / 1e6 < stop_ms]
+        assert [sum(flow.src == f"h{host}" for flow in inside) for host in (1, 2, 3, 4)] == list(counts)
+        wire_bps = sum(flow.rate_bps for flow in inside) * 1514 / 1472
+        assert wire_bps - 1e9 == pytest.approx(figure_3_2.DIFFERENCE_BPS[name], abs=100)
+
+
+@pytest.mark.lab
+def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab_kernel: Path) -> None:
+    tmp_path.chmod(0o755)
+    found = figure_3_2.run(ReproduceOptions(tmp_path, seeds=1), Quiet())
+    (row,) = found.contenders
+    for name, growth in figure_3_2.GROWTH.items():
+        expected, tolerance = figure_3_2.DIFFERENCE_BPS[name], 0.01 * 0.25e9
+        assert row.numbers[growth.name][1] == pytest.approx(expected, abs=tolerance)
+    assert row.numbers[figure_3_2.LONGEST.name][1] == pytest.approx(312_500, abs=3 * 1514)
+    assert {verdict.state for verdict in found.verdicts} == {ClaimState.TOO_SHORT}, "one seed of three"
+
+
+# --- ACC, figure 1
+
+
+def goodputs(incast: str, shares: tuple[float, ...]) -> list[Contender]:
+    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little."""
+    return [
+        contender(figure_1.name(incast, threshold_kb), goodput=(share, share * 1.001, share * 0.999))
+        for threshold_kb, share in zip(figure_1.THRESHOLDS_KB, shares, strict=True)
+    ]
+
+
+def test_the_best_k_is_the_smallest_that_leaves_enough() -> None:
+    found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.94, 0.95, 0.951)))
+    assert figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name] == {1: 500_000, 2: 500_000, 3: 500_000}
+    found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.945, 0.95, 0.951)))
+    assert set(figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name].values()) == {200_000}
+
+
+def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
+    rows = [*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.9, 0.95, 0.951)), *goodputs("15 x 8", (0.8, 0.95, 0.951, 0.95, 0.94, 0.9))]
+    found = evidence(*rows)
+    whole = evidence(*rows, *(figure_1.best(found, incast) for incast in figure_1.INCASTS))
+    states = [judge(claim, whole).state for claim in figure_1.CLAIMS]
+    assert states == [ClaimState.REPRODUCED] * 3
+    swapped = {"8 x 32": "15 x 8", "15 x 8": "8 x 32"}
+    other = [figure_1.best(found, name) for name in swapped]
+    crossed = evidence(*rows, *(Contender(swapped[each.name], "", "", each.numbers) for each in other))
+    assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 3
+
+
+# --- ACC, figure 2
+
+
+def test_completion_times_are_divided_seed_by_seed() -> None:
+    times = {"SECN0": (1.0, 2.0, 4.0), "SECN1": (0.5, 1.0, 2.0), "SECN2": (2.0, 4.0, 8.0)}
+    rows = [
+        contender(figure_2.name(workload, marking), **{each.name: values for each in figure_2.MEASURED})
+        for workload in figure_2.WORKLOADS
+        for marking, values in times.items()
+    ]
+    found = figure_2.with_ratios(evidence(*rows))
+    for marking, ratio in (("SECN0", 1.0), ("SECN1", 0.5), ("SECN2", 2.0)):
+        numbers = found.contenders[figure_2.name("WebSearch", marking)].numbers
+        assert all(set(numbers[each.name].values()) == {ratio} for each in figure_2.RATIOS.values())
+    assert figure_2._figure(found).axes
+
+
+@pytest.mark.parametrize("row", [*figure_1.ROWS, *figure_2.ROWS], ids=lambda row: row.name)
+def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
+    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+    assert made.controller.name == "dcqcn" and len(made.graph().hosts) == 24
+    shorter = own_rate._spec("x", row, ReproduceOptions(tmp_path, duration="30ms"), 1)
+    assert shorter.time.duration_ns == 30_000_000
+
+
+def test_shorter_runs_are_told(tmp_path: Path) -> None:
+    rows = figure_1.ROWS
+    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, duration="30ms"))) == "runs of 30ms instead of 60ms"
+    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, seeds=1))) == "1 seed instead of 3"
+    assert not str(own_rate._shortfall(rows, ReproduceOptions(tmp_path)))
