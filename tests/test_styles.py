@@ -30,6 +30,8 @@ KNOWN = {
     "rlcc-mlp": Style("#117733", ">", "RL-CC (MLP)"),
     "rlcc-mlp8": Style("#999933", "8", "RL-CC (MLP, int8)"),
     "rlcc-lstm": Style("#44AA99", "X", "PCC-RL (LSTM)"),
+    "hpcc": Style("#CC6677", "d", "HPCC"),
+    "powertcp": Style("#DDAA33", "8", "PowerTCP"),
 }
 pytestmark = pytest.mark.usefixtures("registries")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
+"""Checks on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips, and where HPCC and
+PowerTCP rest.
 
 Everything runs on one bottleneck (bottleneck.py), with eight senders.
 
@@ -9,6 +10,9 @@ Everything runs on one bottleneck (bottleneck.py), with eight senders.
 - RL-CC: the round trip is the bottleneck's mean over time, since a mean over probes would count short round trips more often.
   With few flows it oscillates, as the same policy does in a fluid model with a feedback delay of one round trip. The mean is that
   of eq. 2 with the offset at which the network rests.
+- HPCC: W eta / U + W_AI leaves W as it is where U, utilization and queue over line rate x T, is eta + N W_AI.
+- PowerTCP: W / P + beta leaves W as it is where the flows share a queue of N beta. A window lets whole packets out, which is half a
+  packet more for each flow.
 """
 
 from __future__ import annotations
@@ -33,15 +37,36 @@ from dc_gym.spec import load
 from dc_gym.sweep import Cell, runs
 
 LEAST_GOODPUT, FAIR, TARGET, INFLATION = 0.9, 0.1, 0.1, 0.05
-FLOWS = {"dcqcn": (2, 8), "swift": (2, 8), "rlcc-mlp": (8, 64, 512), "rlcc-tree": (8, 64, 512)}
+LOAD, QUEUE, CHANCE_BYTES = 0.02, 0.1, 2500
+"""Tolerances: of HPCC's load, of PowerTCP's queue, and of its queue by the chance of when packets meet."""
+MOST_HPCC_QUEUE = 0.1
+"""The longest mean queue of HPCC, of line rate x T."""
+FLOWS = {
+    "dcqcn": (2, 8),
+    "swift": (2, 8),
+    "rlcc-mlp": (8, 64, 512),
+    "rlcc-tree": (8, 64, 512),
+    "hpcc": (2, 8, 64),
+    "powertcp": (2, 8, 64),
+}
 RLCC_SETTLED_MS, RLCC_MEASURED_MS = {8: 300, 64: 1500, 512: 2500}, dict.fromkeys((8, 64, 512), 200)
-SETTLED_MS = {"dcqcn": {2: 400, 8: 400}, "swift": {2: 100, 8: 100}, "rlcc-mlp": RLCC_SETTLED_MS, "rlcc-tree": RLCC_SETTLED_MS}
+TELEMETRY_SETTLED_MS, TELEMETRY_MEASURED_MS = {2: 20, 8: 20, 64: 60}, dict.fromkeys((2, 8, 64), 20)
+SETTLED_MS = {
+    "dcqcn": {2: 400, 8: 400},
+    "swift": {2: 100, 8: 100},
+    "rlcc-mlp": RLCC_SETTLED_MS,
+    "rlcc-tree": RLCC_SETTLED_MS,
+    "hpcc": TELEMETRY_SETTLED_MS,
+    "powertcp": TELEMETRY_SETTLED_MS,
+}
 """Convergence times; nothing before them is measured."""
 MEASURED_MS = {
     "dcqcn": {2: 1000, 8: 3000},
     "swift": {2: 100, 8: 100},
     "rlcc-mlp": RLCC_MEASURED_MS,
     "rlcc-tree": RLCC_MEASURED_MS,
+    "hpcc": TELEMETRY_MEASURED_MS,
+    "powertcp": TELEMETRY_MEASURED_MS,
 }
 """Measured times. Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way
 back. In windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md)."""
@@ -134,7 +159,7 @@ def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, valu
 
 def _swift_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
-    values = dict(algorithms.resolve_parameters(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
+    values = _values(name, cell)
     cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
     target = float(swift_target_ns(cwnd, base_ns, 2, values).mean())
     measured = float(rows["rtt_ns"].mean())
@@ -165,4 +190,50 @@ def _rlcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[
     yield Check(f"{name}, {count} flows: link", f"> {LEAST_GOODPUT}, none dropped", words, used > LEAST_GOODPUT and not drops)
 
 
-BARS = {"dcqcn": _dcqcn_checks, "swift": _swift_checks, "rlcc-mlp": _rlcc_checks, "rlcc-tree": _rlcc_checks}
+# --- HPCC and PowerTCP: telemetry
+
+
+def _bdp_bytes(cell: Cell) -> float:
+    return LINE_BPS / 8e9 * bottleneck.base_ns(cell)
+
+
+def _values(name: str, cell: Cell) -> dict[str, int]:
+    return dict(algorithms.resolve_parameters(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
+
+
+def _hpcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
+    eta, expected = 0.95, _values(name, cell)["flows"]
+    asked = eta + count * (1 - eta) / expected
+    used, queue = float(result.summary["utilization"]), float(result.summary["mean_queue_bytes"])
+    load, drops = used + queue / _bdp_bytes(cell), int(result.summary["drops"])
+    words = f"{load:.3f}: {used:.3f} of the link, {queue / 1e3:.1f} kB queued, Jain {result.summary['jain']:.3f}, {drops} dropped"
+    good = abs(load - asked) <= LOAD and queue < MOST_HPCC_QUEUE * _bdp_bytes(cell) and not drops
+    yield Check(
+        f"{name}, {count} flows: utilization and queue over line rate x T",
+        f"{asked:.3f} +- {LOAD}, the queue below {MOST_HPCC_QUEUE}",
+        words,
+        good,
+    )
+
+
+def _powertcp_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
+    share = count / _values(name, cell)["flows"]
+    asked = share * _bdp_bytes(cell) + count * FRAME_BYTES / 2
+    used, queue = float(result.summary["utilization"]), float(result.summary["mean_queue_bytes"])
+    words = f"{queue / 1e3:.1f} kB, {used:.3f} of the link, Jain {result.summary['jain']:.3f}"
+    yield Check(
+        f"{name}, {count} flows: queue",
+        f"N (beta + half a packet), {asked / 1e3:.1f} kB, +- {QUEUE:.0%} and {CHANCE_BYTES / 1e3:.1f} kB; link > {LEAST_GOODPUT}",
+        words,
+        abs(queue - asked) <= QUEUE * asked + CHANCE_BYTES and used > LEAST_GOODPUT,
+    )
+
+
+BARS = {
+    "hpcc": _hpcc_checks,
+    "powertcp": _powertcp_checks,
+    "dcqcn": _dcqcn_checks,
+    "swift": _swift_checks,
+    "rlcc-mlp": _rlcc_checks,
+    "rlcc-tree": _rlcc_checks,
+}

@@ -56,6 +56,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "rlcc-mlp": ("#117733", ">"),
     "rlcc-mlp8": ("#999933", "8"),
     "rlcc-lstm": ("#44AA99", "X"),
+    "hpcc": ("#CC6677", "d"),
+    "powertcp": ("#DDAA33", "8"),
 }
 """Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}
