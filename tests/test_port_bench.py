@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of `dcgym bench port` in a lab, and what its comparison catches."""
+"""A part of `dcgym bench port` and `int` in a lab, and what its comparison catches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dc_gym.benchmarks.checks import int as int_bench
 from dc_gym.benchmarks.checks import links, port, port_cases
 from dc_gym.benchmarks.checks.oracle import splitmix64
 
@@ -17,7 +18,7 @@ COUNT = 12
 @pytest.fixture(scope="module")
 def answered(lab_kernel):
     """Returns the cases with the lab's answers, by kind."""
-    groups = port.groups(COUNT)
+    groups = port.groups(COUNT) | int_bench.groups(COUNT)
     replies = iter(links.play(lab_kernel, [case.job() for group in groups.values() for case in group]))
     return {name: [(case, next(replies)) for case in group] for name, group in groups.items()}
 
@@ -32,8 +33,11 @@ def test_the_cases_are_worth_it(answered):
     verdicts = {name: [links.compare(*pair) for pair in pairs] for name, pairs in answered.items()}
     for name in ("marks at arrival", "marks at departure"):
         assert sum(verdict.marks for verdict in verdicts[name]) > 50, name
-    assert sum(verdict.records for verdict in verdicts["telemetry"]) > 500
-    cases = [case for case, _ in answered["telemetry"]]
+    assert (
+        sum(verdict.records for verdict in [*verdicts["telemetry, marks at arrival"], *verdicts["telemetry, marks at departure"]])
+        > 500
+    )
+    cases = [case for case, _ in [*answered["telemetry, marks at arrival"], *answered["telemetry, marks at departure"]]]
     assert any(sum(each.int_rate is not None for each in case.ports) > links.INT_HOPS for case in cases), (
         "some paths are too long"
     )
@@ -76,7 +80,7 @@ def test_other_marks_would_be_noticed(answered, kind, change):
 
 @pytest.mark.parametrize("change", [other_place, silent])
 def test_other_records_would_be_noticed(answered, change):
-    assert noticed(answered["telemetry"], change)
+    assert noticed([*answered["telemetry, marks at arrival"], *answered["telemetry, marks at departure"]], change)
 
 
 @pytest.mark.parametrize("field", range(2, 7))

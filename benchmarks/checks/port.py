@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench port`: compares the queueing discipline `port` with the FIFO oracle, frame by frame.
 
-Random networks mark by steps and slopes as frames arrive or depart, and write telemetry. Departures, arrivals, drops, marks and
-records must be equal, and at random times so must backlogs, integrals, busy times, longest queues and bytes with CE. The same
-frames also pass stock queues, bfifo and RED, as far as those can do it.
+Random networks mark by steps and slopes as frames arrive or depart. Departures, arrivals, drops and marks must be equal, and at
+random times so must backlogs, integrals, busy times, longest queues and bytes with CE. The same frames also pass stock queues,
+bfifo and RED, as far as those can do it. `dcgym bench int` (int.py) does the same for telemetry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dc_gym.base.checks import Check
@@ -28,7 +28,6 @@ def groups(count: int = CASES) -> dict[str, list[LinkCase]]:
     return {
         "marks at arrival": arrivals,
         "marks at departure": list(port_cases.marking(count, "departure")),
-        "telemetry": list(port_cases.telemetry(count)),
         "steps at arrival": list(port_cases.steps(arrivals, stock=False)),
         "the same on bfifo and RED": list(port_cases.steps(arrivals, stock=True)),
     }
@@ -43,8 +42,11 @@ def case_check(name: str, cases: Sequence[LinkCase], verdicts: Sequence[LinkVerd
     return Check(name, f"{len(cases)} cases: {counted}", f"times within {worst_ns} ns; {measured}", not bad and worst_ns == 0)
 
 
-def checks(kernel: Path | None = None, count: int = CASES) -> list[Check]:
+def checks(kernel: Path | None = None) -> list[Check]:
+    return compared(groups(), kernel)
+
+
+def compared(cases: Mapping[str, Sequence[LinkCase]], kernel: Path | None = None) -> list[Check]:
     """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
-    cases = groups(count)
     replies = iter(play(kernel or build.ensure().path, [case.job() for group in cases.values() for case in group]))
     return [case_check(name, group, [compare(case, next(replies)) for case in group]) for name, group in cases.items()]
