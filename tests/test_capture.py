@@ -104,7 +104,7 @@ def test_the_header_names_port_link_and_unit(tcp: Result) -> None:
 
 @pytest.mark.lab
 def test_a_frame_is_taken_when_its_transmission_starts_and_when_it_arrives(tcp: Result) -> None:
-    """What s1 sends to s2 arrives there, byte for byte, after its length at the line rate and the propagation."""
+    """A frame that s1 sends to s2 arrives there, byte for byte, after its length at the line rate and the propagation."""
     sent, arrived = captured(tcp, "s1-eth3").sent(), captured(tcp, "s2-eth3").arrived()
     assert sent[0].t_ns >= 0 and sent[-1].t_ns <= 100 * MS and len(sent) > 1000
     assert 0 <= len(sent) - len(arrived) <= 2, "the last ones are under way at the end"
