@@ -93,6 +93,20 @@ def test_no_frame_is_missing(tcp: Result) -> None:
         assert (row["lost"], found.lost, found.received) == (0, 0, len(found.frames))
 
 
+@pytest.mark.lab
+def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> None:
+    """On each cable, what one end has sent is what the other has received, but for the few frames under way at the end."""
+    settings = ("topology.preset=fattree-k4", "workload.kind=hotspot", "controller.name=dctcp", "time.duration=10ms")
+    graph = rdma_lab.load(tmp_path, *settings).graph()
+    result = run(tmp_path, "all", settings, [port.ifname for port in graph.ports()])
+    found = rows(result)
+    assert len(found) == 96 and sum(row["sent"] for row in found.values()) > 1000
+    for port in graph.ports():
+        sent, received = found[port.ifname], found[graph.peer(port).ifname]
+        assert sent["sent"] + sent["sent_later"] == sent["port_sent"] and sent["lost"] == 0
+        assert 0 <= sent["sent"] - received["received"] <= 2
+
+
 # --- what is in a file
 
 
