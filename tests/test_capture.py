@@ -104,7 +104,7 @@ def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> No
     for port in graph.ports():
         sent, received = found[port.ifname], found[graph.peer(port).ifname]
         assert sent["sent"] + sent["sent_later"] == sent["port_sent"] and sent["lost"] == 0
-        assert 0 <= sent["sent"] - received["received"] <= 2
+        assert 0 <= sent["sent"] - received["received"] <= 4, "as many of the shortest frames fit onto a link of 1 us"
 
 
 # --- what is in a file
