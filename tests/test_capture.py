@@ -20,6 +20,7 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.ctrl.nic import algorithms
 from dc_gym.envs.session import Session
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
@@ -33,6 +34,7 @@ AGENT = ("controller.name=dctcp", "controller.policy=max", "agent.interval=10ms"
 ETHERNET, NANOSECONDS = 1, 9
 LINE_BPS, DELAY_NS = 10**9, 10_000
 NIC_PORT, DATA = 4791, 1
+TELEMETRY_AT, TELEMETRY_FLAG = 74, 8
 
 
 def run(folder: Path, name: str, settings: tuple[str, ...], ports: list[str]) -> Result:
@@ -227,6 +229,22 @@ def test_wireshark_shows_telemetry(tmp_path: Path) -> None:
     ((flow, *shown),) = tshark(path, "dcgym.flow", *(f"dcgym.int.{name}" for name in fields))
     expected = ["2", *(",".join(str(hop[place]) for hop in hops) for place in range(4))]
     assert flow == "5" and shown == expected
+
+
+@pytest.mark.lab
+@pytest.mark.skipif("hpcc" not in algorithms.names(), reason="no algorithm here reads telemetry")
+def test_each_port_s_record_is_in_the_frame_that_it_sends(tmp_path: Path, lab_kernel: Path) -> None:
+    """Across two racks a frame has no record at its host, one behind the leaf, and three behind the last leaf."""
+    settings = ("controller.name=hpcc", "topology.preset=acc24a", "workload.kind=many_to_one", "workload.senders=4")
+    places = {"h1-eth0": 0, "s1-eth13": 1, "s2-eth12": 3}
+    result = run(tmp_path, "int", (*settings, "time.duration=2ms", "nic.trace=off"), list(places))
+    for port, hops in places.items():
+        data = [frame.data for frame in captured(result, port).sent() if frame.data[43] == DATA]
+        assert len(data) > 500
+        for frame in data:
+            count, *records = struct.unpack_from(">H5Q", frame, TELEMETRY_AT)
+            assert (frame[42], frame[44] & TELEMETRY_FLAG, count) == (2, TELEMETRY_FLAG, hops)
+            assert not any(records[hops:])
 
 
 # --- requests
