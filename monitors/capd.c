@@ -259,17 +259,6 @@ static int finish(struct capd *c, struct fault *f)
 	return rc;
 }
 
-static int say_ready(const struct capd *c)
-{
-	uint64_t now = now_ns();
-
-	if (now >= c->opt.t0_ns)
-		return program_fail(EXIT_USAGE,
-				    "--t0: %" PRIu64 " is past, it is %" PRIu64 " already; give a later time",
-				    c->opt.t0_ns, now);
-	return program_say("ready\n");
-}
-
 int main(int argc, char **argv)
 {
 	struct capd c = { 0 };
@@ -285,7 +274,7 @@ int main(int argc, char **argv)
 		rc = program_end(prepare(&c, &fault), &fault);
 	}
 	if (!rc)
-		rc = say_ready(&c);
+		rc = program_ready(c.opt.t0_ns);
 	if (!rc)
 		rc = program_end(run(&c, &before, &fault), &fault);
 	if (!rc)

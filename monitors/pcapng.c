@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES     (1u << 20)
+#define BUFFER_BYTES     (1u << 18)
 #define WRITE_BACK_BYTES (8u << 20)
 
 enum block { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5, BLOCK_PACKET = 6 };

@@ -117,17 +117,6 @@ static int prepare(struct qmon *q, struct fault *f)
 	return rc;
 }
 
-static int say_ready(const struct qmon *q)
-{
-	uint64_t now = now_ns();
-
-	if (now >= q->opt.t0_ns)
-		return program_fail(EXIT_USAGE,
-				    "--t0: %" PRIu64 " is past, it is %" PRIu64 " already; give a later time",
-				    q->opt.t0_ns, now);
-	return program_say("ready\n");
-}
-
 static int finish(struct qmon *q, struct fault *f)
 {
 	int rc = sweeper_finish_trace(&q->sweeper, f);
@@ -149,7 +138,7 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = program_end(prepare(&q, &fault), &fault);
 	if (!rc)
-		rc = say_ready(&q);
+		rc = program_ready(q.opt.t0_ns);
 	if (!rc)
 		rc = program_end(run(&q, &fault), &fault);
 	if (!rc)

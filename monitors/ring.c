@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES (1u << 18)
+#define BLOCK_BYTES (1u << 17)
 #define BLOCKS      4u    /* one fills while others are read */
 #define FRAME_BYTES 2048u /* the kernel wants to know one, and does not use it */
 #define NS_PER_MS   1000000ULL

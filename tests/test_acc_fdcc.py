@@ -71,7 +71,7 @@ def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab
         expected, tolerance = figure_3_2.DIFFERENCE_BPS[name], 0.01 * 0.25e9
         assert row.numbers[growth.name][1] == pytest.approx(expected, abs=tolerance)
     assert row.numbers[figure_3_2.LONGEST.name][1] == pytest.approx(312_500, abs=3 * 1514)
-    assert {verdict.state for verdict in found.verdicts} == {ClaimState.TOO_SHORT}, "one seed of three"
+    assert {verdict.state for verdict in found.verdicts} == {ClaimState.TOO_SHORT}, "one seed of five"
 
 
 # --- ACC, figure 1
@@ -132,5 +132,5 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
 def test_shorter_runs_are_told(tmp_path: Path) -> None:
     rows = figure_1.ROWS
     assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, duration="30ms"))) == "runs of 30ms instead of 60ms"
-    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, seeds=1))) == "1 seed instead of 3"
+    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, seeds=1))) == "1 seed instead of 5"
     assert not str(own_rate._shortfall(rows, ReproduceOptions(tmp_path)))

@@ -20,6 +20,7 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.ctrl.nic import algorithms
 from dc_gym.envs.session import Session
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
@@ -33,6 +34,7 @@ AGENT = ("controller.name=dctcp", "controller.policy=max", "agent.interval=10ms"
 ETHERNET, NANOSECONDS = 1, 9
 LINE_BPS, DELAY_NS = 10**9, 10_000
 NIC_PORT, DATA = 4791, 1
+TELEMETRY_AT, TELEMETRY_FLAG = 74, 8
 
 
 def run(folder: Path, name: str, settings: tuple[str, ...], ports: list[str]) -> Result:
@@ -93,6 +95,20 @@ def test_no_frame_is_missing(tcp: Result) -> None:
         assert (row["lost"], found.lost, found.received) == (0, 0, len(found.frames))
 
 
+@pytest.mark.lab
+def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> None:
+    """On each cable, what one end has sent is what the other has received, but for the few frames under way at the end."""
+    settings = ("topology.preset=fattree-k4", "workload.kind=hotspot", "controller.name=dctcp", "time.duration=10ms")
+    graph = rdma_lab.load(tmp_path, *settings).graph()
+    result = run(tmp_path, "all", settings, [port.ifname for port in graph.ports()])
+    found = rows(result)
+    assert len(found) == 96 and sum(row["sent"] for row in found.values()) > 1000
+    for port in graph.ports():
+        sent, received = found[port.ifname], found[graph.peer(port).ifname]
+        assert sent["sent"] + sent["sent_later"] == sent["port_sent"] and sent["lost"] == 0
+        assert 0 <= sent["sent"] - received["received"] <= 4, "as many of the shortest frames fit onto a link of 1 us"
+
+
 # --- what is in a file
 
 
@@ -104,7 +120,7 @@ def test_the_header_names_port_link_and_unit(tcp: Result) -> None:
 
 @pytest.mark.lab
 def test_a_frame_is_taken_when_its_transmission_starts_and_when_it_arrives(tcp: Result) -> None:
-    """What s1 sends to s2 arrives there, byte for byte, after its length at the line rate and the propagation."""
+    """A frame that s1 sends to s2 arrives there, byte for byte, after its length at the line rate and the propagation."""
     sent, arrived = captured(tcp, "s1-eth3").sent(), captured(tcp, "s2-eth3").arrived()
     assert sent[0].t_ns >= 0 and sent[-1].t_ns <= 100 * MS and len(sent) > 1000
     assert 0 <= len(sent) - len(arrived) <= 2, "the last ones are under way at the end"
@@ -213,6 +229,22 @@ def test_wireshark_shows_telemetry(tmp_path: Path) -> None:
     ((flow, *shown),) = tshark(path, "dcgym.flow", *(f"dcgym.int.{name}" for name in fields))
     expected = ["2", *(",".join(str(hop[place]) for hop in hops) for place in range(4))]
     assert flow == "5" and shown == expected
+
+
+@pytest.mark.lab
+@pytest.mark.skipif("hpcc" not in algorithms.names(), reason="no algorithm here reads telemetry")
+def test_each_port_s_record_is_in_the_frame_that_it_sends(tmp_path: Path, lab_kernel: Path) -> None:
+    """Across two racks a frame has no record at its host, one behind the leaf, and three behind the last leaf."""
+    settings = ("controller.name=hpcc", "topology.preset=acc24a", "workload.kind=many_to_one", "workload.senders=4")
+    places = {"h1-eth0": 0, "s1-eth13": 1, "s2-eth12": 3}
+    result = run(tmp_path, "int", (*settings, "time.duration=2ms", "nic.trace=off"), list(places))
+    for port, hops in places.items():
+        data = [frame.data for frame in captured(result, port).sent() if frame.data[43] == DATA]
+        assert len(data) > 500
+        for frame in data:
+            count, *records = struct.unpack_from(">H5Q", frame, TELEMETRY_AT)
+            assert (frame[42], frame[44] & TELEMETRY_FLAG, count) == (2, TELEMETRY_FLAG, hops)
+            assert not any(records[hops:])
 
 
 # --- requests

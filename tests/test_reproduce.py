@@ -60,7 +60,7 @@ def test_every_figure_of_a_paper_can_be_run_and_has_a_title(capsys):
 
 def test_what_is_unknown_is_one_line(capsys, tmp_path):
     for argv, said in (
-        ([], "name a paper (iroko, rl-cc, pcc-rl) or all"),
+        ([], "name a paper (iroko, rl-cc, pcc-rl, fdcc, acc) or all"),
         (["all", "5.2"], "name the paper of this figure"),
         (["iroco"], "did you mean iroko?"),
         (["iroko", "5.7"], "figure '5.7' is unknown"),

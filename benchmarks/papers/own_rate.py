@@ -35,7 +35,7 @@ from dc_gym.sweep.grid import Point
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SEEDS = 3
+SEEDS = 5
 Measure = Callable[[Result], dict[str, float]]
 
 

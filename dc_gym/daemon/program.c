@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +72,17 @@ int program_say(const char *fmt, ...)
 	if (len < 0)
 		return program_fail(EXIT_FAILED, "write to standard output: %s", strerror(errno));
 	return 0;
+}
+
+int program_ready(uint64_t t0_ns)
+{
+	uint64_t now = now_ns();
+
+	if (now >= t0_ns)
+		return program_fail(EXIT_USAGE,
+				    "--t0: %" PRIu64 " is past, it is %" PRIu64 " already; give a later time",
+				    t0_ns, now);
+	return program_say("ready\n");
 }
 
 uint64_t now_ns(void)

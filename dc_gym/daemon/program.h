@@ -30,6 +30,9 @@ int program_prepare(void);
  */
 void program_hold_stop(sigset_t *before);
 
+/* 'ready', as one line to the program that started this one: 0; or EXIT_USAGE and a line if t0_ns is past. */
+int program_ready(uint64_t t0_ns);
+
 /* One line to the program that started this one: 0 or EXIT_FAILED and a line. */
 __attribute__((format(printf, 1, 2))) int program_say(const char *fmt, ...);
 

@@ -64,15 +64,15 @@ def check(experiment: Experiment, out: Path, progress: Progress) -> None:
         raise MachineError(
             f"{out}: the run records {_size(needed.records)}, and the disk has {_size(disk)}; {remedy}, or give another --out"
         )
-    if disk < needed.records * (1 + TABLES_SHARE) + needed.captures and needed.captures > needed.records:
-        progress.announce(
-            f"warning: the disk may become full: captured ports may write {_size(needed.captures)}, and {out} has {_size(disk)};"
-            " lower capture.snap_length, capture fewer ports, shorten time.duration, or give another --out"
-        )
-    elif disk < needed.records * (1 + TABLES_SHARE):
+    if disk < needed.records * (1 + TABLES_SHARE):
         progress.announce(
             f"warning: the disk may become full: the run records {_size(needed.records)} and makes tables of them, and {out}"
             f" has {_size(disk)}; {remedy}, or give another --out"
+        )
+    elif disk < needed.records * (1 + TABLES_SHARE) + needed.captures:
+        progress.announce(
+            f"warning: the disk may become full: captured ports may write {_size(needed.captures)}, and {out} has {_size(disk)};"
+            " lower capture.snap_length, capture fewer ports, shorten time.duration, or give another --out"
         )
     if memory < needed.memory:
         progress.announce(
