@@ -44,6 +44,8 @@ def run(fd, frame):
     return test.retval
 
 OK, SHOT, STOLEN, REDIRECT = 0, 2, 4, 7
+TELEMETRY = {telemetry}
+HEAD = 74 + TELEMETRY
 
 def expected(frame):
     "What may become of a frame that comes from the cable, for a receiver and a sender of flow 0 or 1."
@@ -51,20 +53,26 @@ def expected(frame):
         return {{OK}}
     ip_bytes, udp_bytes = struct.unpack_from(">H", frame, 16)[0], struct.unpack_from(">H", frame, 38)[0]
     opcode, (flow,) = frame[43], struct.unpack_from(">I", frame, 46)
-    whole = ip_bytes == len(frame) - 14 and udp_bytes == ip_bytes - 20 and frame[42] == 2 and not frame[44] & 8
+    whole = ip_bytes == len(frame) - 14 and udp_bytes == ip_bytes - 20 and frame[42] == 2
+    measured = TELEMETRY and opcode in (1, 2, 3)
+    whole = whole and bool(frame[44] & 8) == bool(measured)
+    if measured and (len(frame) < HEAD if opcode == 1 else len(frame) != HEAD):
+        return {{SHOT}}
     if not whole or struct.unpack_from(">H", frame, 20)[0] & 0x3FFF or not 1 <= opcode <= 6 or flow > 1:
         return {{SHOT}}
     row = (nic.receivers if opcode in (1, 5) else nic.senders)[flow]
     if frame[26:34] != bytes(row.frame[30:34]) + bytes(row.frame[26:30]):
         return {{SHOT}}
     if opcode == 1:
-        return {{STOLEN, REDIRECT}} if 75 <= len(frame) <= 1514 else {{SHOT}}
+        return {{STOLEN, REDIRECT}} if HEAD < len(frame) <= 1514 else {{SHOT}}
     return {{REDIRECT}} if opcode == 5 else {{STOLEN, REDIRECT}}
 
 def template(opcode, flow, payload=0):
     "A good frame: as the other end would send it."
     row = (nic.senders if opcode in (1, 5) else nic.receivers)[flow]
-    frame = bytearray(bytes(row.frame) + bytes(payload))
+    measured = TELEMETRY if opcode in (1, 2, 3) else 0
+    frame = bytearray(bytes(row.frame) + chance.randbytes(measured) + bytes(payload if not measured or opcode == 1 else 0))
+    frame[44] |= 8 if measured else 0
     frame[16:18], frame[38:40] = struct.pack(">H", len(frame) - 14), struct.pack(">H", len(frame) - 34)
     frame[43] = opcode
     frame[50:54] = struct.pack(">I", chance.choice([0, 1, 2, 5, 2**31, 2**32 - 1, chance.getrandbits(32)]))
@@ -88,14 +96,15 @@ def mutate(frame):
 
 chance = random.Random(11)
 nic = Nics(fabric)
-nic.start("dcqcn", [Flow("h1", "h2"), Flow("h2", "h1", 5000, 1000)], selective={selective}, parameter_0=4)
+flows = [Flow("h1", "h2", telemetry_bytes=TELEMETRY), Flow("h2", "h1", 5000, 1000, telemetry_bytes=TELEMETRY)]
+nic.start({algorithm!r}, flows, selective={selective}, parameter_0=4, parameter_2=4)
 for port in nic.ports:
     port.wire_ifindex = 1  # where BPF_PROG_TEST_RUN's frames come from
     port.ring_ifindex = 1
 receive, depart, turn = program("nic_receive"), program("nic_depart"), program("nic_turn")
 seen, wrong, changed = {{}}, [], []
 for number in range({frames}):
-    payload = chance.choice([0, 1, 100, 1440, 1441])
+    payload = chance.choice([0, 1, 100, 1440 - TELEMETRY, 1441 - TELEMETRY])
     frame = mutate(template(chance.randrange(10), chance.randrange(2), payload))
     if len(frame) < 34:  # BPF_PROG_TEST_RUN refuses them
         continue
@@ -117,11 +126,11 @@ print(json.dumps([seen, wrong[:5], changed[:5], sane]))
 """
 
 
-@pytest.mark.parametrize("selective", [0, 1])
-def test_what_is_malformed_is_dropped_and_changes_nothing(in_fabric, selective):
+@pytest.mark.parametrize(("algorithm", "telemetry", "selective"), [("dcqcn", 0, 0), ("dcqcn", 0, 1), ("hpcc", 42, 0)])
+def test_what_is_malformed_is_dropped_and_changes_nothing(in_fabric, algorithm, telemetry, selective):
     said = in_fabric(
         {"kind": "single", "hosts": 2, "rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 100_000},
-        FUZZ.format(tests=str(TESTS), selective=selective, frames=4000),
+        FUZZ.format(tests=str(TESTS), selective=selective, frames=4000, algorithm=algorithm, telemetry=telemetry),
     )
     seen, wrong, changed, sane = json.loads(said.splitlines()[-1])
     assert (wrong, changed) == ([], [])

@@ -6,7 +6,13 @@ import json
 import zlib
 from itertools import pairwise
 
+import numpy as np
 import pytest
+
+from dc_gym import spec
+from dc_gym.base.progress import Quiet
+from dc_gym.records.tables import NIC_EVENTS
+from dc_gym.run import runner
 
 pytestmark = pytest.mark.lab
 GBIT = 10**9
@@ -139,3 +145,59 @@ def test_inflight_limits_what_is_under_way_whatever_the_algorithm_says(in_nics, 
     assert out["kinds"].count(DATA) == 200
     assert most == packets if inflight else most > packets
     assert out["windows"] == [inflight]
+
+
+INCAST = """
+controller.name = "{algorithm}"
+nic = {{ trace = "all", inflight = "{inflight}" }}
+workload = {{ kind = "matrix", file = "flows.csv" }}
+time.duration = "2ms"
+monitor = {{ interval = "10us", tcp_interval = "1ms" }}
+metrics.slowdown = "off"
+topology = {{ kind = "single", hosts = 9, rate = "25Gbit/s", delay = "2us", buffer = "4MB", host_buffer = "4MB" }}
+"""
+LINE_BPS, BASE_NS, BDP = 25 * GBIT, 9_100, 28_437
+
+
+def incast(folder, algorithm, inflight="2bdp"):
+    """One flow runs, and seven begin at once after 1 ms."""
+    folder.chmod(0o755)
+    lines = [f"h{n},h9,{5000 + n},{0.001 if n > 1 else 0},0,{'inf' if n < 8 else '100000'}" for n in range(1, 9)]
+    (folder / "flows.csv").write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
+    (folder / "spec.toml").write_text(INCAST.format(algorithm=algorithm, inflight=inflight))
+    return runner.run(spec.load(folder / "spec.toml"), folder / algorithm, Quiet(), plot=False)
+
+
+def sum_of_rates(rows, at_ns):
+    """Returns the rates in force of all flows, over the line's."""
+    newest = {int(row["flow"]): int(row["rate_bps"]) for row in rows[rows["t_ns"] <= at_ns]}
+    return sum(newest.values()) / LINE_BPS
+
+
+def test_hpcc_answers_an_incast_within_two_round_trips_of_its_first_acks(tmp_path, lab_kernel):
+    result = incast(tmp_path, "hpcc")
+    rows = result.records("decisions")
+    answers = rows[(rows["flow"] > 0) & (rows["event"] == NIC_EVENTS.index("ack"))]
+    first_ns = int(answers["t_ns"].min())
+    assert first_ns - 1_000_000 >= BASE_NS
+    assert sum_of_rates(rows, first_ns) > 7
+    assert sum_of_rates(rows, first_ns + 2 * BASE_NS) < 2
+    queues = result.records("queues")
+    at_port = np.array([str(port) == "s1-eth9" for port in result.column("queues", "port")])
+    bottleneck = queues[at_port & (queues["t_ns"] > 1_000_000)]
+    longest = bottleneck["backlog_bytes"].max()
+    assert 5 * BDP < longest <= 8 * BDP
+    assert bottleneck["backlog_bytes"][bottleneck["t_ns"] > 1_300_000].max() < BDP
+    assert result.summary["drops"] == 0 and result.column("flows", "status")[-1] == "done"
+
+
+@pytest.mark.parametrize("algorithm", ["hpcc", "powertcp"])
+def test_a_result_says_how_records_count_and_what_may_be_under_way(tmp_path, lab_kernel, algorithm):
+    result = incast(tmp_path, algorithm, "0.5bdp")
+    nic = result.manifest["nic"]
+    rate = {"rate_bps": LINE_BPS, "time_ns": 1, "sent_bytes": 128, "queue_bytes": 80}
+    assert nic["telemetry"] == {"bytes": 42, "rates": [rate]}
+    (limit,) = nic["inflight_bytes"]
+    assert limit == pytest.approx(BDP / 2, rel=0.01) and nic["settings"]["payload_bytes"] == 1398
+    assert result.records("decisions")["window_bytes"].max() == limit
+    assert result.manifest["spec"]["nic"]["inflight"] == "0.5bdp"

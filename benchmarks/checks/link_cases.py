@@ -36,7 +36,7 @@ class LinkCase:
     """With stop_ns: whether the receiver's device goes down at that moment."""
     samples: int = SAMPLES
     stock: bool = False
-    """Whether queues are bfifo and RED instead of `port`."""
+    """True if queues are bfifo and RED instead of `port`."""
 
     @cached_property
     def runs(self) -> list[PortRun]:

@@ -11,8 +11,8 @@ Everything runs on one bottleneck (bottleneck.py), with eight senders.
   With few flows it oscillates, as the same policy does in a fluid model with a feedback delay of one round trip. The mean is that
   of eq. 2 with the offset at which the network rests.
 - HPCC: W eta / U + W_AI leaves W as it is where U, utilization and queue over line rate x T, is eta + N W_AI.
-- PowerTCP: W / P + beta leaves W as it is where the flows share a queue of N beta. A window lets whole packets out, which is half
-  a packet more for each flow.
+- PowerTCP: W / P + beta leaves W as it is where the flows share a queue of N beta. A window lets whole packets out, which is
+  half a packet more for each flow.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ class OracleFrame:
     ect: bool
     seq: int
     asks: bool = False
-    """Whether it asks for telemetry."""
+    """True if it asks for telemetry."""
     ce: bool = False
-    """Whether it was marked on its way to the port."""
+    """True if it was marked on its way to the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Passage:
 
     @property
     def ce(self) -> bool:
-        """Whether the frame has CE behind the port."""
+        """True if the frame has CE behind the port."""
         return self.marked or self.frame.ce
 
 

@@ -81,7 +81,8 @@ def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgr
 
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
-    words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT)
+    rates = golden.rates_text() if algorithm.telemetry else ""
+    words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT, rates)
     (answer,) = kernels.run_here([kernels.CctestCall(words, golden.text(steps))])
     times = list(map(float, answer.lines()))
     names = {number: name for name, number in TYPES.items()}

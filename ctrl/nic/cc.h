@@ -15,10 +15,11 @@
  *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name;
  *                      CC_NIC(cnp_interval, value) among them: the receivers that go with them, CC_NS_AT_100G
  *   CC_HELP            optional: what it does, in a line
- *   CC_TELEMETRY       optional: frames of its flows carry records of switch ports (lab_int.h), and its
- * CC_ACK events have those of the newest packet; telemetry.h reads them CC_FIRST_TX        optional: of CC_TX
- * it wants a flow's first event alone CC_TABLE           optional: it reads a table of a policy file
- * (policy.h says how it is laid out) cc_on_event()      the decision, below
+ *   CC_TELEMETRY       optional: packets of its flows carry records of switch ports (lab_int.h), and CC_ACK
+ *                      events have those of the newest one; telemetry.h reads them
+ *   CC_FIRST_TX        optional: of CC_TX it wants a flow's first event alone
+ *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
+ *   cc_on_event()      the decision, below
  */
 #ifndef DCGYM_CC_H
 #define DCGYM_CC_H
@@ -131,8 +132,8 @@ struct cc_rate {
 	uint32_t mbps;
 };
 #define CC_RATE_WORDS     4
-#define CC_SETTING_WORDS  (CC_PARAMETERS_MAX + LAB_INT_RATES * CC_RATE_WORDS) /* parameters and table */
-#define CC_RATE_MBPS_MAX  10000000                                            /* 10 Tbit/s, and its units: */
+#define CC_SETTING_WORDS  (CC_PARAMETERS_MAX + LAB_INT_RATES * CC_RATE_WORDS)
+#define CC_RATE_MBPS_MAX  10000000 /* 10 Tbit/s; the largest units of any rate: */
 #define CC_UNIT_NS_MAX    250000
 #define CC_UNIT_BYTES_MAX 51200
 _Static_assert(sizeof(struct cc_rate) == CC_RATE_WORDS * sizeof(uint32_t), "rate");

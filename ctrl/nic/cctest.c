@@ -4,8 +4,7 @@
  *
  *   cctest --object FILE --load    loads all programs of any object; a line of JSON for each
  *   cctest --object FILE [--native FILE --words N] [--parameters V,V,...] [--rates R,R,...] [--table FILE]
- *          [--repeat N]
- *          < events > decisions
+ *          [--repeat N] < events > decisions
  *
  * The second hands the events of a trace (cctrace.h) to cctest-NAME.bpf.o, one by one, by BPF_PROG_TEST_RUN.
  * With --native FILE the object is nic-NAME.bpf.o, of which only the maps are used; the algorithm is the one

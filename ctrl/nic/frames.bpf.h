@@ -25,8 +25,8 @@
 #else
 #define INT_BYTES 0
 #endif
-#define PACKET_HEAD_BYTES                                                                                    \
-	(NIC_FRAME_BYTES + INT_BYTES) /* of DATA, before its payload; all of an ACK or NACK */
+/* Of DATA, before its payload; all of an ACK or NACK. */
+#define PACKET_HEAD_BYTES (NIC_FRAME_BYTES + INT_BYTES)
 
 struct nic_frame {
 	struct ethhdr eth;

@@ -155,11 +155,10 @@ struct nic_sender {
 	uint64_t decided_ns; /* 0: no decision is under way */
 	uint32_t state[CC_STATE_WORDS_MAX];
 	struct nic_pending pending[NIC_PENDING_TYPES];
-	uint32_t ready_types;       /* pending types to be told of as soon as no decision is under way */
-	uint32_t nack_flags, draws; /* of the pending NACKs; events that were drawn for loss */
-	uint32_t probe_times[3];    /* of the pending RTT: sent, received, answered */
-	uint64_t
-		int_hop[LAB_INT_HOPS]; /* records of the pending ACK's newest packet, in network byte order */
+	uint32_t ready_types;           /* pending types to be told of as soon as no decision is under way */
+	uint32_t nack_flags, draws;     /* of the pending NACKs; events that were drawn for loss */
+	uint32_t probe_times[3];        /* of the pending RTT: sent, received, answered */
+	uint64_t int_hop[LAB_INT_HOPS]; /* of the pending ACK: struct lab_int of its newest packet */
 	uint16_t int_hops;
 	uint8_t pad3[6];
 	/* probes: one under way */

@@ -12,10 +12,9 @@
 
 #include "cc.h"
 
-#define TELEMETRY_ONE   (1u << 20)    /* shares of a line, and multiples of them, are Q20 */
-#define TELEMETRY_MOST  (1u << 30)    /* and end here: 1024 */
-#define TELEMETRY_WORDS (2 * CC_HOPS) /* what a flow's context needs to keep records */
-#define TELEMETRY_TURN  (1u << 24)    /* units of time */
+#define TELEMETRY_ONE  (1u << 20) /* shares of a line, and multiples of them, are Q20 */
+#define TELEMETRY_MOST (1u << 30) /* and end here: 1024 */
+#define TELEMETRY_TURN (1u << 24) /* units of time */
 
 /* Sizes: time_ns below 2^42, sent_bytes 2^36, the queues 2^33; time_ns x mbps below 2^48. */
 struct telemetry {
@@ -73,25 +72,6 @@ static inline uint32_t telemetry_mean(uint32_t mean, uint32_t newest, uint64_t t
 	return (uint32_t)(((uint64_t)mean * (base_ns - tau) + newest * tau) / (base_ns ? base_ns : 1));
 }
 
-static inline uint64_t telemetry_kept(const uint32_t *words, uint32_t hop)
-{
-	return words[2 * hop] | (uint64_t)words[2 * hop + 1] << 32;
-}
-
-static inline void telemetry_keep(uint32_t *words, const struct cc_event *event)
-{
-	for (uint32_t i = 0; i < CC_HOPS; i++) {
-		words[2 * i] = (uint32_t)event->hop[i];
-		words[2 * i + 1] = (uint32_t)(event->hop[i] >> 32);
-	}
-}
-
-/* Packet numbers wrap: a is behind b. */
-static inline bool telemetry_after(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) > 0;
-}
-
 /*
  * Windows are shares of the line rate x base round trip in Q26 (finer than rates, so that small steps add
  * up), which are rates as well: W / T. A packet may leave while less than the window is under way, as in the
@@ -112,6 +92,80 @@ static inline void telemetry_answer(uint64_t window, const struct cc_flow *flow,
 	bytes -= bytes > 1;
 	result->rate = cc_clamp(window >> 6);
 	result->window_bytes = bytes < UINT32_MAX ? (uint32_t)(bytes ? bytes : 1) : UINT32_MAX;
+}
+
+/* What a flow's context keeps for it: the records of the ACK before, and a mean of what they say. */
+enum telemetry_word {
+	TELEMETRY_MEAN,
+	TELEMETRY_UPDATED, /* the first packet that was not sent when the algorithm last took its step */
+	TELEMETRY_HEARD,   /* when the records came */
+	TELEMETRY_HOPS,    /* how many they are */
+	TELEMETRY_RECORDS,
+	TELEMETRY_WORDS = TELEMETRY_RECORDS + 2 * CC_HOPS,
+};
+
+/* What a port says, Q20; the algorithm's header defines it. */
+static inline uint32_t telemetry_load(const struct telemetry *port, const struct cc_flow *flow,
+				      const uint32_t *parameter);
+
+/*
+ * The newest records against those before. The largest load goes into the mean, with its time as its weight.
+ * False: there is nothing to compare.
+ */
+static inline bool telemetry_measure(uint32_t *kept, const struct cc_event *event, const struct cc_flow *flow,
+				     const uint32_t *parameter)
+{
+	const uint32_t *records = kept + TELEMETRY_RECORDS;
+	uint32_t load = 0, apart_ns = event->now_ns - kept[TELEMETRY_HEARD];
+	uint64_t tau_ns = 0;
+
+	if (kept[TELEMETRY_HOPS] != event->hops)
+		return false;
+	for (uint32_t i = 0; i < CC_HOPS; i++) {
+		struct telemetry port;
+		uint32_t here;
+
+		if (i >= event->hops)
+			break;
+		if (!telemetry_between(event->hop[i], records[2 * i] | (uint64_t)records[2 * i + 1] << 32,
+				       apart_ns, parameter, &port))
+			return false;
+		here = telemetry_load(&port, flow, parameter);
+		tau_ns = !i || here > load ? port.time_ns : tau_ns;
+		load = here > load ? here : load;
+	}
+	load = load < TELEMETRY_MOST ? load : TELEMETRY_MOST;
+	kept[TELEMETRY_MEAN] = telemetry_mean(kept[TELEMETRY_MEAN], load, tau_ns, flow->base_rtt_ns);
+	return true;
+}
+
+/* Packet numbers wrap: a is behind b. */
+static inline bool telemetry_after(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+/*
+ * A round trip has passed since the algorithm took its step: a packet is acknowledged that was sent after it.
+ * So it is with a queue pair's next flow, whose packets have other numbers.
+ */
+static inline bool telemetry_due(const uint32_t *kept, const struct cc_event *event)
+{
+	return telemetry_after(event->acked_psn, kept[TELEMETRY_UPDATED]) ||
+	       telemetry_after(kept[TELEMETRY_UPDATED], event->sent_psn);
+}
+
+/* The ACK is dealt with: its records are the ones before. */
+static inline void telemetry_keep(uint32_t *kept, const struct cc_event *event, bool due)
+{
+	if (due || !kept[TELEMETRY_HOPS])
+		kept[TELEMETRY_UPDATED] = event->sent_psn;
+	kept[TELEMETRY_HEARD] = event->now_ns;
+	kept[TELEMETRY_HOPS] = event->hops;
+	for (uint32_t i = 0; i < CC_HOPS; i++) {
+		kept[TELEMETRY_RECORDS + 2 * i] = (uint32_t)event->hop[i];
+		kept[TELEMETRY_RECORDS + 2 * i + 1] = (uint32_t)(event->hop[i] >> 32);
+	}
 }
 
 #endif

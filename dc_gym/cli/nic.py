@@ -47,7 +47,7 @@ def _list(args: argparse.Namespace) -> int:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         rows = [algorithms.load(name, folder) for name in algorithms.names()]
     if args.json:
-        keys = ("name", "help", "events", "state_words", "fits", "table")
+        keys = ("name", "help", "events", "state_words", "fits", "table", "telemetry")
         say(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
         return 0
     table = [("algorithm", "ConnectX", "state", "events", "what it does")]

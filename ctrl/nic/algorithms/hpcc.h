@@ -50,45 +50,23 @@
 enum { CC_PARAMETERS(CC_INDEX) };
 
 enum hpcc_state {
-	HPCC_WINDOW,  /* W_c */
-	HPCC_LOAD,    /* U */
-	HPCC_STAGE,   /* raises in a row */
-	HPCC_UPDATED, /* the first packet that was not sent when W_c last changed */
-	HPCC_HEARD,   /* when the records came */
-	HPCC_HOPS,    /* how many they are */
-	HPCC_RECORDS,
+	HPCC_WINDOW,    /* W_c */
+	HPCC_STAGE,     /* raises in a row */
+	HPCC_TELEMETRY, /* its mean is U */
 };
-_Static_assert(HPCC_RECORDS + TELEMETRY_WORDS == CC_STATE_WORDS, "HPCC's state");
+_Static_assert(HPCC_TELEMETRY + TELEMETRY_WORDS == CC_STATE_WORDS, "HPCC's state");
 
-/* The newest records against those before: U. False: there is nothing to compare. */
-static inline bool hpcc_measure(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-				const uint32_t *parameter)
+#define HPCC_LOAD (HPCC_TELEMETRY + TELEMETRY_MEAN)
+
+/* u: at most 2^31. */
+static inline uint32_t telemetry_load(const struct telemetry *port, const struct cc_flow *flow,
+				      const uint32_t *parameter)
 {
-	uint32_t load = 0;
-	uint32_t apart_ns = event->now_ns - state[HPCC_HEARD];
-	uint64_t tau_ns = 0;
+	uint64_t queue = port->queue_bytes < port->before_bytes ? port->queue_bytes : port->before_bytes;
 
-	if (state[HPCC_HOPS] != event->hops)
-		return false;
-	for (uint32_t i = 0; i < CC_HOPS; i++) {
-		struct telemetry port;
-		uint64_t queue;
-		uint32_t here;
-
-		if (i >= event->hops)
-			break;
-		if (!telemetry_between(event->hop[i], telemetry_kept(state + HPCC_RECORDS, i), apart_ns,
-				       parameter, &port))
-			return false;
-		queue = port.queue_bytes < port.before_bytes ? port.queue_bytes : port.before_bytes;
-		here = telemetry_share(port.sent_bytes, port.mbps, port.time_ns) +
-		       telemetry_share(queue, port.mbps, flow->base_rtt_ns);
-		tau_ns = !i || here > load ? port.time_ns : tau_ns;
-		load = here > load ? here : load;
-	}
-	load = load < TELEMETRY_MOST ? load : TELEMETRY_MOST;
-	state[HPCC_LOAD] = telemetry_mean(state[HPCC_LOAD], load, tau_ns, flow->base_rtt_ns);
-	return true;
+	(void)parameter;
+	return telemetry_share(port->sent_bytes, port->mbps, port->time_ns) +
+	       telemetry_share(queue, port->mbps, flow->base_rtt_ns);
 }
 
 /* W of W_c. W_c eta: 26 + 20 bits. */
@@ -113,28 +91,23 @@ static inline void hpcc_start(uint32_t *state, const struct cc_flow *flow, struc
 static inline void hpcc_on_ack(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 			       const uint32_t *parameter, struct cc_result *result)
 {
-	/* Packets of a queue pair's next flow have other numbers. */
-	bool once = telemetry_after(event->acked_psn, state[HPCC_UPDATED]) ||
-		    telemetry_after(state[HPCC_UPDATED], event->sent_psn);
+	uint32_t *kept = state + HPCC_TELEMETRY;
+	bool due = telemetry_due(kept, event);
 
 	if (!event->hops)
 		return;
-	if (hpcc_measure(state, event, flow, parameter)) {
+	if (telemetry_measure(kept, event, flow, parameter)) {
 		bool cut =
 			state[HPCC_LOAD] >= parameter[P_eta] || state[HPCC_STAGE] >= parameter[P_max_stage];
 		uint64_t window = hpcc_window(state, parameter, cut);
 
-		if (once) {
+		if (due) {
 			state[HPCC_WINDOW] = (uint32_t)window;
 			state[HPCC_STAGE] = cut ? 0 : state[HPCC_STAGE] + 1;
 		}
 		telemetry_answer(window, flow, result);
 	}
-	if (once || !state[HPCC_HOPS])
-		state[HPCC_UPDATED] = event->sent_psn;
-	state[HPCC_HOPS] = event->hops;
-	state[HPCC_HEARD] = event->now_ns;
-	telemetry_keep(state + HPCC_RECORDS, event);
+	telemetry_keep(kept, event, due);
 }
 
 static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,

@@ -54,18 +54,16 @@
 enum { CC_PARAMETERS(CC_INDEX) };
 
 enum powertcp_state {
-	POWERTCP_WINDOW,  /* W */
-	POWERTCP_OLD,     /* W_old */
-	POWERTCP_POWER,   /* P */
-	POWERTCP_UPDATED, /* the first packet that was not sent when W_old last changed */
-	POWERTCP_HEARD,   /* when the records came */
-	POWERTCP_HOPS,    /* how many they are */
-	POWERTCP_RECORDS,
+	POWERTCP_WINDOW,    /* W */
+	POWERTCP_OLD,       /* W_old */
+	POWERTCP_TELEMETRY, /* its mean is P */
 };
-_Static_assert(POWERTCP_RECORDS + TELEMETRY_WORDS == CC_STATE_WORDS, "PowerTCP's state");
+_Static_assert(POWERTCP_TELEMETRY + TELEMETRY_WORDS == CC_STATE_WORDS, "PowerTCP's state");
+
+#define POWERTCP_POWER (POWERTCP_TELEMETRY + TELEMETRY_MEAN)
 
 /* A port's power over that of a line without a queue, Q20: 30 + 30 bits. */
-static inline uint32_t powertcp_power(const struct telemetry *port, const struct cc_flow *flow,
+static inline uint32_t telemetry_load(const struct telemetry *port, const struct cc_flow *flow,
 				      const uint32_t *parameter)
 {
 	uint64_t arrived = port->sent_bytes + port->queue_bytes, power;
@@ -77,33 +75,6 @@ static inline uint32_t powertcp_power(const struct telemetry *port, const struct
 	voltage = TELEMETRY_ONE + telemetry_share(port->queue_bytes, port->mbps, flow->base_rtt_ns);
 	power = (uint64_t)current * voltage >> 20;
 	return power < TELEMETRY_MOST ? (uint32_t)power : TELEMETRY_MOST;
-}
-
-/* The newest records against those before: P. False: there is nothing to compare. */
-static inline bool powertcp_measure(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-				    const uint32_t *parameter)
-{
-	uint32_t power = 0;
-	uint32_t apart_ns = event->now_ns - state[POWERTCP_HEARD];
-	uint64_t tau_ns = 0;
-
-	if (state[POWERTCP_HOPS] != event->hops)
-		return false;
-	for (uint32_t i = 0; i < CC_HOPS; i++) {
-		struct telemetry port;
-		uint32_t here;
-
-		if (i >= event->hops)
-			break;
-		if (!telemetry_between(event->hop[i], telemetry_kept(state + POWERTCP_RECORDS, i), apart_ns,
-				       parameter, &port))
-			return false;
-		here = powertcp_power(&port, flow, parameter);
-		tau_ns = !i || here > power ? port.time_ns : tau_ns;
-		power = here > power ? here : power;
-	}
-	state[POWERTCP_POWER] = telemetry_mean(state[POWERTCP_POWER], power, tau_ns, flow->base_rtt_ns);
-	return true;
 }
 
 /* W_old target: 26 + 20 bits; what it becomes is held to the line before gamma's 16 bits. */
@@ -130,23 +101,18 @@ static inline void powertcp_start(uint32_t *state, const struct cc_flow *flow, s
 static inline void powertcp_on_ack(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 				   const uint32_t *parameter, struct cc_result *result)
 {
-	/* Packets of a queue pair's next flow have other numbers. */
-	bool once = telemetry_after(event->acked_psn, state[POWERTCP_UPDATED]) ||
-		    telemetry_after(state[POWERTCP_UPDATED], event->sent_psn);
+	uint32_t *kept = state + POWERTCP_TELEMETRY;
+	bool due = telemetry_due(kept, event);
 
 	if (!event->hops)
 		return;
-	if (powertcp_measure(state, event, flow, parameter)) {
+	if (telemetry_measure(kept, event, flow, parameter)) {
 		state[POWERTCP_WINDOW] = (uint32_t)powertcp_window(state, parameter);
-		if (once)
+		if (due)
 			state[POWERTCP_OLD] = state[POWERTCP_WINDOW];
 		telemetry_answer(state[POWERTCP_WINDOW], flow, result);
 	}
-	if (once || !state[POWERTCP_HOPS])
-		state[POWERTCP_UPDATED] = event->sent_psn;
-	state[POWERTCP_HOPS] = event->hops;
-	state[POWERTCP_HEARD] = event->now_ns;
-	telemetry_keep(state + POWERTCP_RECORDS, event);
+	telemetry_keep(kept, event, due);
 }
 
 static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
