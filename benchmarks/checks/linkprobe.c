@@ -7,16 +7,16 @@
  *     t_ns,sender,length,flags,seq
  *
  * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload. Flags: 1
- * ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With length 0 the row is a sample of all ports.
- * When the last row is done, the answer:
+ * ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With length 0 the row is a sample of all
+ * ports. When the last row is done, the answer:
  *
  *     start,T                 CLOCK_MONOTONIC of t_ns = 0
  *     d,SEQ,T                 departure: the frame was handed to the transmitter
  *     a,SEQ,T,ECN,LENGTH      arrival at the receiver, and the two ECN bits that it came with
  *     i,SEQ,RECORD,...        the records of telemetry that it came with, in hexadecimal digits
  *     b,T,BYTES,...           backlog of each port
- *     s,T,PORT,MARKS,CE_BYTES,QUEUE_BYTE_NS,BUSY_NS,LONGEST_BYTES   statistics of each port, if it is a `port`
- *     end
+ *     s,T,PORT,MARKS,CE_BYTES,QUEUE_BYTE_NS,BUSY_NS,LONGEST_BYTES   statistics of each port, if it is a
+ * `port` end
  *
  * Times are ns after the start. On virtual time nothing here takes time: there is no clock read and no
  * failing system call between the first row and the last. Frames are UDP, and not of a packet socket, because
@@ -272,8 +272,8 @@ static int read_schedule(struct probe *p)
 			return 1;
 		if (p->nr_rows == MAX_ROWS)
 			return bad("too many rows", line);
-		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length, &row->flags,
-			   &row->seq) != 5)
+		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length,
+			   &row->flags, &row->seq) != 5)
 			return bad("not t_ns,sender,length,flags,seq", line);
 		if (!row_ok(p, row, line))
 			return -1;
@@ -489,7 +489,8 @@ static void print_samples(const struct probe *p)
 			printf(",%u", q[port].backlog_bytes);
 		putchar('\n');
 		for (int port = 0; port < p->nr_ports; port++)
-			printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+			printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			       "\n",
 			       p->rows[i].t_ns, port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns,
 			       q[port].busy_ns, q[port].longest_bytes);
 		q += p->nr_ports;
@@ -518,8 +519,8 @@ static int open_all(struct probe *p, const struct names *names)
 	if (inet_pton(AF_INET, names->address, &p->to.sin_addr) != 1)
 		return bad("--address: not an IPv4 address", names->address);
 	if (open_receiver(&p->receiver, names->receiver, UDP_PORT) ||
-	    open_receiver(&p->asked, names->receiver, LAB_INT_UDP) || open_senders(p, strdupa(names->senders)) ||
-	    open_ports(p, strdupa(names->ports)))
+	    open_receiver(&p->asked, names->receiver, LAB_INT_UDP) ||
+	    open_senders(p, strdupa(names->senders)) || open_ports(p, strdupa(names->ports)))
 		return -1;
 	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
 	p->samples = calloc(MAX_ROWS, sizeof(*p->samples) * (size_t)(p->nr_ports ? p->nr_ports : 1));

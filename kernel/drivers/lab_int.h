@@ -36,7 +36,8 @@ struct lab_int {
 #define LAB_INT_SENT_SHIFT 17 /* 20 bits: sent before this frame; wraps */
 #define LAB_INT_TIME_MASK  0xffffffull
 #define LAB_INT_SENT_MASK  0xfffffull
-#define LAB_INT_QUEUE_MASK 0x1ffffull /* 17 bits: left behind in the queue; the largest value stands for more */
+#define LAB_INT_QUEUE_MASK                                                                                   \
+	0x1ffffull /* 17 bits: left behind in the queue; the largest value stands for more */
 
 /* The units of a rate. */
 struct lab_int_unit {
@@ -44,12 +45,13 @@ struct lab_int_unit {
 };
 
 /* Returns a record. Each field is rounded down. */
-static inline __u64 lab_int_record(const struct lab_int_unit *unit, __u32 rate, __u64 time_ns, __u64 sent_bytes,
-				   __u32 queue_bytes)
+static inline __u64 lab_int_record(const struct lab_int_unit *unit, __u32 rate, __u64 time_ns,
+				   __u64 sent_bytes, __u32 queue_bytes)
 {
 	__u64 queue = queue_bytes / unit->queue_bytes;
 
-	return (__u64)rate << LAB_INT_RATE_SHIFT | (time_ns / unit->time_ns & LAB_INT_TIME_MASK) << LAB_INT_TIME_SHIFT |
+	return (__u64)rate << LAB_INT_RATE_SHIFT |
+	       (time_ns / unit->time_ns & LAB_INT_TIME_MASK) << LAB_INT_TIME_SHIFT |
 	       (sent_bytes / unit->sent_bytes & LAB_INT_SENT_MASK) << LAB_INT_SENT_SHIFT |
 	       (queue < LAB_INT_QUEUE_MASK ? queue : LAB_INT_QUEUE_MASK);
 }

@@ -264,7 +264,8 @@ static int port_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_a
 static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct port_queue *q = qdisc_priv(sch);
-	const struct tc_port_int telemetry = { q->rate, q->unit.time_ns, q->unit.sent_bytes, q->unit.queue_bytes };
+	const struct tc_port_int telemetry = { q->rate, q->unit.time_ns, q->unit.sent_bytes,
+					       q->unit.queue_bytes };
 	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
 
 	if (!nest)
