@@ -5,6 +5,7 @@ pyroute2 has no RED. It has CHOKe, whose attributes begin with RED's (linux/pkt_
 """
 
 import json
+import struct
 
 import pytest
 from pyroute2.netlink.rtnl.tcmsg.common import red_eval_P
@@ -55,7 +56,8 @@ print(json.dumps(out, default=str))
 @pytest.mark.parametrize(
     "topology",
     [
-        pytest.param({"preset": "dctcp-10g"}, id="step"),
+        pytest.param({"preset": "dctcp-10g"}, id="port"),
+        pytest.param({"preset": "dctcp-10g", "qdisc": "stock"}, id="step"),
         pytest.param({"preset": "dumbbell-1g", "marking": "iroko-thesis"}, id="red"),
     ],
 )
@@ -80,6 +82,12 @@ def assert_queue(qdisc, queue):
     assert qdisc["TCA_KIND"] == queue.kind
     if queue.kind == "bfifo":
         assert int.from_bytes(bytes.fromhex(qdisc["TCA_OPTIONS"].replace(":", "")), "little") == queue.limit_bytes
+        return
+    if queue.kind == "port":  # which the other client does not know
+        options = bytes.fromhex(qdisc["TCA_OPTIONS"].replace(":", ""))
+        assert queue.marking.kind == "none"
+        limit, marking = struct.pack("<HHI", 8, 2, queue.limit_bytes), struct.pack("<HH4I", 20, 3, *[2**32 - 1] * 2, 0, 0)
+        assert options.startswith(limit + marking)
         return
     red, marking = qdisc["TCA_OPTIONS"], queue.marking
     low, high = (marking.k_bytes, marking.k_bytes) if marking.kind == "step" else (marking.min_bytes, marking.max_bytes)

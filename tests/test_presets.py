@@ -49,7 +49,7 @@ def test_presets_are_as_designed(row):
     assert {(cable.rate_bps, cable.delay_ns) for cable in graph.cables} == {(rate_bps, delay_ns)}
     queues = {port.queue for port in graph.switch_ports()}
     assert {(queue.limit_bytes, queue.kind, queue.marking.kind, queue.marking.k_bytes) for queue in queues} == {
-        (buffer_bytes, "red", "step", k_bytes)
+        (buffer_bytes, "port", "step", k_bytes)
     }
     egress = {graph.ports_of(host.name)[0].queue for host in graph.hosts}
     assert {(queue.limit_bytes, queue.kind, queue.marking.kind) for queue in egress} == {(buffer_bytes, "bfifo", "none")}
@@ -163,7 +163,7 @@ def test_single():
     graph = build(TopologySpec.of(kind="single", hosts=3, host_buffer_bytes=5000, host_qdisc="fq", **LINKS))
     assert graph.neighbours("s1") == ("h1", "h2", "h3")
     assert (graph.port("h1-eth0").queue.kind, graph.port("h1-eth0").queue.limit_bytes) == ("fq", 5000)
-    assert (graph.port("s1-eth1").queue.kind, graph.port("s1-eth1").queue.limit_bytes) == ("bfifo", 10**6)
+    assert (graph.port("s1-eth1").queue.kind, graph.port("s1-eth1").queue.limit_bytes) == ("port", 10**6)
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 16])
@@ -284,7 +284,7 @@ def test_rules_for_some_links():
     assert {(port.queue.limit_bytes, port.queue.marking.k_bytes) for port in (one.a, one.b)} == {(9000, 3000)}
     assert Counter(cable.impairment.jitter_ns for cable in graph.cables) == {5: 16, 0: 32}
     assert {graph.ports_of(host.name)[0].queue.limit_bytes for host in graph.hosts} == {4000}
-    assert graph.peer("h1-eth0").queue.kind == "bfifo"
+    assert graph.peer("h1-eth0").queue.marking.kind == "none"
 
 
 def test_a_later_rule_wins():

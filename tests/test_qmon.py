@@ -216,6 +216,7 @@ def expected(root: dict) -> dict[str, int]:
         "marks": 0,
         "requeues": root["requeues"],
         "active_flows": 0,
+        **dict.fromkeys(("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"), 0),  # of the lab's own qdisc
     }
 
 

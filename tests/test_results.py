@@ -240,7 +240,7 @@ def test_port_rows_are_the_graphs() -> None:
         "rate_bps": 10**7,
         "delay_ns": 10_000,
         "buffer_bytes": 400_000,
-        "qdisc": "red",
+        "qdisc": "port",
         "marking": "step",
         "k_bytes": 3028,
         "kmin_bytes": None,

@@ -166,7 +166,8 @@ def test_every_registered_controller_loads(path: Path) -> None:
         read = spec.load(path, [f"controller.name={name}"])
         marks = name in ("dctcp", "dcqcn")
         assert read.controller.ecn == marks
-        assert {port.queue.kind for port in read.graph().switch_ports()} == ({"red"} if marks else {"bfifo"})
+        queues = {port.queue for port in read.graph().switch_ports()}
+        assert {(queue.kind, queue.marking.kind) for queue in queues} == {("port", "step" if marks else "none")}
 
 
 def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:

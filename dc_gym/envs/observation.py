@@ -42,7 +42,7 @@ KINDS = ("port", "host")
 MOST_RTTS = 100.0
 """The clipping bound of times in round trips and of windows in bandwidth-delay products."""
 OVER_LINE = "over what the line carries in the step (at least one frame)"
-OF_PORT = "0 where the port's qdisc is not `port`"
+OF_PORT = "0 at a host and at a stock queue"
 FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
 
 
@@ -251,7 +251,7 @@ PRESETS = {
     "thesis": "switch:backlog,switch:backlog_change",
     "default": "backlog,backlog_change,marks,utilization,enforced",
     "full": (
-        "backlog,backlog_change,marks,drops,utilization,tx_rate,rx_rate,active_flows,"
+        "backlog,backlog_change,mean_backlog,longest_backlog,busy,ce,marks,drops,utilization,tx_rate,rx_rate,active_flows,"
         "srtt,rtt_min,cwnd,retransmits,goodput,enforced"
     ),
     "marking": "switch:backlog,switch:utilization,switch:marks,kmin,kmax,pmax",
