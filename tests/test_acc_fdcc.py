@@ -12,13 +12,13 @@ from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import figure_1, figure_2
-from dc_gym.benchmarks.papers.fdcc import figure_3_2
+from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3
 from dc_gym.reproduce import registry
 from dc_gym.reproduce.claims import ClaimState, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.options import ReproduceOptions
 
-FIGURES = (figure_1, figure_2, figure_3_2)
+FIGURES = (figure_1, figure_2, figure_3_2, figure_3_3)
 
 
 def contender(name: str, **numbers: tuple[float, ...]) -> Contender:
@@ -29,7 +29,7 @@ def evidence(*contenders: Contender) -> Evidence:
     return Evidence({each.name: each for each in contenders})
 
 
-@pytest.mark.parametrize(("paper", "number"), [("fdcc", "figure-3.2"), ("acc", "figure-1"), ("acc", "figure-2")])
+@pytest.mark.parametrize(("paper", "number"), [("fdcc", "figure-3.2"), ("fdcc", "figure-3.3"), ("acc", "figure-1"), ("acc", "figure-2")])
 def test_the_figures_are_registered(paper: str, number: str) -> None:
     figure = registry.find(paper).figure(number)
     assert figure.title and callable(figure.run)

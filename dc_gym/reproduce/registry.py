@@ -123,7 +123,7 @@ register(
     Paper(
         "fdcc",
         "K. Zhang, An Investigation on Data Center Congestion Control Algorithms, MSc thesis, University of Alberta, 2023",
-        {"figure-3.2": "fdcc.figure_3_2"},
+        {"figure-3.2": "fdcc.figure_3_2", "figure-3.3": "fdcc.figure_3_3"},
     )
 )
 register(
