@@ -29,7 +29,9 @@ def evidence(*contenders: Contender) -> Evidence:
     return Evidence({each.name: each for each in contenders})
 
 
-@pytest.mark.parametrize(("paper", "number"), [("fdcc", "figure-3.2"), ("fdcc", "figure-3.3"), ("acc", "figure-1"), ("acc", "figure-2")])
+@pytest.mark.parametrize(
+    ("paper", "number"), [("fdcc", "figure-3.2"), ("fdcc", "figure-3.3"), ("acc", "figure-1"), ("acc", "figure-2")]
+)
 def test_the_figures_are_registered(paper: str, number: str) -> None:
     figure = registry.find(paper).figure(number)
     assert figure.title and callable(figure.run)

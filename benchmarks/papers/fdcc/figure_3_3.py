@@ -69,12 +69,20 @@ ROWS = [
 ]
 CLAIMS = (
     Claim(f"HPCC's four flows end apart (ours: {APART:.0%} of a completion time)", SOURCE, (more_than(HPCC, SPREAD, APART),)),
-    Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, DCQCN, UNFAIR),)),
+    Claim(
+        "HPCC is less fair than DCQCN",
+        SOURCE,
+        (above(HPCC, DCQCN, UNFAIR),),
+        why="the thesis' network is lossless, and it does not say which parameters its DCQCN has",
+    ),
 )
 FACTS = (
     ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
     ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),
-    ("Measured", "unfair ratio: (largest - mean) / mean of the flows' rates, size over completion time; slowdown: over line rate"),
+    (
+        "Measured",
+        "unfair ratio: (largest - mean) / mean of the flows' rates, size over completion time; slowdown: over line rate",
+    ),
 )
 NOTES = (
     "The thesis' dumbbell has 64 pairs; the others have no flows here. Its delays and start rates are not given.",
