@@ -48,12 +48,13 @@ class Element(IntEnum):
     CHANGE = 2
     SHARE = 3
     FORCE = 4
-    ONE = 5
-    SRTT = 6
-    RTT_MIN = 7
-    CWND = 8
-    RETRANSMITS = 9
-    GOODPUT = 10
+    MEAN = 5
+    ONE = 6
+    SRTT = 7
+    RTT_MIN = 8
+    CWND = 9
+    RETRANSMITS = 10
+    GOODPUT = 11
 
 
 class RewardKind(IntEnum):

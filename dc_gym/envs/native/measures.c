@@ -153,6 +153,9 @@ static float element(const struct lab *lab, const struct element *each, double s
 	case ELEMENT_FORCE:
 		value = lab->enforced[(size_t)lab->slot * lab->network->values + each->place];
 		break;
+	case ELEMENT_MEAN:
+		value = change(lab, each->place) / (double)(elapsed_ns(lab) > 1 ? elapsed_ns(lab) : 1);
+		break;
 	case ELEMENT_ONE:
 		break;
 	default:

@@ -117,6 +117,9 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
         own["place"], own["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[rows]
     elif name == "longest_backlog":
         own["kind"], own["place"], own["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[rows]
+    elif name in ("mean_backlog", "busy"):
+        own["kind"], own["place"] = Element.MEAN, _cells(rows, "queue_byte_ns" if name == "mean_backlog" else "busy_ns")
+        own["divisor"] = scene.buffer_bytes[rows] if name == "mean_backlog" else 1.0
     elif name in COUNTED:
         column, factor = COUNTED[name]
         own["kind"], own["place"], own["scale"] = Element.CHANGE, _cells(rows, column), factor

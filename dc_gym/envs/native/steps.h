@@ -34,6 +34,7 @@ enum element_kind {
 	ELEMENT_CHANGE, /* the cell's change over the step */
 	ELEMENT_SHARE,  /* n / (1 + n) of the cell now */
 	ELEMENT_FORCE,  /* the value that the kernels enforce */
+	ELEMENT_MEAN,   /* the cell's change over the step, for each ns of it */
 	ELEMENT_ONE,    /* 1 */
 	/* For the flows that leave by a host; `place` is the host. */
 	ELEMENT_SRTT,
