@@ -133,7 +133,7 @@ from dc_gym.topologies.graph import Queue
 sock = fabric.socket_of("s1")
 index = fabric.devices()["s1-eth3"].ifindex
 fabric.verify()
-for request in (cables.change(index, "s1-eth3", rate_bps=123), tc.set_queue(index, Queue(5000), "s1-eth3")):
+for request in (cables.change(index, "s1-eth3", rate_bps=123), tc.set_queue(index, Queue(5000, "port"), "s1-eth3")):
     sock.batch([request])
     try: fabric.verify()
     except FabricError as error: print(error)
