@@ -16,7 +16,7 @@ from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import MS, US, RunLength
 from dc_gym.reproduce.series import ContestantLine
 
-FIGURES = [(paper.name, number) for paper in registry.PAPERS.values() if paper.name != "iroko" for number in paper.figures]
+FIGURES = [(name, number) for name in ("rl-cc", "pcc-rl") for number in registry.PAPERS[name].figures]
 SHORT = RunLength(1 * MS, 400 * US)
 
 

@@ -20,7 +20,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.memory import machine_room
 from dc_gym.traffic.schedule import Flow
 
-CELL_BYTES, CELLS, TIME_BYTES = 8, 8, 8
+CELL_BYTES, CELLS, TIME_BYTES = 8, 12, 8
 """The parts of a sweep in the trace of queues: bytes of a cell, cells of a port, bytes of the time."""
 SAMPLE_BYTES = 56
 """A sample of a flow in tgen's file."""
