@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym import __version__
+from dc_gym.base import contents
 from dc_gym.base.errors import KernelError, TestbedError
 from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import build, openvswitch, selftests
@@ -102,7 +103,7 @@ def _copy_bundle(bundle: Path, progress: Progress) -> None:
 
 def _check_static(path: Path) -> None:
     """Raises TestbedError if a program needs a loader or a shared library of the machine."""
-    if path.suffix in (".o", ".native", ".sha256"):
+    if path.suffix in (".o", ".native", ".sha256") or path.name == contents.SUMS:
         return
     said = run(["readelf", "--program-headers", "--dynamic", str(path)], TestbedError)
     if "INTERP" in said or "(NEEDED)" in said:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Decisions of an algorithm with a table, each from a context of its own: a line in has the words of the
- * context, the rate (Q20), the fields of struct cc_event and of struct cc_flow; a line out the words after
- * it, the rate and whether a probe is wanted. Arguments: the table's file, then parameters.
+ * context, the rate (Q20), the first fields of struct cc_event and those of struct cc_flow; a line out the
+ * words after it, the rate and whether a probe is wanted. Arguments: the table's file, then parameters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,12 @@
 
 #include CC_ALGORITHM
 
+#define EVENT_WORDS 10 /* of struct cc_event: those without telemetry */
+
 struct step {
 	uint32_t state[CC_STATE_WORDS];
 	uint32_t rate;
-	struct cc_event event;
+	uint32_t event[EVENT_WORDS];
 	struct cc_flow flow;
 };
 #define COLUMNS (sizeof(struct step) / sizeof(uint32_t))
@@ -31,8 +33,10 @@ static size_t read_table(const char *path, uint32_t *table)
 static void decide(struct step *step, const uint32_t *parameter, const uint32_t *table)
 {
 	struct cc_result result = { .rate = step->rate };
+	struct cc_event event = { 0 };
 
-	cc_on_event(step->state, &step->event, &step->flow, parameter, table, &result);
+	memcpy(&event, step->event, sizeof(step->event));
+	cc_on_event(step->state, &event, &step->flow, parameter, table, &result);
 	for (int word = 0; word < CC_STATE_WORDS; word++)
 		printf("%u,", step->state[word]);
 	printf("%u,%d\n", result.rate, result.probe);
