@@ -35,10 +35,10 @@ from dc_gym.benchmarks.checks.link_cases import (
 from dc_gym.benchmarks.checks.links_guest import NETS, Counters, telemetry_of
 from dc_gym.benchmarks.checks.oracle import OraclePort, Passage
 from dc_gym.kernel import build
+from dc_gym.topologies.telemetry import MOST_HOPS, RateUnits
 
 TOLERANCE_NS = 2
 CE, ECT0 = 3, 2
-INT_HOPS = 5
 
 
 @dataclass
@@ -73,7 +73,7 @@ class ProbeOutput:
     backlogs: list[tuple[int, ...]]
     """Time, then bytes of each port."""
     statistics: list[PortStatistics]
-    """The sum over time of each port's queue and its marks, at each sample, port by port."""
+    """The statistics of all ports at each sample, port by port."""
     records: dict[int, list[int]]
     """The records of telemetry that a frame came with, by its sequence number."""
     start_ns: int = 0
@@ -181,7 +181,7 @@ def _check_records(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) ->
     for run in case.runs:
         for passage in run.passages:
             records = asked.get(passage.frame.seq)
-            if records is not None and run.port.int_rate is not None and len(records) < INT_HOPS:
+            if records is not None and run.port.int_rate is not None and len(records) < MOST_HOPS:
                 records.append(record_of(run.port, passage, answer.start_ns))
     verdict.records += sum(map(len, asked.values()))
     for seq, mine in asked.items():
@@ -196,10 +196,8 @@ def record_of(port: OraclePort, passage: Passage, start_ns: int) -> int:
     """Returns the record that a port writes into a frame (kernel/drivers/lab_int.h)."""
     assert port.int_rate is not None
     units = telemetry_of(port.int_rate, port.rate_bps)
-    time = (start_ns + passage.depart_ns) // units.time_ns % 2**24
-    sent = passage.sent_bytes // units.sent_bytes % 2**20
-    queue = min(passage.left_bytes // units.queue_bytes, 2**17 - 1)
-    return port.int_rate << 61 | time << 37 | sent << 17 | queue
+    rate = RateUnits(port.rate_bps, units.time_ns, units.sent_bytes, units.queue_bytes)
+    return rate.record(port.int_rate, start_ns + passage.depart_ns, passage.sent_bytes, passage.left_bytes)
 
 
 def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: LinkVerdict, now_ns: int) -> None:
