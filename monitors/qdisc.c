@@ -171,6 +171,7 @@ static void read_port(const struct parts *p, struct qdisc *q)
 	q->queue_byte_ns = stats.queue_byte_ns;
 	q->busy_ns = stats.busy_ns;
 	q->longest_bytes = stats.longest_bytes;
+	q->paused_ns = stats.paused_ns;
 }
 
 static enum qdisc_place place_of(uint32_t parent)
@@ -255,6 +256,7 @@ void port_counters_advance(struct port_counters *c, const struct port_sample *no
 	advance32(&c->marks, c->last.marks, now->marks, fresh);
 	advance64(&c->ce_bytes, a->ce_bytes, b->ce_bytes, fresh);
 	advance64(&c->busy_ns, a->busy_ns, b->busy_ns, fresh);
+	advance64(&c->paused_ns, a->paused_ns, b->paused_ns, fresh);
 	c->queue_byte_ns += fresh ? b->queue_byte_ns : b->queue_byte_ns - a->queue_byte_ns; /* it wraps */
 	c->last = *now;
 	c->started = true;

@@ -12,7 +12,7 @@
  *       through qdisc_tree_reduce_backlog. So the root's counter has each lost packet once, and a sum
  *       over the tree would have it once a layer.
  *   marks   the sum over all qdiscs of the port: parents do not count what a child marks.
- *   bytes with CE, time integral of the queue, busy time, longest queue   of the root, if it is a `port`.
+ *   bytes with CE, time integral of the queue, busy time, longest queue, pauses   of the root, if it is a `port`.
  *
  * ingress and clsact hold no queue and are not counted. noqueue is passed by: its counters stay 0.
  * A netem with a delay has what is under way in its queue, as tc shows it.
@@ -35,7 +35,8 @@ struct qdisc {
 	enum qdisc_place place;
 	uint32_t backlog_bytes, backlog_packets, drops, requeues;
 	uint64_t tx_bytes, tx_packets, marks;
-	uint64_t ce_bytes, queue_byte_ns, busy_ns, longest_bytes; /* of `port`; 0 of others */
+	/* of `port`; 0 of others */
+	uint64_t ce_bytes, queue_byte_ns, busy_ns, longest_bytes, paused_ns;
 	struct nl_attr kind, options; /* in the message, and valid only as long as that is */
 };
 
@@ -51,7 +52,7 @@ struct port_counters {
 	bool started;
 	struct port_sample last;
 	uint64_t tx_bytes, tx_packets, drops, marks, requeues;
-	uint64_t ce_bytes, queue_byte_ns, busy_ns;
+	uint64_t ce_bytes, queue_byte_ns, busy_ns, paused_ns;
 };
 
 /* Parse the payload of an RTM_NEWQDISC: 0, or -EBADMSG and *q undefined. */

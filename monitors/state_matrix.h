@@ -29,7 +29,7 @@
 
 #define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
 #define SM_VERSION_MAJOR 2
-#define SM_VERSION_MINOR 1
+#define SM_VERSION_MINOR 2
 #define SM_NAME_LEN      32
 #define SM_MAX_ROWS      65536
 #define SM_MAX_COLS      256
@@ -109,7 +109,7 @@ struct sm_command {
 
 static_assert(sizeof(struct sm_command) == 96, "state matrix command");
 
-/* Columns of version 2.1, in this order. Counters are 64 bits wide and start at the row's creation. */
+/* Columns of version 2.2, in this order. Counters are 64 bits wide and start at the row's creation. */
 #define SM_COLUMNS(X)                                                                                        \
 	X(BACKLOG_BYTES, "backlog_bytes")     /* queued now: L2 frame bytes without FCS */                   \
 	X(BACKLOG_PACKETS, "backlog_packets") /* queued now */                                               \
@@ -123,7 +123,8 @@ static_assert(sizeof(struct sm_command) == 96, "state matrix command");
 	X(CE_BYTES, "ce_bytes")           /* left with CE, whoever marked it, total */                       \
 	X(QUEUE_BYTE_NS, "queue_byte_ns") /* time integral of the queue, total; wraps */                     \
 	X(BUSY_NS, "busy_ns")             /* time in which frames waited, total */                           \
-	X(LONGEST_BYTES, "longest_bytes") /* the longest queue since the sweep before */
+	X(LONGEST_BYTES, "longest_bytes") /* the longest queue since the sweep before */                     \
+	X(PAUSED_NS, "paused_ns")         /* time in which the peer had it hold some class, total */
 
 enum sm_column {
 #define X(id, name) SM_##id,

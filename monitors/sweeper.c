@@ -314,6 +314,7 @@ static void fill_row(uint64_t *cells, const struct port_counters *c)
 	cells[SM_QUEUE_BYTE_NS] = c->queue_byte_ns;
 	cells[SM_BUSY_NS] = c->busy_ns;
 	cells[SM_LONGEST_BYTES] = c->last.root.longest_bytes;
+	cells[SM_PAUSED_NS] = c->paused_ns;
 }
 
 int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f)

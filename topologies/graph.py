@@ -25,6 +25,7 @@ LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
 PORT_MASK = 0xF  # TCP and UDP: the low bits of either port, which routing reads
 PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
+CLASSES, DSCPS = 8, 64  # of a port (kernel/drivers/lab.h)
 TELEMETRY_RATES = 8  # records have three bits for a rate (kernel/drivers/lab_int.h)
 FASTEST_BPS = 10**13  # the cable driver's limits
 LONGEST_DELAY_NS = 10**10
@@ -171,6 +172,54 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueClass:
+    """A class of a port: the packets of some DSCPs, which have a queue of their own."""
+
+    name: str
+    dscps: tuple[int, ...]
+    """DSCPs that no class names belong to the first class."""
+    limit_bytes: int
+    marking: Marking = NO_MARKING
+    quantum_bytes: int = 0
+    """Bytes in a round of deficit round robin; 0: strict priority over the classes that have a quantum."""
+    reserve_bytes: int = 0
+    """Bytes of a lossy class's queue that take no room in the pool."""
+    alpha_2_16: int = 0
+    """A lossy class is full at alpha times the pool's free room; of 2^16."""
+    lossless: bool = False
+
+    def __post_init__(self) -> None:
+        for dscp in self.dscps:
+            _require(0 <= dscp < DSCPS, f"dscp of class {self.name}", dscp, f"is not in 0..{DSCPS - 1}; change it")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The buffer that the ports of a switch share, less all reserves and headrooms."""
+
+    number: int
+    bytes: int
+
+    def __post_init__(self) -> None:
+        _require(self.bytes > 0, "bytes of a pool", self.bytes, "is not above 0; enlarge topology.shared_buffer")
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """When a port tells its peer to hold lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
+
+    xoff_bytes: int
+    """The threshold; 0: a share of the pool's free room."""
+    share: int
+    share_of: int
+    xon_below_bytes: int
+    reserve_bytes: int
+    headroom_bytes: int
+    quanta: int
+    whole_port: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """The one queue of a port.
 
@@ -184,6 +233,10 @@ class Queue:
     rate_bps: int = 0  # tbf: rate of frame bytes until an agent changes it, bit/s
     burst_bytes: int = 0  # tbf
     telemetry: Telemetry | None = None  # port
+    classes: tuple[QueueClass, ...] = ()
+    """The classes of a `port`; the first has this queue's limit and marking. A port with one and no pool gives none."""
+    pool: Pool | None = None  # port
+    pause: Pause | None = None  # port
 
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
@@ -202,6 +255,9 @@ class Queue:
         _require(not at_departure, "queue kind", self.kind, "cannot mark departures; 'port' can")
         tells = self.telemetry is not None and self.kind != "port"
         _require(not tells, "queue kind", self.kind, "cannot write telemetry; 'port' can")
+        shares = bool(self.classes or self.pool or self.pause) and self.kind != "port"
+        _require(not shares, "queue kind", self.kind, "has no classes, no pool and no pauses; 'port' has")
+        _require(len(self.classes) <= CLASSES, "classes of a port", len(self.classes), f"is above {CLASSES}; give fewer")
         _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
         _require(marking.max_bytes <= limit, "max_bytes of RED", marking.max_bytes, f"is above the buffer of {limit}; lower it")
         if marking.kind == "iroko-thesis":

@@ -7,6 +7,7 @@ Queue sizes follow from unscaled rates and round trips. After that the scale s d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_args
 
@@ -29,9 +30,11 @@ from dc_gym.base.key import (
 )
 from dc_gym.base.units import FRAME_BYTES, PPB
 from dc_gym.topologies import marking
+from dc_gym.topologies.buffers import ClassRule, quanta_of_weights
 from dc_gym.topologies.graph import (
     FASTEST_BPS,
     LONGEST_DELAY_NS,
+    NO_MARKING,
     QUEUE_MARKINGS,
     Cable,
     Impairment,
@@ -39,12 +42,15 @@ from dc_gym.topologies.graph import (
     MarksAt,
     Port,
     Queue,
+    QueueClass,
     QueueKind,
 )
 
 MARKINGS = marking.KINDS
 ANY = "*"
 HOST = "host"
+ONLY_CLASS = "all"
+"""The name of the class of all packets, where a network has no others."""
 MARKS_AT: tuple[str, ...] = get_args(MarksAt)
 SWITCH_QDISCS = ("port", "stock")
 LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": "agg", "core": "core", "spine": "core"}
@@ -183,6 +189,14 @@ class Wiring:
     scale: int = 1
     rtt_ns: int | None = None
     """The base round trip before scaling, in ns, for amounts in BDPs. None means not known."""
+    classes: tuple[ClassRule, ...] = ()
+    """The classes of all ports; none: one that has all packets."""
+    pooled: bool = False
+    """True if the ports of a switch share a buffer."""
+    lossless: bool = False
+    """True if a network without classes pauses instead of dropping."""
+    alpha: float = 1.0
+    reserve_bytes: int = 0
     measuring: bool = False
     """True if only rates and delays matter: no scale, and queues of one frame."""
 
@@ -227,11 +241,48 @@ class Wiring:
 
     def _queue_of(self, link: LinkSpec, node: Node, rate_bps: int) -> Queue:
         if node.layer == HOST:
-            given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
-            return Queue(self._bytes(given, "host_buffer", rate_bps), self.host_qdisc)
+            return self._host_queue(link, rate_bps)
         limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
+        if self.classes or self.pooled:
+            return _classful(tuple(self._classes(link, rate_bps, limit_bytes)))
         marks = self._marking(link, rate_bps, limit_bytes)
         return Queue(limit_bytes, self._switch_queue(marks), marks)
+
+    def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
+        """Returns a host's queue. One that may be paused by classes has them, too."""
+        given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
+        limit_bytes = self._bytes(given, "host_buffer", rate_bps)
+        if len(self.classes) < 2:
+            return Queue(limit_bytes, self._host_kind())
+        if self.host_qdisc != "bfifo":
+            raise TopologyError(
+                f"topology.host_qdisc: value {self.host_qdisc!r} has no classes; leave it out, or topology.classes"
+            )
+        quanta = quanta_of_weights(self.classes)
+        return _classful(
+            tuple(QueueClass(each.name, each.dscp, limit_bytes, NO_MARKING, quanta[each.name]) for each in self.classes)
+        )
+
+    def _host_kind(self) -> QueueKind:
+        """Returns the kind of a host's queue: a `port` in place of bfifo tells how long it was paused."""
+        return "port" if self.lossless and self.host_qdisc == "bfifo" else self.host_qdisc
+
+    def _classes(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Iterator[QueueClass]:
+        """Yields the classes of a switch port."""
+        quanta = quanta_of_weights(self.classes)
+        for rule in self.classes or (ClassRule(name=ONLY_CLASS, dscp=(), lossless=self.lossless),):
+            own = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
+            room = limit_bytes if rule.buffer_bytes is None else self._bytes(rule.buffer_bytes, "buffer", rate_bps)
+            yield QueueClass(
+                rule.name,
+                rule.dscp,
+                room,
+                self._marking(own, rate_bps, room),
+                quanta.get(rule.name, 0),
+                self.reserve_bytes,
+                round(self.alpha * 2**16),
+                bool(rule.lossless),
+            )
 
     def _switch_queue(self, marks: Marking) -> QueueKind:
         if self.switch_qdisc == "port" and marks.kind in QUEUE_MARKINGS["port"]:
@@ -269,6 +320,11 @@ class Wiring:
 
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
         return in_bytes(_given(value, name), rate_bps, self.rtt_ns)
+
+
+def _classful(classes: tuple[QueueClass, ...]) -> Queue:
+    """Returns a `port` with classes: its limit and marking are those of the first."""
+    return Queue(classes[0].limit_bytes, "port", classes[0].marking, classes=classes)
 
 
 def _given(value: Any, name: str) -> Any:

@@ -41,7 +41,7 @@ def build(spec: TopologySpec, ecn: bool = False) -> Graph:
         wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(full, replace(wiring, measuring=True))))
     graph = _build(full, wiring)
     _check_rules(full, graph)
-    return graph
+    return graph if full.buffers is None else full.buffers.equipped(graph)
 
 
 def unscaled(spec: TopologySpec, ecn: bool = False) -> Graph:
@@ -57,6 +57,8 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         names = f"one of: {', '.join(TOPOLOGIES)}; or a topology.preset, one of: {', '.join(PRESETS)}"
         raise TopologyError(f"topology.kind is missing; give {names}")
     same = kind == base.kind
+    if spec.shared_buffer_bytes is not None:  # a preset's buffer is that of a port that shares none
+        base = replace(base, buffer_bytes=spec.shared_buffer_bytes)
     given: dict[str, Any] = {
         each.name: value for each in fields_by_key(TopologySpec).values() if (value := getattr(spec, each.name)) is not None
     }
@@ -99,6 +101,11 @@ def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
         switch_qdisc=full.qdisc or "port",
         ecn=ecn,
         scale=full.scale,
+        classes=full.classes or (),
+        pooled=full.buffers is not None,
+        lossless=full.pfc not in (None, "off"),
+        alpha=1.0 if full.alpha is None else full.alpha,
+        reserve_bytes=full.reserve_bytes or 0,
     )
 
 

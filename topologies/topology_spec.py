@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.base.key import COUNT, TEXT, Get, KeyFault, check, field_of, key, own_keys
+from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
-from dc_gym.topologies import marking
+from dc_gym.topologies import buffers, marking
+from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.links import RULES, SWITCH_QDISCS, LinkRule, LinkSpec
 
@@ -60,6 +61,49 @@ class TopologySpec(LinkSpec):
         "scale-free](topologies.md#scale))",
     )
     links: tuple[LinkRule, ...] | None = key(RULES, help="[other values for some links](topologies.md#some-links)")
+    shared_buffer_bytes: int | None = key(
+        SIZE,
+        low=1,
+        otherwise="none: each port has its own",
+        help="buffer that the ports of a switch [share](fabric.md#shared-buffers); a port then has a `buffer` of its own only if the"
+        " spec gives one",
+    )
+    alpha: float | None = key(
+        NUMBER,
+        low=2**-16,
+        high=2**15,
+        otherwise="1",
+        help="a lossy class is full at alpha times the free room of the shared buffer (dynamic threshold)",
+    )
+    reserve_bytes: int | None = key(SIZE, low=0, otherwise='`"0B"`', help="room of each class of each port that is never shared")
+    pfc: str | None = key(
+        TEXT,
+        names=lambda: buffers.PFC,
+        otherwise='`"off"`',
+        help="[PAUSE frames](fabric.md#pauses): `classes` (priority flow control, IEEE 802.1Qbb), `port` (IEEE 802.3x), or `off`",
+    )
+    xoff: Xoff | None = key(
+        buffers.XOFF,
+        otherwise='`"1/16"`',
+        help="a lossless class that came in at a port and holds that much beyond its reserve is paused: a share of the free room"
+        " (`fdcc`: 1/16, `acc`: 1/9), or bytes",
+    )
+    xon_below_bytes: int | None = key(SIZE, low=0, otherwise='`"3kB"`', help="it goes on when it holds that much less than xoff")
+    headroom_bytes: int | None = key(
+        SIZE,
+        low=0,
+        otherwise="computed",
+        help="room of each lossless class of each port for what still comes in after a pause ([computed](fabric.md#headroom) from"
+        " delay, rate and frame)",
+    )
+    pfc_quanta: int | None = key(
+        COUNT,
+        low=1,
+        high=buffers.LARGEST_QUANTA,
+        otherwise="65535",
+        help="time of a pause, in 512 bit times; it is repeated after half of it",
+    )
+    classes: tuple[ClassRule, ...] | None = key(buffers.CLASS_RULES, help="[traffic classes](fabric.md#classes) of all ports")
     routing: str = key(
         TEXT,
         "ecmp",
@@ -75,6 +119,51 @@ class TopologySpec(LinkSpec):
         for number, rule in enumerate(self.links or ()):
             check(rule, f"topology.links[{number}].")
         self._check_thresholds()
+        self._check_buffers()
+
+    def _check_buffers(self) -> None:
+        """Raises KeyFault for keys of shared buffers, pauses and classes that do not go together."""
+        pfc = self.pfc not in (None, "off")
+        for name, needs, there in (
+            ("alpha", "shared_buffer", self.shared_buffer_bytes is not None),
+            ("reserve_bytes", "shared_buffer", self.shared_buffer_bytes is not None),
+            ("xoff", "pfc", pfc),
+            ("xon_below_bytes", "pfc", pfc),
+            ("headroom_bytes", "pfc", pfc),
+            ("pfc_quanta", "pfc", pfc),
+        ):
+            value = getattr(self, name)
+            if value is not None and not there:
+                written = field_of(self, name).metadata["kind"].write(value)
+                raise KeyFault(
+                    f"topology.{name.removesuffix('_bytes')}", written, f"has no effect without topology.{needs}; give it"
+                )
+        if pfc and self.shared_buffer_bytes is None:
+            raise KeyFault("topology.pfc", self.pfc, "charges frames to a shared buffer; give topology.shared_buffer")
+        if pfc and self.headroom_bytes == 0:
+            raise KeyFault("topology.headroom", "0B", "leaves no room for frames on their way when a pause is sent; leave it out")
+        lossless = any(rule.lossless for rule in self.classes or ())
+        if lossless and not pfc:
+            raise KeyFault("topology.classes", "lossless", 'needs pauses; give topology.pfc = "classes"')
+        if pfc and self.classes and not lossless:
+            raise KeyFault("topology.pfc", self.pfc, "has no class to pause; give one of topology.classes lossless = true")
+        if self.qdisc == "stock" and (pfc or self.classes or self.shared_buffer_bytes is not None):
+            raise KeyFault("topology.qdisc", "stock", "has no classes, no shared buffer and no pauses; leave it out")
+
+    @property
+    def buffers(self) -> SharedBuffers | None:
+        """How switches share their buffers; None: they do not."""
+        if self.shared_buffer_bytes is None:
+            return None
+        return SharedBuffers(
+            bytes=self.shared_buffer_bytes,
+            reserve_bytes=self.reserve_bytes or 0,
+            pfc=self.pfc or "off",
+            xoff=buffers.XOFF_RULES["fdcc"] if self.xoff is None else self.xoff,
+            xon_below_bytes=buffers.XON_BELOW_BYTES if self.xon_below_bytes is None else self.xon_below_bytes,
+            headroom_bytes=self.headroom_bytes,
+            quanta=self.pfc_quanta or buffers.LARGEST_QUANTA,
+        )
 
     def _check_thresholds(self) -> None:
         """Raises KeyFault for a threshold that no port's marking reads. Under 'auto' K belongs to the step that it may choose."""
@@ -91,9 +180,10 @@ class TopologySpec(LinkSpec):
 
     def read_thresholds(self, ecn: bool) -> set[str]:
         """Returns the keys that the markings of all links read. 'auto' counts as what it stands for with or without ECN."""
-        names = {self._marking, *(rule.marking or self._marking for rule in self.links or ())}
+        ruled = (*(self.links or ()), *(self.classes or ()))
+        names = {self._marking, *(rule.marking or self._marking for rule in ruled)}
         return {name for each in names for name in marking.KINDS[marking.resolve(each, ecn)].declared}
 
 
 TOPOLOGIES.belongs_to(TopologySpec)
-marking.KINDS.belongs_to(TopologySpec, LinkRule)
+marking.KINDS.belongs_to(TopologySpec, LinkRule, ClassRule)

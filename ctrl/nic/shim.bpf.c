@@ -70,6 +70,24 @@ int nic_depart(struct __sk_buff *skb)
 }
 
 /*
+ * fq keeps its times to the nanosecond. A token that comes late says that the ring stood still, since the
+ * cable was paused: its place at the line has passed.
+ */
+static __always_inline bool in_time(struct nic_frame *frame, uint64_t needs, uint64_t now)
+{
+	return now <= token_in(frame)->wake_ns + (needs >> LINE_SHIFT);
+}
+
+/* Behind a pause the host's queue still has what was handed over before, and places begin after that. */
+static __always_inline void start_over(struct nic_port *port, uint64_t needs, uint64_t now)
+{
+	uint64_t first = (now << LINE_SHIFT) + 2 * needs;
+
+	if (port->free_at < first)
+		port->free_at = first;
+}
+
+/*
  * The NIC's transmitter is one for all its flows. A packet that would find more than one other before it
  * waits for its turn here, not in the host's queue: its time at the line is reserved, the token comes back
  * for it.
@@ -81,8 +99,11 @@ static __always_inline bool in_turn(struct nic_frame *frame, struct nic_port *po
 
 	if (frame->nic.reserved) {
 		frame->nic.reserved = 0;
-		port->free_at -= needs; /* count_sent adds it again */
-		return true;
+		if (in_time(frame, needs, now)) {
+			port->free_at -= needs; /* count_sent adds it again */
+			return true;
+		}
+		start_over(port, needs, now);
 	}
 	if (port->free_at <= (now << LINE_SHIFT) + needs)
 		return true;

@@ -4,6 +4,7 @@
 It compares counters at two times of a run (docs/results.md, "Fit or unfit"):
 - cable: what an end has sent equals what its peer has received, plus what is on its way, plus what was lost. Losses by the link's
   own loss rate are as requested; losses because the peer was down are not.
+- pauses: the PAUSE frames that an end has sent, its peer has received or will receive. They pass no queue and are counted apart.
 - port: what a queue has released equals what the cable has sent.
 - switch: what came in through all its ports was sent by its cables, dropped by its queues, or is held by them. Bytes are exact
   where nothing was dropped. A queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
@@ -79,6 +80,9 @@ def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
         arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"] + end[f"dropped_{unit}"]
         if end[f"tx_{unit}"] != arrived:
             found.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
+    pauses = peer["pauses_received"] + end["pauses_in_flight"]
+    if end["pauses_sent"] != pauses:
+        found.append(f"{name}: sent {end['pauses_sent']} PAUSE frames, but {pauses} arrived or are on their way")
     if end["queue_tx_packets"] != end["tx_packets"]:
         found.append(f"{name}: its queue let {end['queue_tx_packets']} packets go and the cable sent {end['tx_packets']}")
     return found

@@ -20,7 +20,10 @@
  * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
  * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
  *
- * Seam: stopping the queue from the peer is all that a PFC pause needs.
+ * An end that hears a PAUSE frame (IEEE 802.3x, or 802.1Qbb for single classes) holds those classes for the
+ * time that the frame says. A qdisc that knows classes leaves their frames alone; above any other the whole
+ * queue stops. PAUSE frames pass no queue: they start behind the frame under way, take their time on the wire
+ * and arrive after the delay. Impairments leave them alone, and they are in counters of their own.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -33,12 +36,24 @@
 #include <net/sch_generic.h>
 
 #include "lab_draw.h"
+#include "port.h"
 
 #define DRV_NAME           "cable"
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
 #define CABLE_RATE_MAX     (10ull * 1000 * 1000 * 1000 * 1000)
 #define CABLE_DELAY_MAX    (10ull * NSEC_PER_SEC)
 #define CABLE_PPB_MAX      1000000000u
+
+#define PAUSE_OPCODE_PORT    0x0001 /* IEEE 802.3 annex 31B */
+#define PAUSE_OPCODE_CLASSES 0x0101 /* IEEE 802.1Qbb */
+#define PAUSE_QUANTUM_BITS   512
+
+struct pause_frame {
+	struct ethhdr eth;
+	__be16 opcode;
+	__be16 operand;                 /* the quanta of the port, or a bit for each class that counts */
+	__be16 quanta[TC_PORT_CLASSES]; /* of 802.1Qbb alone */
+} __packed;
 
 enum cable_draw { CABLE_DRAW_LOSS, CABLE_DRAW_JITTER, CABLE_DRAW_REORDER, CABLE_DRAWS };
 
@@ -62,11 +77,20 @@ struct cable {
 	u32 reorder_ppb;
 	u64 dropped_packets, dropped_bytes; /* by loss_ppb */
 	u64 reordered_packets;
-	struct lab_event free_event;    /* the transmitter is free again */
-	struct lab_event arrival_event; /* the first frame of flight arrives */
+	struct lab_event free_event;        /* the transmitter is free again */
+	struct lab_event arrival_event;     /* the first frame of flight arrives */
+	struct port_ingress __rcu *ingress; /* charges what comes in here */
+	unsigned int ports;                 /* qdiscs of this end that know classes */
+	u8 paused;                          /* classes that the peer has us hold, a bit each */
+	u64 paused_until_ns[TC_PORT_CLASSES];
+	u64 paused_since_ns; /* when the times below were last brought up to date */
+	u64 paused_ns, class_paused_ns[TC_PORT_CLASSES];
+	u64 pauses_sent, pauses_received, pauses_in_flight, pause_bytes_in_flight;
+	u32 ring_ifindex, ring_classes;
+	struct lab_event resume_event; /* the first pause is over */
 };
 
-#define CABLE_EVENTS 2
+#define CABLE_EVENTS 3
 
 struct cable_cb {
 	u64 arrival_ns;
@@ -80,6 +104,12 @@ static struct cable_cb *cable_cb(struct sk_buff *skb)
 
 static void cable_lose(struct cable *cable, struct sk_buff *skb)
 {
+	if (skb->protocol == htons(ETH_P_PAUSE)) {
+		cable->pauses_in_flight--;
+		cable->pause_bytes_in_flight -= skb->len;
+		kfree_skb(skb);
+		return;
+	}
 	cable->lost_packets++;
 	cable->lost_bytes += skb->len;
 	dev_core_stats_tx_dropped_inc(cable->dev);
@@ -94,7 +124,121 @@ static void cable_free(struct lab_event *event)
 {
 	struct cable *cable = container_of(event, struct cable, free_event);
 
+	if (unlikely(cable->paused) && !cable->ports)
+		return;
 	netif_wake_queue(cable->dev);
+}
+
+/* ---- Paused by the peer ---- */
+
+/* Brings the times up to date. */
+static void cable_tally_pauses(struct cable *cable, u64 now_ns)
+{
+	u64 passed = now_ns - cable->paused_since_ns;
+	unsigned int class;
+
+	cable->paused_since_ns = now_ns;
+	if (!cable->paused)
+		return;
+	cable->paused_ns += passed;
+	for (class = 0; class < TC_PORT_CLASSES; class ++)
+		if (cable->paused & BIT(class))
+			cable->class_paused_ns[class] += passed;
+}
+
+/* The NIC's ring holds its tokens while the wire holds its frames: fq keeps them until then. */
+static void cable_stop_ring(struct cable *cable, u8 before)
+{
+	bool was = before & cable->ring_classes, is = cable->paused & cable->ring_classes;
+	struct net_device *ring;
+
+	if (was == is)
+		return;
+	ring = dev_get_by_index_rcu(dev_net(cable->dev), cable->ring_ifindex);
+	if (!ring)
+		return;
+	if (is)
+		netif_tx_stop_queue(netdev_get_tx_queue(ring, 0));
+	else
+		netif_tx_wake_queue(netdev_get_tx_queue(ring, 0));
+}
+
+static void cable_hold(struct cable *cable, u8 paused)
+{
+	u8 before = cable->paused;
+
+	cable->paused = paused;
+	if (cable->ports) {
+		if (before & ~paused)
+			netif_schedule_queue(netdev_get_tx_queue(cable->dev, 0));
+	} else if (paused && !before) {
+		netif_stop_queue(cable->dev);
+	} else if (!paused && before && !lab_event_queued(&cable->free_event)) {
+		netif_wake_queue(cable->dev);
+	}
+	if (cable->ring_ifindex)
+		cable_stop_ring(cable, before);
+}
+
+/* Goes by the times until which classes are paused. */
+static void cable_look_at_pauses(struct cable *cable, u64 now_ns)
+{
+	u64 next_ns = U64_MAX;
+	unsigned int class;
+	u8 paused = 0;
+
+	for (class = 0; class < TC_PORT_CLASSES; class ++)
+		if (cable->paused_until_ns[class] > now_ns) {
+			paused |= BIT(class);
+			next_ns = min(next_ns, cable->paused_until_ns[class]);
+		}
+	cable_tally_pauses(cable, now_ns);
+	if (paused)
+		lab_event_start(&cable->resume_event, next_ns);
+	else
+		lab_event_cancel(&cable->resume_event);
+	if (paused != cable->paused)
+		cable_hold(cable, paused);
+}
+
+static void cable_resume(struct lab_event *event)
+{
+	struct cable *cable = container_of(event, struct cable, resume_event);
+
+	rcu_read_lock();
+	cable_look_at_pauses(cable, ktime_to_ns(ktime_get()));
+	rcu_read_unlock();
+}
+
+static u64 cable_pause_ns(const struct cable *cable, u32 quanta)
+{
+	return div64_u64(quanta * (u64)PAUSE_QUANTUM_BITS * NSEC_PER_SEC, cable->rate_bps);
+}
+
+/* A PAUSE frame has come; others of its type mean nothing here. */
+static void cable_hear_pause(struct cable *cable, const struct sk_buff *skb)
+{
+	const struct pause_frame *frame = (const void *)skb->data;
+	u64 now_ns = ktime_to_ns(ktime_get());
+	unsigned int class;
+	u16 operand;
+
+	cable->pauses_received++;
+	if (skb_headlen(skb) < sizeof(*frame))
+		return;
+	operand = ntohs(frame->operand);
+	for (class = 0; class < TC_PORT_CLASSES; class ++) {
+		u32 quanta;
+
+		if (frame->opcode == htons(PAUSE_OPCODE_PORT))
+			quanta = operand;
+		else if (frame->opcode == htons(PAUSE_OPCODE_CLASSES) && operand & BIT(class))
+			quanta = ntohs(frame->quanta[class]);
+		else
+			continue;
+		cable->paused_until_ns[class] = now_ns + cable_pause_ns(cable, quanta);
+	}
+	cable_look_at_pauses(cable, now_ns);
 }
 
 static void cable_deliver(struct cable *cable, struct sk_buff *skb)
@@ -103,6 +247,13 @@ static void cable_deliver(struct cable *cable, struct sk_buff *skb)
 
 	if (unlikely(!peer || !netif_running(peer))) {
 		cable_lose(cable, skb);
+		return;
+	}
+	if (unlikely(skb->protocol == htons(ETH_P_PAUSE))) {
+		cable->pauses_in_flight--;
+		cable->pause_bytes_in_flight -= skb->len;
+		cable_hear_pause(netdev_priv(peer), skb);
+		consume_skb(skb);
 		return;
 	}
 	dev_sw_netstats_rx_add(peer, skb->len);
@@ -261,6 +412,100 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 	return NETDEV_TX_OK;
 }
 
+/* ---- Pausing the peer ---- */
+
+static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta,
+				       bool whole_port)
+{
+	static const u8 to[ETH_ALEN] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
+	struct sk_buff *skb = netdev_alloc_skb(dev, ETH_ZLEN);
+	struct pause_frame *frame;
+	unsigned int class;
+
+	if (!skb)
+		return NULL;
+	frame = skb_put_zero(skb, ETH_ZLEN);
+	ether_addr_copy(frame->eth.h_dest, to);
+	ether_addr_copy(frame->eth.h_source, dev->dev_addr);
+	frame->eth.h_proto = skb->protocol = htons(ETH_P_PAUSE);
+	frame->opcode = htons(whole_port ? PAUSE_OPCODE_PORT : PAUSE_OPCODE_CLASSES);
+	if (whole_port) {
+		frame->operand = htons(hold ? quanta : 0);
+		return skb;
+	}
+	frame->operand = htons(changed);
+	for (class = 0; class < TC_PORT_CLASSES; class ++)
+		frame->quanta[class] = htons(hold & BIT(class) ? quanta : 0);
+	return skb;
+}
+
+void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, bool whole_port)
+{
+	struct sk_buff *skb = cable_new_pause(dev, changed, hold, quanta, whole_port);
+	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
+	struct cable *cable = netdev_priv(dev);
+	u64 now_ps = ktime_to_ns(ktime_get()) * PSEC_PER_NSEC;
+	u64 arrival_ns;
+
+	if (!skb)
+		return;
+	__netif_tx_lock(queue, smp_processor_id());
+	if (now_ps >= cable->free_at_ps + PSEC_PER_NSEC) {
+		cable->free_at_ps = now_ps;
+		cable->ahead = 0;
+	}
+	cable_occupy(cable, skb->len);
+	arrival_ns = max(cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns, cable->last_arrival_ns);
+	cable->last_arrival_ns = arrival_ns;
+	cable->pauses_sent++;
+	cable->pauses_in_flight++;
+	cable->pause_bytes_in_flight += skb->len;
+	cable_launch(cable, skb, arrival_ns);
+	cable_stop_until_free(cable);
+	__netif_tx_unlock(queue);
+}
+
+u64 cable_quanta_ns(const struct net_device *dev, u32 quanta)
+{
+	return cable_pause_ns(netdev_priv(dev), quanta);
+}
+
+/* ---- What a qdisc of this end asks ---- */
+
+const u8 *cable_attach_port(struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+
+	cable->ports++;
+	return &cable->paused;
+}
+
+void cable_detach_port(struct net_device *dev)
+{
+	((struct cable *)netdev_priv(dev))->ports--;
+}
+
+void cable_set_ingress(struct net_device *dev, struct port_ingress *ingress)
+{
+	rcu_assign_pointer(((struct cable *)netdev_priv(dev))->ingress, ingress);
+}
+
+struct port_ingress *cable_ingress(const struct net_device *dev)
+{
+	return rcu_dereference(((struct cable *)netdev_priv(dev))->ingress);
+}
+
+void cable_read_pauses(const struct net_device *dev, u64 now_ns, struct cable_pauses *pauses)
+{
+	struct cable *cable = netdev_priv(dev);
+
+	cable_tally_pauses(cable, now_ns);
+	pauses->sent = cable->pauses_sent;
+	pauses->received = cable->pauses_received;
+	pauses->paused_ns = cable->paused_ns;
+	memcpy(pauses->class_ns, cable->class_paused_ns, sizeof(pauses->class_ns));
+}
+
 static int cable_init_dev(struct net_device *dev)
 {
 	return lab_events_reserve(CABLE_EVENTS);
@@ -299,6 +544,10 @@ static int cable_stop(struct net_device *dev)
 	local_bh_disable();
 	while ((skb = __skb_dequeue(&cable->flight)))
 		cable_lose(cable, skb);
+	memset(cable->paused_until_ns, 0, sizeof(cable->paused_until_ns));
+	cable_tally_pauses(cable, ktime_to_ns(ktime_get()));
+	cable->paused = 0;
+	lab_event_cancel(&cable->resume_event);
 	cable->flight_bytes = 0;
 	cable->last_arrival_ns = 0;
 	local_bh_enable();
@@ -325,6 +574,8 @@ static netdev_features_t cable_fix_features(struct net_device *dev, netdev_featu
 			    NETIF_F_GRO_HW | NETIF_F_GRO_FRAGLIST | NETIF_F_GRO_UDP_FWD | NETIF_F_LRO);
 }
 
+static struct rtnl_link_ops cable_link_ops;
+
 static const struct net_device_ops cable_netdev_ops = {
 	.ndo_init = cable_init_dev,
 	.ndo_uninit = cable_uninit_dev,
@@ -336,6 +587,11 @@ static const struct net_device_ops cable_netdev_ops = {
 	.ndo_get_iflink = cable_get_iflink,
 	.ndo_fix_features = cable_fix_features,
 };
+
+bool cable_is(const struct net_device *dev)
+{
+	return dev->rtnl_link_ops == &cable_link_ops;
+}
 
 static int cable_get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *settings)
 {
@@ -383,6 +639,7 @@ static void cable_setup(struct net_device *dev)
 	__skb_queue_head_init(&cable->flight);
 	lab_event_setup(&cable->free_event, cable_free);
 	lab_event_setup(&cable->arrival_event, cable_arrival);
+	lab_event_setup(&cable->resume_event, cable_resume);
 }
 
 static int cable_validate_delays(struct nlattr *data[], struct netlink_ext_ack *extack)
@@ -472,6 +729,12 @@ static int cable_configure(struct cable *cable, struct nlattr *data[], struct ne
 		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
 		cable->ahead = 0;
 	}
+	if (data[IFLA_CABLE_RING]) {
+		cable->ring_ifindex = nla_get_u32(data[IFLA_CABLE_RING]);
+		cable->ring_classes = U8_MAX;
+	}
+	if (data[IFLA_CABLE_RING_CLASSES])
+		cable->ring_classes = nla_get_u32(data[IFLA_CABLE_RING_CLASSES]);
 	cable_configure_impairments(cable, data);
 	return 0;
 }
@@ -485,8 +748,6 @@ static int cable_changelink(struct net_device *dev, struct nlattr *tb[], struct 
 	}
 	return cable_configure(netdev_priv(dev), data, extack);
 }
-
-static struct rtnl_link_ops cable_link_ops;
 
 /* Creates and registers the other end. Without IFLA_CABLE_PEER it is named by the kernel. */
 static struct net_device *cable_new_peer(struct net *net, struct nlattr *nla, struct netlink_ext_ack *extack)
@@ -579,7 +840,7 @@ static struct net *cable_get_link_net(const struct net_device *dev)
 
 static size_t cable_get_size(const struct net_device *dev)
 {
-	return 13 * nla_total_size_64bit(sizeof(u64)) + 2 * nla_total_size(sizeof(u32));
+	return 17 * nla_total_size_64bit(sizeof(u64)) + 5 * nla_total_size(sizeof(u32));
 }
 
 static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable)
@@ -597,19 +858,33 @@ static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable
 	return 0;
 }
 
+static int cable_fill_pauses(struct sk_buff *skb, const struct cable *cable)
+{
+	if (nla_put_u32(skb, IFLA_CABLE_RING, cable->ring_ifindex) ||
+	    nla_put_u32(skb, IFLA_CABLE_RING_CLASSES, cable->ring_classes) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_SENT, cable->pauses_sent, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_RECEIVED, cable->pauses_received, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_IN_FLIGHT, cable->pauses_in_flight, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSED_NS, cable->paused_ns, IFLA_CABLE_PAD) ||
+	    nla_put_u32(skb, IFLA_CABLE_PAUSED_CLASSES, cable->paused))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 {
 	const struct cable *cable = netdev_priv(dev);
 
 	if (nla_put_u64_64bit(skb, IFLA_CABLE_RATE, cable->rate_bps, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_DELAY, cable->delay_ns, IFLA_CABLE_PAD) ||
-	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_PACKETS, skb_queue_len(&cable->flight),
-			      IFLA_CABLE_PAD) ||
-	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_BYTES, cable->flight_bytes, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_PACKETS,
+			      skb_queue_len(&cable->flight) - cable->pauses_in_flight, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_BYTES,
+			      cable->flight_bytes - cable->pause_bytes_in_flight, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))
 		return -EMSGSIZE;
-	return cable_fill_impairments(skb, cable);
+	return cable_fill_impairments(skb, cable) ?: cable_fill_pauses(skb, cable);
 }
 
 static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
@@ -629,6 +904,13 @@ static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
 	[IFLA_CABLE_DROPPED_PACKETS] = { .type = NLA_REJECT },
 	[IFLA_CABLE_DROPPED_BYTES] = { .type = NLA_REJECT },
 	[IFLA_CABLE_REORDERED_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_RING] = { .type = NLA_U32 },
+	[IFLA_CABLE_RING_CLASSES] = { .type = NLA_U32 },
+	[IFLA_CABLE_PAUSES_SENT] = { .type = NLA_REJECT },
+	[IFLA_CABLE_PAUSES_RECEIVED] = { .type = NLA_REJECT },
+	[IFLA_CABLE_PAUSES_IN_FLIGHT] = { .type = NLA_REJECT },
+	[IFLA_CABLE_PAUSED_NS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_PAUSED_CLASSES] = { .type = NLA_REJECT },
 };
 
 static struct rtnl_link_ops cable_link_ops = {

@@ -128,6 +128,13 @@ enum {
 	IFLA_CABLE_DROPPED_PACKETS,   /* u64, read-only: frames lost by IFLA_CABLE_LOSS */
 	IFLA_CABLE_DROPPED_BYTES,     /* u64, read-only */
 	IFLA_CABLE_REORDERED_PACKETS, /* u64, read-only: frames delayed by IFLA_CABLE_REORDER_DELAY */
+	IFLA_CABLE_RING, /* u32, ifindex of a device whose queue stops while this end is paused; 0: none */
+	IFLA_CABLE_RING_CLASSES,     /* u32, a bit for each class: any of them paused stops the ring */
+	IFLA_CABLE_PAUSES_SENT,      /* u64, read-only: PAUSE frames; they are in no other counter */
+	IFLA_CABLE_PAUSES_RECEIVED,  /* u64, read-only */
+	IFLA_CABLE_PAUSES_IN_FLIGHT, /* u64, read-only: sent by this end and not yet arrived */
+	IFLA_CABLE_PAUSED_NS,        /* u64, read-only: time in which this end was paused, in some class */
+	IFLA_CABLE_PAUSED_CLASSES,   /* u32, read-only: classes that are paused now, a bit each */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)
@@ -138,13 +145,37 @@ enum {
 enum {
 	TCA_PORT_UNSPEC,
 	TCA_PORT_PAD,
-	TCA_PORT_LIMIT,   /* u32, bytes: a frame that does not fit is dropped; without it no frame is */
-	TCA_PORT_MARKING, /* struct tc_port_marking; without it nothing is marked */
+	TCA_PORT_LIMIT, /* u32, bytes: a frame that does not fit is dropped; without it no frame is (class 0)
+			 */
+	TCA_PORT_MARKING, /* struct tc_port_marking; without it nothing is marked (class 0) */
 	TCA_PORT_SEED,    /* u64, of the draws for marks, which it numbers from 0 again */
 	TCA_PORT_INT,     /* struct tc_port_int; without it no telemetry is written */
+	TCA_PORT_CLASS, /* nested, once for each class: TCA_PORT_CLASS_...; without it there is class 0 alone
+			 */
+	TCA_PORT_DSCP,  /* 64 bytes: the class of each DSCP; what is not IPv4 is of DSCP 0 */
+	TCA_PORT_POOL,  /* struct tc_port_pool: the shared buffer that the port's frames take room in */
+	TCA_PORT_PFC,   /* struct tc_port_pfc: frames that come in here are charged; needs a pool */
 	__TCA_PORT_MAX
 };
 #define TCA_PORT_MAX (__TCA_PORT_MAX - 1)
+
+#define TC_PORT_CLASSES 8
+#define TC_PORT_DSCPS   64
+
+/* The attributes of a class below TCA_PORT_CLASS. Classes are numbered from 0 without gaps. */
+enum {
+	TCA_PORT_CLASS_UNSPEC,
+	TCA_PORT_CLASS_NUMBER,   /* u32, needed */
+	TCA_PORT_CLASS_LIMIT,    /* u32, as TCA_PORT_LIMIT */
+	TCA_PORT_CLASS_MARKING,  /* as TCA_PORT_MARKING, by the queue of the class */
+	TCA_PORT_CLASS_QUANTUM,  /* u32, bytes a round of deficit round robin; 0: strict, higher numbers first
+				  */
+	TCA_PORT_CLASS_RESERVE,  /* u32, bytes of its queue that take no room in the pool */
+	TCA_PORT_CLASS_ALPHA,    /* u32, of 2^16: a lossy class is full at alpha times the pool's free room */
+	TCA_PORT_CLASS_LOSSLESS, /* u32, 1: its frames are charged to the port where they came in */
+	__TCA_PORT_CLASS_MAX
+};
+#define TCA_PORT_CLASS_MAX (__TCA_PORT_CLASS_MAX - 1)
 
 /* A frame that finds q bytes, or leaves q behind, is marked with probability pmax (q - kmin) / (kmax - kmin)
  * from kmin on, and always from kmax on. Equal thresholds are a step.
@@ -164,16 +195,67 @@ struct tc_port_int {
 	__u32 time_ns, sent_bytes, queue_bytes; /* each at least 1 */
 };
 
-/* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. */
+/* The buffer that ports with one number share, less all reserves and headrooms. The last port to say how
+ * large it is wins.
+ */
+struct tc_port_pool {
+	__u32 id; /* within a network namespace */
+	__u32 reserved;
+	__u64 bytes;
+};
+
+/* When a port tells its peer to hold a lossless class (IEEE 802.1Qbb), by the bytes of that class that came
+ * in here and wait in the switch. They take their reserve first, then room in the pool up to Xoff, then
+ * headroom. As in HPCC's simulator, Xoff is looked at when a frame comes and Xon when one leaves.
+ *
+ *   Xoff:  bytes above the reserve >= threshold, or headroom in use; the threshold is xoff_bytes, or the
+ *          pool's free room x share / share_of
+ *   Xon:   no headroom in use, and bytes above the reserve + xon_below_bytes <= threshold, or none
+ */
+struct tc_port_pfc {
+	__u32 xoff_bytes;
+	__u32 share, share_of; /* share_of 0: xoff_bytes */
+	__u32 xon_below_bytes;
+	__u32 reserve_bytes;  /* for each class */
+	__u32 headroom_bytes; /* likewise */
+	__u32 quanta; /* 1 .. 65535, of 512 bit times: for how long a pause holds; it is repeated after half
+		       */
+	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
+};
+
+/* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. With several classes a
+ * struct tc_port_class_xstats for each follows.
+ */
 struct tc_port_xstats {
-	__u64 marked;        /* frames that it marked, those among them that it dropped */
-	__u64 ce_packets;    /* frames that left with CE, whoever marked them */
-	__u64 ce_bytes;      /* likewise */
-	__u64 queue_byte_ns; /* the time integral of the queue */
-	__u64 busy_ns;       /* time in which frames waited */
-	__u64 longest_bytes; /* the longest queue since these statistics were read before */
-	__u64 int_records;   /* that it wrote */
-	__u64 int_missed;    /* frames that asked and had no record left */
+	__u64 marked;              /* frames that it marked, those among them that it dropped */
+	__u64 ce_packets;          /* frames that left with CE, whoever marked them */
+	__u64 ce_bytes;            /* likewise */
+	__u64 queue_byte_ns;       /* the time integral of the queue */
+	__u64 busy_ns;             /* time in which frames waited */
+	__u64 longest_bytes;       /* the longest queue since these statistics were read before */
+	__u64 int_records;         /* that it wrote */
+	__u64 int_missed;          /* frames that asked and had no record left */
+	__u64 paused_ns;           /* time in which its peer had it hold some class */
+	__u64 pauses_received;     /* PAUSE frames, those that end a pause among them */
+	__u64 pauses_sent;         /* likewise */
+	__u64 charged_bytes;       /* that came in here and wait in the switch, in lossless classes */
+	__u64 headroom_bytes;      /* of them: in headroom */
+	__u64 most_headroom_bytes; /* of one class, ever */
+	__u64 refused;             /* lossless frames that came in here and found no headroom */
+	__u64 pool_used_bytes;     /* of the whole pool */
+	__u32 classes;
+	__u32 paused_classes; /* a bit each */
+};
+
+struct tc_port_class_xstats {
+	__u64 backlog_bytes, backlog_packets;
+	__u64 sent_bytes, sent_packets;
+	__u64 drops;
+	__u64 marked, ce_packets, ce_bytes;
+	__u64 queue_byte_ns, busy_ns, longest_bytes;
+	__u64 paused_ns;
+	__u64 charged_bytes; /* that came in here and wait in the switch */
+	__u64 pauses;        /* times that the peer was told to hold it, without repetitions */
 };
 
 #endif

@@ -2,13 +2,20 @@
 /*
  * `port`: the queueing discipline of a switch port.
  *
- * One FIFO with a limit in bytes. It marks CE by the queue itself, when a frame comes or when it leaves, and
- * writes in-band telemetry into frames of NICs that ask for it (lab_int.h). Whether a frame on the slope is
- * marked is a draw of its own: the n-th such frame of a port gets the n-th number of the port's sequence, so
- * the traffic of other ports moves no draw.
+ * Up to eight classes by DSCP, each a FIFO with a limit in bytes. Strict classes go first, the highest number
+ * first of all; the others share what is left by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
+ * Classes whose frames the peer does not take (PAUSE, cable.c) wait; the others go on.
+ *
+ * A class marks CE by its own queue, when a frame comes or when it leaves, and the port writes in-band
+ * telemetry into frames of NICs that ask for it (lab_int.h). Whether a frame on the slope is marked is a draw
+ * of its own: the n-th such frame of a class gets the n-th number of the class's sequence, so the traffic of
+ * other ports moves no draw.
  *
  * A frame that comes finds what waits, itself not among it. A frame that leaves looks at what it leaves
  * behind, as HPCC's simulator does for marks and telemetry alike. Lengths are qdisc_pkt_len(): frame bytes.
+ *
+ * The ports of a switch may share a buffer, and charge lossless classes to where their frames came in
+ * (port_buffer.c).
  *
  * tc_port_xstats (lab.h) says what is counted. A change touches no frame that waits; it counts from the next
  * one on.
@@ -23,22 +30,56 @@
 
 #include "lab_draw.h"
 #include "lab_int.h"
+#include "port.h"
 
-struct port_queue {
-	u32 limit_bytes;
-	/* The threshold of the moment at which the port marks; of the other it is TC_PORT_NO_MARKS. */
-	u32 arrival_kmin, departure_kmin;
-	u32 longest_bytes; /* since the last look */
-	u64 since_ns;      /* when the queue last changed */
+#define PORT_LARGEST_QUANTUM (1u << 28) /* so that no deficit overflows */
+
+/* What queues were over time. */
+struct port_tally {
+	u64 since_ns; /* when the queue last changed */
 	u64 queue_byte_ns, busy_ns;
-	u64 marked, ce_packets, ce_bytes;
+	u32 longest_bytes; /* since the last look */
+};
+
+struct port_class {
+	struct qdisc_skb_head queue;
+	u32 bytes;
+	u32 limit_bytes;
+	/* The threshold of the moment at which the class marks; of the other it is TC_PORT_NO_MARKS. */
+	u32 arrival_kmin, departure_kmin;
 	struct tc_port_marking marking;
 	u64 seed, draws;
-	bool tells; /* telemetry */
+	u64 marked, ce_packets, ce_bytes;
+	u64 sent_packets, sent_bytes, drops;
+	struct port_tally tally; /* of ports with several classes */
+	u32 quantum_bytes;       /* a round; 0: strict */
+	s32 deficit_bytes;
+	u32 reserve_bytes, alpha;
+	bool lossless;
+};
+
+struct port_sched {
+	const u8 *paused;            /* classes that the peer does not take, a bit each */
+	u8 classes, waiting, strict; /* how many; those with frames; those that go first: a bit each */
+	u8 turn;                     /* the class that deficit round robin is at */
+	bool tells;                  /* telemetry */
+	struct port_tally tally;
+	struct port_pool *pool;
+	struct port_ingress *ingress; /* of what comes in here */
+	u64 seed;
 	u32 rate;
 	struct lab_int_unit unit;
 	u64 int_records, int_missed;
+	u8 class_of[TC_PORT_DSCPS];
+	struct port_class class[TC_PORT_CLASSES];
 };
+
+/* The place in a waiting frame that says where it was charged. */
+static struct port_ingress **port_charged_to(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct port_ingress *) > sizeof(qdisc_skb_cb(skb)->data));
+	return (struct port_ingress **)qdisc_skb_cb(skb)->data;
+}
 
 /* A process would pay for reading the clock, in virtual time; with bottom halves off nobody does. */
 static u64 port_now(void)
@@ -52,48 +93,105 @@ static u64 port_now(void)
 }
 
 /* To be called before the queue changes. A frame that leaves as it comes has not waited. */
-static void port_integrate(struct port_queue *q, u32 queued, u64 now)
+static void port_integrate(struct port_tally *t, u32 queued, u64 now)
 {
-	u64 passed = now - q->since_ns;
+	u64 passed = now - t->since_ns;
 
-	q->since_ns = now;
+	t->since_ns = now;
 	if (!queued || !passed)
 		return;
-	q->queue_byte_ns += queued * passed;
-	q->busy_ns += passed;
-	if (queued > q->longest_bytes)
-		q->longest_bytes = queued;
+	t->queue_byte_ns += queued * passed;
+	t->busy_ns += passed;
+	if (queued > t->longest_bytes)
+		t->longest_bytes = queued;
+}
+
+/* Likewise, for the port and one of its classes. */
+static void port_changes(struct Qdisc *sch, struct port_class *c, u64 now)
+{
+	struct port_sched *q = qdisc_priv(sch);
+
+	port_integrate(&q->tally, sch->qstats.backlog, now);
+	if (unlikely(q->classes > 1))
+		port_integrate(&c->tally, c->bytes, now);
 }
 
 /* Decides on a frame that meets that queue; `queued` is at least kmin. */
-static bool port_marks(struct port_queue *q, u32 queued)
+static bool port_marks(struct port_class *c, u32 queued)
 {
-	const struct tc_port_marking *m = &q->marking;
+	const struct tc_port_marking *m = &c->marking;
 	u64 chance;
 
 	if (queued >= m->kmax_bytes)
 		return true;
 	chance = div_u64((u64)m->pmax * (queued - m->kmin_bytes), m->kmax_bytes - m->kmin_bytes);
-	return lab_draw(q->seed, q->draws++) >> 32 < chance;
+	return lab_draw(c->seed, c->draws++) >> 32 < chance;
 }
 
-static noinline void port_mark(struct port_queue *q, struct sk_buff *skb, u32 queued)
+static noinline void port_mark(struct port_class *c, struct sk_buff *skb, u32 queued)
 {
-	if (port_marks(q, queued) && INET_ECN_set_ce(skb))
-		q->marked++;
+	if (port_marks(c, queued) && INET_ECN_set_ce(skb))
+		c->marked++;
+}
+
+static struct port_class *port_classify(struct port_sched *q, const struct sk_buff *skb)
+{
+	unsigned int dscp = 0;
+
+	if (skb->protocol == htons(ETH_P_IP) && skb_headlen(skb) >= ETH_HLEN + sizeof(struct iphdr))
+		dscp = ((const struct iphdr *)(skb->data + ETH_HLEN))->tos >> 2;
+	return &q->class[q->class_of[dscp]];
+}
+
+/* The shared buffer has room for the frame, and it takes it. */
+static noinline bool port_admit(struct Qdisc *sch, struct port_class *c, struct sk_buff *skb)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	struct port_ingress *in;
+
+	if (!c->lossless)
+		return port_pool_take(q->pool, c->bytes, qdisc_pkt_len(skb), c->reserve_bytes, c->alpha);
+	in = port_ingress_of(skb, dev_net(qdisc_dev(sch)));
+	*port_charged_to(skb) = in;
+	return !in || port_ingress_charge(in, c - q->class, qdisc_pkt_len(skb));
+}
+
+/* It leaves, and gives back what it took. */
+static noinline void port_dismiss(struct port_sched *q, struct port_class *c, struct sk_buff *skb)
+{
+	struct port_ingress *in;
+
+	if (!c->lossless) {
+		port_pool_give(q->pool, c->bytes, qdisc_pkt_len(skb), c->reserve_bytes);
+		return;
+	}
+	in = *port_charged_to(skb);
+	if (in)
+		port_ingress_release(in, c - q->class, qdisc_pkt_len(skb));
 }
 
 static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
-	struct port_queue *q = qdisc_priv(sch);
-	u32 queued = sch->qstats.backlog;
+	struct port_sched *q = qdisc_priv(sch);
+	struct port_class *c = likely(q->classes == 1) ? &q->class[0] : port_classify(q, skb);
+	u32 len = qdisc_pkt_len(skb);
 
-	if (unlikely(queued >= q->arrival_kmin))
-		port_mark(q, skb, queued);
-	if (unlikely(queued + qdisc_pkt_len(skb) > q->limit_bytes))
-		return qdisc_drop(skb, sch, to_free);
-	port_integrate(q, queued, ktime_get_ns());
-	return qdisc_enqueue_tail(skb, sch);
+	if (unlikely(c->bytes >= c->arrival_kmin))
+		port_mark(c, skb, c->bytes);
+	if (unlikely(c->bytes + len > c->limit_bytes))
+		goto drop;
+	if (unlikely(q->pool) && !port_admit(sch, c, skb))
+		goto drop;
+	port_changes(sch, c, ktime_get_ns());
+	__qdisc_enqueue_tail(skb, &c->queue);
+	c->bytes += len;
+	q->waiting |= BIT(c - q->class);
+	qdisc_qstats_backlog_inc(sch, skb);
+	qdisc_qlen_inc(sch);
+	return NET_XMIT_SUCCESS;
+drop:
+	c->drops++;
+	return qdisc_drop(skb, sch, to_free);
 }
 
 /* The frame is DATA of a NIC that asks for telemetry. Its header lies in the linear part, as NICs make it. */
@@ -108,7 +206,7 @@ static bool port_asked(const struct sk_buff *skb)
 	       nic[1] == LAB_INT_WRITE && nic[2] & LAB_INT_FLAG;
 }
 
-static noinline void port_tell(struct port_queue *q, struct sk_buff *skb, u64 now, u64 sent_bytes, u32 queued)
+static noinline void port_tell(struct port_sched *q, struct sk_buff *skb, u64 now, u64 sent_bytes, u32 queued)
 {
 	struct lab_int *telemetry;
 	u16 hops;
@@ -130,42 +228,102 @@ static noinline void port_tell(struct port_queue *q, struct sk_buff *skb, u64 no
 	q->int_records++;
 }
 
-static void port_count_ce(struct port_queue *q, const struct sk_buff *skb)
+static void port_count_ce(struct port_class *c, const struct sk_buff *skb)
 {
 	if (skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos)) {
-		q->ce_packets++;
-		q->ce_bytes += qdisc_pkt_len(skb);
+		c->ce_packets++;
+		c->ce_bytes += qdisc_pkt_len(skb);
 	}
+}
+
+/* The class that may send next, of those in `may`. */
+static struct port_class *port_choose(struct port_sched *q, u8 may)
+{
+	struct port_class *c = &q->class[q->turn];
+	u8 first = may & q->strict;
+
+	if (first)
+		return &q->class[fls(first) - 1];
+	while (!(may & BIT(q->turn)) || c->deficit_bytes < (s32)qdisc_pkt_len(c->queue.head)) {
+		do
+			q->turn = q->turn + 1 < q->classes ? q->turn + 1 : 0;
+		while (!(may & BIT(q->turn)));
+		c = &q->class[q->turn];
+		c->deficit_bytes += c->quantum_bytes;
+	}
+	return c;
+}
+
+static void port_take_turn(struct port_class *c, u32 len)
+{
+	if (c->quantum_bytes)
+		c->deficit_bytes = c->queue.head ? c->deficit_bytes - (s32)len : 0;
 }
 
 static struct sk_buff *port_dequeue(struct Qdisc *sch)
 {
-	struct port_queue *q = qdisc_priv(sch);
-	u32 queued = sch->qstats.backlog;
+	struct port_sched *q = qdisc_priv(sch);
+	u8 may = q->waiting & ~*q->paused;
+	struct port_class *c = &q->class[0];
 	u64 now, sent_bytes;
 	struct sk_buff *skb;
+	u32 len;
 
-	if (!queued)
+	if (!may)
 		return NULL;
+	if (unlikely(q->classes > 1))
+		c = port_choose(q, may);
 	now = ktime_get_ns();
-	port_integrate(q, queued, now);
+	port_changes(sch, c, now);
 	sent_bytes = u64_stats_read(&sch->bstats.bytes);
-	skb = qdisc_dequeue_head(sch);
-	queued = sch->qstats.backlog;
-	if (unlikely(queued >= q->departure_kmin))
-		port_mark(q, skb, queued);
-	port_count_ce(q, skb);
+	skb = __qdisc_dequeue_head(&c->queue);
+	len = qdisc_pkt_len(skb);
+	if (unlikely(q->pool))
+		port_dismiss(q, c, skb);
+	c->bytes -= len;
+	c->sent_packets++;
+	c->sent_bytes += len;
+	if (!c->queue.head)
+		q->waiting &= ~BIT(c - q->class);
+	if (unlikely(q->classes > 1))
+		port_take_turn(c, len);
+	qdisc_qstats_backlog_dec(sch, skb);
+	qdisc_qlen_dec(sch);
+	qdisc_bstats_update(sch, skb);
+	if (unlikely(c->bytes >= c->departure_kmin))
+		port_mark(c, skb, c->bytes);
+	port_count_ce(c, skb);
 	if (unlikely(q->tells))
-		port_tell(q, skb, now, sent_bytes, queued);
+		port_tell(q, skb, now, sent_bytes, c->bytes);
 	return skb;
+}
+
+static void port_empty(struct port_sched *q, struct port_class *c)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __qdisc_dequeue_head(&c->queue))) {
+		if (q->pool)
+			port_dismiss(q, c, skb);
+		c->bytes -= qdisc_pkt_len(skb);
+		rtnl_kfree_skbs(skb, skb);
+	}
+	c->deficit_bytes = 0;
 }
 
 static void port_reset(struct Qdisc *sch)
 {
-	struct port_queue *q = qdisc_priv(sch);
+	struct port_sched *q = qdisc_priv(sch);
+	u64 now = port_now();
+	unsigned int class;
 
-	port_integrate(q, sch->qstats.backlog, port_now());
-	qdisc_reset_queue(sch);
+	for (class = 0; class < q->classes; class ++) {
+		port_changes(sch, &q->class[class], now);
+		port_empty(q, &q->class[class]);
+	}
+	q->waiting = 0;
+	sch->qstats.backlog = 0;
+	sch->q.qlen = 0;
 }
 
 static const struct nla_policy port_policy[TCA_PORT_MAX + 1] = {
@@ -173,6 +331,20 @@ static const struct nla_policy port_policy[TCA_PORT_MAX + 1] = {
 	[TCA_PORT_MARKING] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_marking)),
 	[TCA_PORT_SEED] = { .type = NLA_U64 },
 	[TCA_PORT_INT] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_int)),
+	[TCA_PORT_CLASS] = { .type = NLA_NESTED },
+	[TCA_PORT_DSCP] = NLA_POLICY_EXACT_LEN(TC_PORT_DSCPS),
+	[TCA_PORT_POOL] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_pool)),
+	[TCA_PORT_PFC] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_pfc)),
+};
+
+static const struct nla_policy port_class_policy[TCA_PORT_CLASS_MAX + 1] = {
+	[TCA_PORT_CLASS_NUMBER] = NLA_POLICY_MAX(NLA_U32, TC_PORT_CLASSES - 1),
+	[TCA_PORT_CLASS_LIMIT] = { .type = NLA_U32 },
+	[TCA_PORT_CLASS_MARKING] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_marking)),
+	[TCA_PORT_CLASS_QUANTUM] = { .type = NLA_U32 },
+	[TCA_PORT_CLASS_RESERVE] = { .type = NLA_U32 },
+	[TCA_PORT_CLASS_ALPHA] = { .type = NLA_U32 },
+	[TCA_PORT_CLASS_LOSSLESS] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
 static int port_check_marking(const struct nlattr *attr, struct netlink_ext_ack *extack)
@@ -201,16 +373,76 @@ static int port_check_int(const struct nlattr *attr, struct netlink_ext_ack *ext
 	return 0;
 }
 
-static void port_set_marking(struct port_queue *q, const struct tc_port_marking *marking)
+static int port_check_pfc(const struct port_sched *q, struct nlattr **tb, struct netlink_ext_ack *extack)
+{
+	const struct tc_port_pfc *pfc = tb[TCA_PORT_PFC] ? nla_data(tb[TCA_PORT_PFC]) : NULL;
+
+	if (pfc && (!pfc->quanta || pfc->quanta > U16_MAX || (pfc->share_of && pfc->share > pfc->share_of))) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_PORT_PFC], "quanta are 1 .. 65535, a share is at most 1");
+		return -EINVAL;
+	}
+	if (pfc && !q->pool && !tb[TCA_PORT_POOL]) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_PORT_PFC],
+				    "frames are charged to a pool, and none is given");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Returns how many classes there will be, or an error. */
+static int port_check_classes(const struct port_sched *q, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[TCA_PORT_CLASS_MAX + 1], *each;
+	u32 classes = q->classes, number;
+	int rem, err;
+
+	nla_for_each_nested(each, opt, rem)
+	{
+		if (nla_type(each) != TCA_PORT_CLASS)
+			continue;
+		err = nla_parse_nested(tb, TCA_PORT_CLASS_MAX, each, port_class_policy, extack);
+		if (!err)
+			err = port_check_marking(tb[TCA_PORT_CLASS_MARKING], extack);
+		if (err)
+			return err;
+		if (tb[TCA_PORT_CLASS_QUANTUM] &&
+		    nla_get_u32(tb[TCA_PORT_CLASS_QUANTUM]) > PORT_LARGEST_QUANTUM) {
+			NL_SET_ERR_MSG_ATTR(extack, each, "a quantum is at most 2^28 bytes");
+			return -EINVAL;
+		}
+		number = tb[TCA_PORT_CLASS_NUMBER] ? nla_get_u32(tb[TCA_PORT_CLASS_NUMBER]) : U32_MAX;
+		if (number > classes) {
+			NL_SET_ERR_MSG_ATTR(extack, each, "classes are numbered from 0 without gaps");
+			return -EINVAL;
+		}
+		classes = max(classes, number + 1);
+	}
+	return classes;
+}
+
+static int port_check_dscps(const struct nlattr *attr, u32 classes, struct netlink_ext_ack *extack)
+{
+	const u8 *class_of = attr ? nla_data(attr) : NULL;
+	unsigned int dscp;
+
+	for (dscp = 0; class_of && dscp < TC_PORT_DSCPS; dscp++)
+		if (class_of[dscp] >= classes) {
+			NL_SET_ERR_MSG_ATTR(extack, attr, "a DSCP belongs to a class that is not there");
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static void port_set_marking(struct port_class *c, const struct tc_port_marking *marking)
 {
 	bool arrival = marking->at == TC_PORT_MARKS_ARRIVALS;
 
-	q->marking = *marking;
-	q->arrival_kmin = arrival ? marking->kmin_bytes : TC_PORT_NO_MARKS;
-	q->departure_kmin = arrival ? TC_PORT_NO_MARKS : marking->kmin_bytes;
+	c->marking = *marking;
+	c->arrival_kmin = arrival ? marking->kmin_bytes : TC_PORT_NO_MARKS;
+	c->departure_kmin = arrival ? TC_PORT_NO_MARKS : marking->kmin_bytes;
 }
 
-static void port_set_int(struct port_queue *q, const struct tc_port_int *telemetry)
+static void port_set_int(struct port_sched *q, const struct tc_port_int *telemetry)
 {
 	q->tells = true;
 	q->rate = telemetry->rate;
@@ -219,11 +451,141 @@ static void port_set_int(struct port_queue *q, const struct tc_port_int *telemet
 	q->unit.queue_bytes = telemetry->queue_bytes;
 }
 
+/* Class 0 draws from the sequence of the port's seed, and each other class from one of its own. */
+static void port_set_seed(struct port_sched *q, u64 seed)
+{
+	unsigned int class;
+
+	q->seed = seed;
+	for (class = 0; class < TC_PORT_CLASSES; class ++) {
+		q->class[class].seed = class ? lab_draw(seed, U64_MAX - class) : seed;
+		q->class[class].draws = 0;
+	}
+}
+
+static void port_set_queue(struct port_sched *q, struct nlattr **tb)
+{
+	u32 number = nla_get_u32(tb[TCA_PORT_CLASS_NUMBER]);
+	struct port_class *c = &q->class[number];
+
+	if (tb[TCA_PORT_CLASS_LIMIT])
+		c->limit_bytes = nla_get_u32(tb[TCA_PORT_CLASS_LIMIT]);
+	if (tb[TCA_PORT_CLASS_MARKING])
+		port_set_marking(c, nla_data(tb[TCA_PORT_CLASS_MARKING]));
+	if (tb[TCA_PORT_CLASS_ALPHA])
+		c->alpha = nla_get_u32(tb[TCA_PORT_CLASS_ALPHA]);
+	if (tb[TCA_PORT_CLASS_QUANTUM]) {
+		c->quantum_bytes = nla_get_u32(tb[TCA_PORT_CLASS_QUANTUM]);
+		c->deficit_bytes = 0;
+	}
+	q->strict = c->quantum_bytes ? q->strict & ~BIT(number) : q->strict | BIT(number);
+}
+
+/* Waiting frames took room by these two values, so they change only while none waits. */
+static int port_set_room(struct port_sched *q, struct nlattr **tb)
+{
+	struct port_class *c = &q->class[nla_get_u32(tb[TCA_PORT_CLASS_NUMBER])];
+	u32 reserve_bytes = c->reserve_bytes;
+	bool lossless = c->lossless;
+
+	if (tb[TCA_PORT_CLASS_RESERVE])
+		reserve_bytes = nla_get_u32(tb[TCA_PORT_CLASS_RESERVE]);
+	if (tb[TCA_PORT_CLASS_LOSSLESS])
+		lossless = nla_get_u32(tb[TCA_PORT_CLASS_LOSSLESS]);
+	if (c->queue.head && (reserve_bytes != c->reserve_bytes || lossless != c->lossless))
+		return -EBUSY;
+	c->reserve_bytes = reserve_bytes;
+	c->lossless = lossless;
+	return 0;
+}
+
+static int port_set_classes(struct port_sched *q, struct nlattr *opt)
+{
+	struct nlattr *tb[TCA_PORT_CLASS_MAX + 1], *each;
+	int rem, err = 0;
+
+	nla_for_each_nested(each, opt, rem)
+	{
+		if (nla_type(each) != TCA_PORT_CLASS)
+			continue;
+		err = nla_parse_nested(tb, TCA_PORT_CLASS_MAX, each, port_class_policy, NULL);
+		if (!err)
+			err = port_set_room(q, tb);
+		if (err)
+			break;
+		port_set_queue(q, tb);
+	}
+	return err;
+}
+
+static int port_join_pool(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	struct port_pool *pool;
+
+	if (!q->pool && sch->q.qlen) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "frames wait that took no room in the pool");
+		return -EBUSY;
+	}
+	pool = port_pool_get(dev_net(qdisc_dev(sch)), nla_data(attr));
+	if (!pool)
+		return -ENOMEM;
+	if (!q->pool) {
+		q->pool = pool;
+		return 0;
+	}
+	port_pool_put(pool);
+	if (pool == q->pool)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, attr, "a port cannot change to another pool");
+	return -EOPNOTSUPP;
+}
+
+static int port_set_pfc(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
+{
+	struct port_sched *q = qdisc_priv(sch);
+
+	if (!cable_is(qdisc_dev(sch))) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "only cables send PAUSE frames");
+		return -EOPNOTSUPP;
+	}
+	if (!q->ingress)
+		q->ingress = port_ingress_new(qdisc_dev(sch), q->pool);
+	if (!q->ingress)
+		return -ENOMEM;
+	local_bh_disable();
+	q->ingress->pfc = *(const struct tc_port_pfc *)nla_data(attr);
+	local_bh_enable();
+	return 0;
+}
+
+static int port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb, u32 classes)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	int err;
+
+	sch_tree_lock(sch);
+	q->classes = classes;
+	if (tb[TCA_PORT_LIMIT])
+		q->class[0].limit_bytes = nla_get_u32(tb[TCA_PORT_LIMIT]);
+	if (tb[TCA_PORT_MARKING])
+		port_set_marking(&q->class[0], nla_data(tb[TCA_PORT_MARKING]));
+	if (tb[TCA_PORT_SEED])
+		port_set_seed(q, nla_get_u64(tb[TCA_PORT_SEED]));
+	if (tb[TCA_PORT_INT])
+		port_set_int(q, nla_data(tb[TCA_PORT_INT]));
+	if (tb[TCA_PORT_DSCP])
+		memcpy(q->class_of, nla_data(tb[TCA_PORT_DSCP]), sizeof(q->class_of));
+	err = port_set_classes(q, opt);
+	sch_tree_unlock(sch);
+	return err;
+}
+
 static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
-	struct port_queue *q = qdisc_priv(sch);
+	struct port_sched *q = qdisc_priv(sch);
 	struct nlattr *tb[TCA_PORT_MAX + 1];
-	int err;
+	int err, classes;
 
 	if (!opt)
 		return 0;
@@ -232,82 +594,229 @@ static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 		err = port_check_marking(tb[TCA_PORT_MARKING], extack);
 	if (!err)
 		err = port_check_int(tb[TCA_PORT_INT], extack);
+	if (!err)
+		err = port_check_pfc(q, tb, extack);
 	if (err)
 		return err;
-	sch_tree_lock(sch);
-	if (tb[TCA_PORT_LIMIT])
-		q->limit_bytes = nla_get_u32(tb[TCA_PORT_LIMIT]);
-	if (tb[TCA_PORT_MARKING])
-		port_set_marking(q, nla_data(tb[TCA_PORT_MARKING]));
-	if (tb[TCA_PORT_SEED]) {
-		q->seed = nla_get_u64(tb[TCA_PORT_SEED]);
-		q->draws = 0;
-	}
-	if (tb[TCA_PORT_INT])
-		port_set_int(q, nla_data(tb[TCA_PORT_INT]));
-	sch_tree_unlock(sch);
-	return 0;
+	classes = port_check_classes(q, opt, extack);
+	if (classes < 0)
+		return classes;
+	err = port_check_dscps(tb[TCA_PORT_DSCP], classes, extack);
+	if (!err && tb[TCA_PORT_POOL])
+		err = port_join_pool(sch, tb[TCA_PORT_POOL], extack);
+	if (!err && tb[TCA_PORT_PFC])
+		err = port_set_pfc(sch, tb[TCA_PORT_PFC], extack);
+	return err ?: port_apply(sch, opt, tb, classes);
+}
+
+static void port_init_class(struct port_class *c, u64 now)
+{
+	static const struct tc_port_marking none = { .kmin_bytes = TC_PORT_NO_MARKS,
+						     .kmax_bytes = TC_PORT_NO_MARKS };
+
+	c->limit_bytes = U32_MAX;
+	c->alpha = U32_MAX;
+	c->tally.since_ns = now;
+	port_set_marking(c, &none);
 }
 
 static int port_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
-	static const struct tc_port_marking none = { .kmin_bytes = TC_PORT_NO_MARKS,
-						     .kmax_bytes = TC_PORT_NO_MARKS };
-	struct port_queue *q = qdisc_priv(sch);
+	static const u8 never;
+	struct port_sched *q = qdisc_priv(sch);
+	u64 now = port_now();
+	unsigned int class;
 
-	q->limit_bytes = U32_MAX;
-	port_set_marking(q, &none);
-	q->since_ns = port_now();
+	q->paused = cable_is(qdisc_dev(sch)) ? cable_attach_port(qdisc_dev(sch)) : &never;
+	q->classes = 1;
+	q->strict = U8_MAX;
+	q->tally.since_ns = now;
+	for (class = 0; class < TC_PORT_CLASSES; class ++)
+		port_init_class(&q->class[class], now);
+	port_set_seed(q, 0);
 	return port_change(sch, opt, extack);
 }
 
+static void port_destroy(struct Qdisc *sch)
+{
+	struct port_sched *q = qdisc_priv(sch);
+
+	if (!q->paused)
+		return; /* not even begun */
+	if (cable_is(qdisc_dev(sch)))
+		cable_detach_port(qdisc_dev(sch));
+	if (q->ingress)
+		port_ingress_end(q->ingress);
+	if (q->pool)
+		port_pool_put(q->pool);
+}
+
+static int port_dump_class(struct sk_buff *skb, const struct port_class *c, u32 number)
+{
+	struct nlattr *nest = nla_nest_start(skb, TCA_PORT_CLASS);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (nla_put_u32(skb, TCA_PORT_CLASS_NUMBER, number) ||
+	    nla_put_u32(skb, TCA_PORT_CLASS_LIMIT, c->limit_bytes) ||
+	    nla_put(skb, TCA_PORT_CLASS_MARKING, sizeof(c->marking), &c->marking) ||
+	    nla_put_u32(skb, TCA_PORT_CLASS_QUANTUM, c->quantum_bytes) ||
+	    nla_put_u32(skb, TCA_PORT_CLASS_RESERVE, c->reserve_bytes) ||
+	    nla_put_u32(skb, TCA_PORT_CLASS_ALPHA, c->alpha) ||
+	    nla_put_u32(skb, TCA_PORT_CLASS_LOSSLESS, c->lossless))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int port_dump_classes(struct sk_buff *skb, const struct port_sched *q)
+{
+	unsigned int class;
+
+	for (class = 0; class < q->classes; class ++)
+		if (port_dump_class(skb, &q->class[class], class))
+			return -EMSGSIZE;
+	return nla_put(skb, TCA_PORT_DSCP, sizeof(q->class_of), q->class_of);
+}
+
+static int port_dump_buffer(struct sk_buff *skb, const struct port_sched *q)
+{
+	const struct tc_port_pool pool = { .id = q->pool->id, .bytes = q->pool->bytes };
+
+	if (nla_put(skb, TCA_PORT_POOL, sizeof(pool), &pool))
+		return -EMSGSIZE;
+	return q->ingress ? nla_put(skb, TCA_PORT_PFC, sizeof(q->ingress->pfc), &q->ingress->pfc) : 0;
+}
+
+/* Classes are told where there are several, or where they take room in a pool. */
 static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
-	struct port_queue *q = qdisc_priv(sch);
+	struct port_sched *q = qdisc_priv(sch);
+	const struct port_class *c = &q->class[0];
 	const struct tc_port_int telemetry = { q->rate, q->unit.time_ns, q->unit.sent_bytes,
 					       q->unit.queue_bytes };
 	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, TCA_PORT_LIMIT, q->limit_bytes) ||
-	    nla_put(skb, TCA_PORT_MARKING, sizeof(q->marking), &q->marking) ||
+	if (nla_put_u32(skb, TCA_PORT_LIMIT, c->limit_bytes) ||
+	    nla_put(skb, TCA_PORT_MARKING, sizeof(c->marking), &c->marking) ||
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
-	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)))
+	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
+	    ((q->classes > 1 || q->pool) && port_dump_classes(skb, q)) ||
+	    (q->pool && port_dump_buffer(skb, q)))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }
 
+/* ---- Statistics ---- */
+
+struct port_stats {
+	struct tc_port_xstats port;
+	struct tc_port_class_xstats class[TC_PORT_CLASSES];
+};
+
+static void port_read_ingress(const struct port_sched *q, struct port_stats *stats)
+{
+	unsigned int class;
+
+	stats->port.most_headroom_bytes = q->ingress->most_headroom_bytes;
+	stats->port.refused = q->ingress->refused;
+	for (class = 0; class < q->classes; class ++) {
+		const struct port_ingress_class *c = &q->ingress->class[class];
+
+		stats->port.charged_bytes += c->bytes + c->headroom_bytes;
+		stats->port.headroom_bytes += c->headroom_bytes;
+		stats->class[class].charged_bytes = c->bytes + c->headroom_bytes;
+		stats->class[class].pauses = c->pauses;
+	}
+}
+
+static void port_read_pauses(const struct port_sched *q, const struct net_device *dev, u64 now,
+			     struct port_stats *stats)
+{
+	struct cable_pauses pauses;
+	unsigned int class;
+
+	cable_read_pauses(dev, now, &pauses);
+	stats->port.paused_ns = pauses.paused_ns;
+	stats->port.pauses_received = pauses.received;
+	stats->port.pauses_sent = pauses.sent;
+	stats->port.paused_classes = *q->paused;
+	for (class = 0; class < q->classes; class ++)
+		stats->class[class].paused_ns = pauses.class_ns[class];
+}
+
+static void port_read_class(struct port_class *c, u64 now, struct tc_port_xstats *port,
+			    struct tc_port_class_xstats *own)
+{
+	port->marked += c->marked;
+	port->ce_packets += c->ce_packets;
+	port->ce_bytes += c->ce_bytes;
+	port_integrate(&c->tally, c->bytes, now);
+	*own = (struct tc_port_class_xstats){
+		.backlog_bytes = c->bytes,
+		.backlog_packets = c->queue.qlen,
+		.sent_bytes = c->sent_bytes,
+		.sent_packets = c->sent_packets,
+		.drops = c->drops,
+		.marked = c->marked,
+		.ce_packets = c->ce_packets,
+		.ce_bytes = c->ce_bytes,
+		.queue_byte_ns = c->tally.queue_byte_ns,
+		.busy_ns = c->tally.busy_ns,
+		.longest_bytes = c->tally.longest_bytes,
+	};
+	c->tally.longest_bytes = c->bytes;
+}
+
+static void port_read(struct Qdisc *sch, struct port_stats *stats)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	u64 now = ktime_get_ns();
+	unsigned int class;
+
+	port_integrate(&q->tally, sch->qstats.backlog, now);
+	stats->port.queue_byte_ns = q->tally.queue_byte_ns;
+	stats->port.busy_ns = q->tally.busy_ns;
+	stats->port.longest_bytes = q->tally.longest_bytes;
+	stats->port.int_records = q->int_records;
+	stats->port.int_missed = q->int_missed;
+	stats->port.classes = q->classes;
+	q->tally.longest_bytes = sch->qstats.backlog;
+	for (class = 0; class < q->classes; class ++)
+		port_read_class(&q->class[class], now, &stats -> port, &stats -> class[class]);
+	if (q->pool)
+		stats->port.pool_used_bytes = q->pool->used_bytes;
+	if (q->ingress)
+		port_read_ingress(q, stats);
+	if (cable_is(qdisc_dev(sch)))
+		port_read_pauses(q, qdisc_dev(sch), now, stats);
+}
+
 static int port_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
-	struct port_queue *q = qdisc_priv(sch);
-	struct tc_port_xstats stats;
+	struct port_sched *q = qdisc_priv(sch);
+	struct port_stats stats = {};
+	size_t bytes = sizeof(stats.port);
 
+	if (q->classes > 1)
+		bytes += q->classes * sizeof(stats.class[0]);
 	sch_tree_lock(sch); /* bottom halves are off, so the clock costs nobody */
-	port_integrate(q, sch->qstats.backlog, ktime_get_ns());
-	stats = (struct tc_port_xstats){
-		.marked = q->marked,
-		.ce_packets = q->ce_packets,
-		.ce_bytes = q->ce_bytes,
-		.queue_byte_ns = q->queue_byte_ns,
-		.busy_ns = q->busy_ns,
-		.longest_bytes = q->longest_bytes,
-		.int_records = q->int_records,
-		.int_missed = q->int_missed,
-	};
-	q->longest_bytes = sch->qstats.backlog;
+	port_read(sch, &stats);
 	sch_tree_unlock(sch);
-	return gnet_stats_copy_app(d, &stats, sizeof(stats));
+	return gnet_stats_copy_app(d, &stats, bytes);
 }
 
 static struct Qdisc_ops port_qdisc_ops __read_mostly = {
 	.id = "port",
-	.priv_size = sizeof(struct port_queue),
+	.priv_size = sizeof(struct port_sched),
 	.enqueue = port_enqueue,
 	.dequeue = port_dequeue,
-	.peek = qdisc_peek_head,
+	.peek = qdisc_peek_dequeued,
 	.init = port_init,
 	.reset = port_reset,
+	.destroy = port_destroy,
 	.change = port_change,
 	.dump = port_dump,
 	.dump_stats = port_dump_stats,

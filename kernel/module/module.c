@@ -26,6 +26,7 @@ static u64 cable_host_now(struct cable *cable);
 #undef ktime_get_ns
 #undef device_initcall
 #define device_initcall(function) static int (*const port_own_init)(void) __maybe_unused = function
+#include "port_buffer.c"
 #include "sch_port.c" /* as it is: a qdisc is under the lock of its root */
 
 #define CABLE_SLACK_NS (1 * NSEC_PER_MSEC) /* a waiting frame that is not sent by then was not due */

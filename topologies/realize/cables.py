@@ -38,6 +38,9 @@ IFLA_CABLE_LOST_PACKETS, IFLA_CABLE_LOST_BYTES = 7, 8
 IFLA_CABLE_LOSS, IFLA_CABLE_JITTER, IFLA_CABLE_REORDER, IFLA_CABLE_REORDER_DELAY = 9, 10, 11, 12
 IFLA_CABLE_SEED, IFLA_CABLE_IMPAIRED_FROM = 13, 14
 IFLA_CABLE_DROPPED_PACKETS, IFLA_CABLE_DROPPED_BYTES, IFLA_CABLE_REORDERED_PACKETS = 15, 16, 17
+IFLA_CABLE_RING, IFLA_CABLE_RING_CLASSES = 18, 19
+IFLA_CABLE_PAUSES_SENT, IFLA_CABLE_PAUSES_RECEIVED, IFLA_CABLE_PAUSES_IN_FLIGHT = 20, 21, 22
+IFLA_CABLE_PAUSED_NS, IFLA_CABLE_PAUSED_CLASSES = 23, 24
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
 
 
@@ -77,6 +80,14 @@ class Device:
     dropped_packets: int = 0
     dropped_bytes: int = 0
     reordered_packets: int = 0
+    pauses_sent: int = 0
+    """PAUSE frames. They are in no other counter."""
+    pauses_received: int = 0
+    pauses_in_flight: int = 0
+    paused_ns: int = 0
+    """As of the last change."""
+    paused_classes: int = 0
+    """The classes that are paused now, a bit each."""
 
 
 def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkRequest:
@@ -94,6 +105,13 @@ def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
+
+
+def stop_ring(ifindex: int, ifname: str, ring: int, classes: int) -> NetlinkRequest:
+    """Returns the request that stops the queue of device `ring` while this end is paused in one of `classes`, a bit each."""
+    data = nested(IFLA_INFO_DATA, attr_u32(IFLA_CABLE_RING, ring), attr_u32(IFLA_CABLE_RING_CLASSES, classes))
+    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: let pauses stop the NIC's ring")
 
 
 def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> NetlinkRequest:
@@ -213,4 +231,9 @@ def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, by
         dropped_packets=u64(IFLA_CABLE_DROPPED_PACKETS),
         dropped_bytes=u64(IFLA_CABLE_DROPPED_BYTES),
         reordered_packets=u64(IFLA_CABLE_REORDERED_PACKETS),
+        pauses_sent=u64(IFLA_CABLE_PAUSES_SENT),
+        pauses_received=u64(IFLA_CABLE_PAUSES_RECEIVED),
+        pauses_in_flight=u64(IFLA_CABLE_PAUSES_IN_FLIGHT),
+        paused_ns=u64(IFLA_CABLE_PAUSED_NS),
+        paused_classes=u64(IFLA_CABLE_PAUSED_CLASSES),
     )

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (
@@ -90,8 +91,18 @@ def make(fabric: Fabric, caps: bool = False) -> None:
         queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
         sock.batch([_fq(numbers[name], f"{host}: {name}") for name in queues])
         sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
+        if classes := paused_classes(fabric.graph):
+            sock.batch([cables.stop_ring(numbers[each.wire], each.wire, numbers[each.ring], classes) for each in made])
         cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
+
+
+def paused_classes(graph: Graph) -> int:
+    """Returns the classes in which switches may pause a host, a bit each; 0: no switch pauses."""
+    found = 0
+    for port in pausing_ports(graph):
+        found |= sum(1 << number for number, each in enumerate(port.queue.classes) if each.lossless)
+    return found
 
 
 def _pair(nic: NicDevices) -> NetlinkRequest:

@@ -63,17 +63,20 @@ def nested(kind: int, *attributes: bytes) -> bytes:
     return attribute(kind | NLA_F_NESTED, b"".join(attributes))
 
 
-def attributes(data: bytes) -> dict[int, bytes]:
-    """Returns the attributes in `data` by type (the last of each type wins). Raises FabricError when a length is wrong."""
-    found: dict[int, bytes] = {}
+def each_attribute(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields type and payload of every attribute in `data`. Raises FabricError when a length is wrong."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
         if length < 4 or at + length > len(data):
             raise FabricError(f"netlink: attribute of {length} bytes at {at} of {len(data)}")
-        found[kind & NLA_TYPE_MASK] = data[at + 4 : at + length]
+        yield kind & NLA_TYPE_MASK, data[at + 4 : at + length]
         at += length + (-length % 4)
-    return found
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """Returns the attributes in `data` by type (the last of each type wins). Raises FabricError when a length is wrong."""
+    return dict(each_attribute(data))
 
 
 class NetlinkRequest:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
-from dc_gym.topologies.graph import Marking, Queue
+from dc_gym.topologies.graph import DSCPS, Marking, Queue, QueueClass
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_REPLACE,
@@ -27,6 +27,7 @@ from dc_gym.topologies.realize.rtnl import (
     attr_u64,
     attribute,
     attributes,
+    each_attribute,
     nested,
 )
 
@@ -48,10 +49,15 @@ TBF_RATE_OFFSET = 8  # of the rate in bytes/s
 LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
 TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED, TCA_PORT_INT = 2, 3, 4, 5  # kernel/drivers/lab.h
+TCA_PORT_CLASS, TCA_PORT_DSCP, TCA_PORT_POOL, TCA_PORT_PFC = 6, 7, 8, 9
+CLASS_NUMBER, CLASS_LIMIT, CLASS_MARKING, CLASS_QUANTUM, CLASS_RESERVE, CLASS_ALPHA, CLASS_LOSSLESS = range(1, 8)
+PORT_POOL = struct.Struct("=IIQ")  # number, nothing, bytes
+PORT_PFC = struct.Struct("=8I")  # struct tc_port_pfc
 PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
-PORT_XSTATS = struct.Struct("=8Q")  # struct tc_port_xstats
+PORT_XSTATS = struct.Struct("=16Q2I")  # struct tc_port_xstats
+CLASS_XSTATS = struct.Struct("=14Q")  # struct tc_port_class_xstats
 NO_MARKS = LARGEST_U32  # as both thresholds
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
@@ -202,9 +208,7 @@ def _options(queue: Queue) -> tuple[str, bytes]:
     if queue.kind == "tbf":
         return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)
     if queue.kind == "port":
-        marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
-        tells = attribute(TCA_PORT_INT, PORT_INT.pack(*astuple(queue.telemetry))) if queue.telemetry else b""
-        return "port", nested(TCA_OPTIONS, attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks, tells)
+        return "port", nested(TCA_OPTIONS, *port_options(queue))
     red, low, high = _red(queue.marking)
     parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: attribute below
     flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
@@ -215,6 +219,45 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         attr_u32(TCA_RED_MAX_P, red.max_p),
         attribute(TCA_RED_FLAGS, flags),
     )
+
+
+def port_options(queue: Queue) -> list[bytes]:
+    """Returns the attributes of a `port`."""
+    options = [attribute(TCA_PORT_INT, PORT_INT.pack(*astuple(queue.telemetry)))] if queue.telemetry else []
+    if queue.pool:
+        options.append(attribute(TCA_PORT_POOL, PORT_POOL.pack(queue.pool.number, 0, queue.pool.bytes)))
+    if queue.pause:
+        options.append(attribute(TCA_PORT_PFC, PORT_PFC.pack(*astuple(queue.pause))))
+    if not queue.classes:
+        marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
+        return [attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks, *options]
+    classes = [_class(number, each) for number, each in enumerate(queue.classes)]
+    return [*classes, attribute(TCA_PORT_DSCP, class_of_dscp(queue)), *options]
+
+
+def class_of_dscp(queue: Queue) -> bytes:
+    """Returns the number of the class of each DSCP."""
+    numbers = {dscp: number for number, each in enumerate(queue.classes) for dscp in each.dscps}
+    return bytes(numbers.get(dscp, 0) for dscp in range(DSCPS))
+
+
+def _class(number: int, each: QueueClass) -> bytes:
+    return nested(
+        TCA_PORT_CLASS,
+        attr_u32(CLASS_NUMBER, number),
+        attribute(CLASS_MARKING, port_marking(each.marking)),
+        *(attr_u32(kind, value) for kind, value in _class_values(each).items()),
+    )
+
+
+def _class_values(each: QueueClass) -> dict[int, int]:
+    return {
+        CLASS_LIMIT: LARGEST_U32 if each.lossless else each.limit_bytes,
+        CLASS_QUANTUM: each.quantum_bytes,
+        CLASS_RESERVE: each.reserve_bytes,
+        CLASS_ALPHA: each.alpha_2_16,
+        CLASS_LOSSLESS: int(each.lossless),
+    }
 
 
 def port_marking(marking: Marking) -> bytes:
@@ -281,18 +324,43 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
         _check_value(name, "rate", queue.rate_bps // 8 * 8, tbf_rate_bps(inner))
     elif kind == "port":
         _check_port(name, queue, attributes(options))
+        _check_classes(name, queue, options)
     elif kind == "red":
         _check_red(name, queue, attributes(options))
 
 
 def _check_port(name: str, queue: Queue, found: dict[int, bytes]) -> None:
-    _check_value(name, "limit", queue.limit_bytes, int.from_bytes(found[TCA_PORT_LIMIT], "little"))
-    asked, read = (PORT_MARKING.unpack(each) for each in (port_marking(queue.marking), found[TCA_PORT_MARKING]))
+    if not queue.classes:
+        _check_value(name, "limit", queue.limit_bytes, int.from_bytes(found[TCA_PORT_LIMIT], "little"))
+        _check_marking(name, queue.marking, found[TCA_PORT_MARKING])
     tells = PORT_INT.unpack(found[TCA_PORT_INT]) if TCA_PORT_INT in found else ()
     if tells != (astuple(queue.telemetry) if queue.telemetry else ()):
         raise FabricError(f"{name}: asked for telemetry {queue.telemetry}, read back {tells or 'none'}")
-    for what, *values in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), asked, read, strict=True):
-        _check_value(name, what, *values)
+    pool = PORT_POOL.unpack(found[TCA_PORT_POOL])[::2] if TCA_PORT_POOL in found else ()
+    if pool != (astuple(queue.pool) if queue.pool else ()):
+        raise FabricError(f"{name}: asked for {queue.pool}, read back {pool or 'none'}")
+    pause = PORT_PFC.unpack(found[TCA_PORT_PFC]) if TCA_PORT_PFC in found else ()
+    if pause != (astuple(queue.pause) if queue.pause else ()):
+        raise FabricError(f"{name}: asked for {queue.pause}, read back {pause or 'none'}")
+
+
+def _check_classes(name: str, queue: Queue, options: bytes) -> None:
+    """Raises FabricError unless the port has these classes. Each has an attribute of the same type."""
+    found = [attributes(payload) for kind, payload in each_attribute(options) if kind == TCA_PORT_CLASS]
+    if len(found) != len(queue.classes):
+        raise FabricError(f"{name}: asked for {len(queue.classes)} classes, read back {len(found)}")
+    for asked, read in zip(queue.classes, found, strict=True):
+        _check_marking(f"{name}, class {asked.name}", asked.marking, read[CLASS_MARKING])
+        for kind, value in _class_values(asked).items():
+            _check_value(f"{name}, class {asked.name}", f"attribute {kind}", value, int.from_bytes(read[kind], "little"))
+    if queue.classes and attributes(options)[TCA_PORT_DSCP] != class_of_dscp(queue):
+        raise FabricError(f"{name}: asked for other DSCPs of classes than were read back")
+
+
+def _check_marking(name: str, asked: Marking, found: bytes) -> None:
+    pairs = zip(PORT_MARKING.unpack(port_marking(asked)), PORT_MARKING.unpack(found), strict=True)
+    for what, (wanted, read) in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), pairs, strict=True):
+        _check_value(name, what, wanted, read)
 
 
 def _check_red(name: str, queue: Queue, found: dict[int, bytes]) -> None:
