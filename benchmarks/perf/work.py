@@ -21,10 +21,22 @@ NR_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 PERF_FLAG_FD_CLOEXEC = 8
 ATTRIBUTES = struct.Struct("=IIQQQQQ16x")  # struct perf_event_attr, version 0: type, size, config, ..., flags
 FLAGS = 1 << 2 | 1 << 5 | 1 << 6  # pinned, so that the counter is never taken away; exclude_kernel; exclude_hv
-INSTRUCTIONS = (0, 1)
-"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS."""
+CPU_TIME = "ns of CPU time"
 TOTAL = struct.Struct("=Q")
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PerfEvent:
+    """An event that perf_event_open(2) counts: values of struct perf_event_attr, and the unit of its total."""
+
+    kind: int
+    config: int
+    unit: str
+
+
+INSTRUCTIONS = PerfEvent(0, 1, "instructions")
+"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +44,19 @@ class WorkCounter:
     """A counter of one process' work."""
 
     unit: str
-    """`instructions`, or `ns of CPU time`."""
     read: Callable[[], int]
     """Returns the work so far."""
 
 
 @contextmanager
-def counted(pid: int, event: tuple[int, int] = INSTRUCTIONS) -> Iterator[WorkCounter]:
-    """Counts the work of the first thread of a process. `event`: type and config of struct perf_event_attr."""
+def counted(pid: int, event: PerfEvent = INSTRUCTIONS) -> Iterator[WorkCounter]:
+    """Counts the work of the first thread of a process: the event where it can be counted, else CPU time."""
     fd = _open(pid, event) if _counts(event) else None
     if fd is None:
-        yield WorkCounter("ns of CPU time", partial(cpu_ns, pid))
+        yield WorkCounter(CPU_TIME, partial(cpu_ns, pid))
         return
     try:
-        yield WorkCounter("instructions", partial(_read, fd))
+        yield WorkCounter(event.unit, partial(_read, fd))
     finally:
         os.close(fd)
 
@@ -55,7 +66,7 @@ def cpu_ns(pid: int) -> int:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 
-def _counts(event: tuple[int, int]) -> bool:
+def _counts(event: PerfEvent) -> bool:
     """Returns whether the event is counted here: this process counts its own. Some machines have a counter that stays 0."""
     fd = _open(0, event)
     if fd is None:
@@ -69,13 +80,12 @@ def _counts(event: tuple[int, int]) -> bool:
         os.close(fd)
 
 
-def _open(pid: int, event: tuple[int, int]) -> int | None:
+def _open(pid: int, event: PerfEvent) -> int | None:
     """Returns the descriptor of a counter; None if there is none here, or if it is not permitted."""
     number = NR_PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         return None
-    kind, config = event
-    attributes = ATTRIBUTES.pack(kind, ATTRIBUTES.size, config, 0, 0, 0, FLAGS)
+    attributes = ATTRIBUTES.pack(event.kind, ATTRIBUTES.size, event.config, 0, 0, 0, FLAGS)
     fd = int(_libc.syscall(number, attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC))
     return None if fd < 0 else fd
 

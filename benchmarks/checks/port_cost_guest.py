@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench port-cost` runs in a lab: `python -m dc_gym.benchmarks.perf.port_cost_guest FOLDER`.
+"""The program that `dcgym bench port-cost` runs in a lab: `python -m dc_gym.benchmarks.checks.port_cost_guest FOLDER`.
 
-FOLDER/job.json is {"blocks": [block, ...], "bursts", "frames"}. A block is {"net": NAME of COST_NETS, "ports": [fields of OraclePort,
-...]}. The host's port is the first of them; a port with "stock" has a stock queue. For each block the queues are made anew, a
+FOLDER/job.json is {"blocks": [block, ...], "bursts", "frames"}. A block is {"net": NAME of COST_NETS, "ports": [fields of
+OraclePort, ...]}. The host's port is the first of them; a port with "stock" has a stock queue. For each block the queues are made anew, a
 burst passes, and the host is asked for a step. Then come `bursts` bursts of `frames` frames, and the next step. So all
 that happens between two steps is the passage of frames. FOLDER/answer.json has a line of the counters for each block.
 
@@ -91,9 +91,7 @@ class Passage:
         self._receiver.setblocking(False)
         self._frame = frame(self.network.mac(first), self.network.mac(last))
         self._iovec = _Iovec(self._frame, FRAME_BYTES)
-        self._messages = (_Message * frames)(
-            *[_Message(parts=ctypes.pointer(self._iovec), part_count=1) for _ in range(frames)]
-        )
+        self._messages = (_Message * frames)(*[_Message(parts=ctypes.pointer(self._iovec), part_count=1) for _ in range(frames)])
         self._send = ctypes.CDLL(None, use_errno=True).sendmmsg
 
     def burst(self) -> None:

@@ -2,7 +2,7 @@
 """`dcgym bench port-cost`: the cost of each feature of the queueing discipline `port` for a packet-hop, beside stock queues.
 
 One lab passes the same frames through the same five switches (Linux bridges on cables) in blocks; before each block all
-queues are made anew. What is counted is the work of the lab kernel's process (work.py) while frames pass. The same frames through
+queues are made anew. What is counted is the work of the lab kernel's process (perf/work.py) while frames pass. The same frames through
 the same cable without a switch are subtracted. So a packet-hop is all that a switch and its cable add: bridge, queue, cable.
 
 Blocks of each feature alternate with blocks of bfifo. Each is divided by the mean of the bfifo blocks before and after it; the
@@ -30,7 +30,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.units import PPM
 from dc_gym.benchmarks.checks.lab_job import guest_config
 from dc_gym.benchmarks.checks.oracle import OraclePort
-from dc_gym.benchmarks.perf.port_cost_guest import CE, COST_NETS, ECT0
+from dc_gym.benchmarks.checks.port_cost_guest import CE, COST_NETS, ECT0
 from dc_gym.benchmarks.perf.work import counted
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab
@@ -184,12 +184,12 @@ def play(kernel: Path, blocks: Sequence[Block], bursts: int, frames: int) -> tup
     works = []
     with scratch(Path(tempfile.gettempdir()), "dcgym-cost-") as folder:
         (folder / "job.json").write_text(json.dumps(job))
-        with Lab(guest_config(kernel, f"{__package__}.port_cost_guest", folder), on_log=log.append) as lab:
-            with counted(lab.pid) as counter:
-                for _ in blocks:
-                    before = _reach(lab, counter.read, log)
-                    works.append(_reach(lab, counter.read, log) - before)
-                status = lab.wait().status
+        config = guest_config(kernel, f"{__package__}.port_cost_guest", folder)
+        with Lab(config, on_log=log.append) as lab, counted(lab.pid) as counter:
+            for _ in blocks:
+                before = _reach(lab, counter.read, log)
+                works.append(_reach(lab, counter.read, log) - before)
+            status = lab.wait().status
         if status:
             raise _failure(f"ended with status {status}", log)
         answers = json.loads((folder / "answer.json").read_text())
