@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that `dcgym bench port-cost` runs in a lab: `python -m dc_gym.benchmarks.checks.port_cost_guest FOLDER`.
 
-FOLDER/job.json is {"blocks": [block, ...], "bursts", "frames"}. A block is {"net": NAME of COST_NETS, "ports": [fields of
-OraclePort, ...]}. The host's port is the first of them; a port with "stock" has a stock queue. For each block the queues are made anew, a
-burst passes, and the host is asked for a step. Then come `bursts` bursts of `frames` frames, and the next step. So all
-that happens between two steps is the passage of frames. FOLDER/answer.json has a line of the counters for each block.
+FOLDER/job.json is {"trials": [trial, ...], "bursts", "frames"}. A trial is {"sides": [{"net": NAME of COST_NETS, "ports": [fields
+of OraclePort, ...]}, ...], "order": [number of a side, ...]}. The first port is the host's; a port with "stock" has a stock
+queue. For each trial all queues are made anew, a burst passes each side, and the host is asked for a step. Then for each number
+in `order` `bursts` bursts of `frames` frames pass that side, and the host is asked for a step. So all that happens
+between two steps is the passage of frames. FOLDER/answer.json has the counters of all sides, trial by trial.
 
 A burst is one call of sendmmsg(2) on a packet socket, at one instant of virtual time. The receiver's socket has room for one
 frame, so that all others end there.
@@ -31,24 +32,23 @@ from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.topologies.telemetry import MOST_HOPS
 from dc_gym.traffic.flows import RDMA_PORT
 
-COST_NETS = {"switches": Net(1, MOST_HOPS), "no switch": Net(1, 0)}
+COST_NETS = {"first": Net(1, MOST_HOPS), "second": Net(1, MOST_HOPS), "no switch": Net(1, 0)}
 FRAME_BYTES = 1000
-ECT0, CE = 2, 3
+ECT0 = 2
 ETHERTYPE_IP = bytes([8, 0])
 IP_UDP = struct.Struct("!BBHHHBBH4s4sHHHH")
 ASKS = bytes([2, 1, 8])  # LAB_INT_VERSION, LAB_INT_WRITE, LAB_INT_FLAG of kernel/drivers/lab_int.h
 RECORDS_AT = 32  # of the count of records in the UDP payload: LAB_INT_AT less the headers
 SMALLEST_ROOM = 1
 SO_SNDBUFFORCE = 32
-IP_RECVTOS = 13
 
 
 class _Iovec(ctypes.Structure):
     _fields_ = (("base", ctypes.c_char_p), ("length", ctypes.c_size_t))
 
 
-class _Message(ctypes.Structure):
-    """struct mmsghdr."""
+class _Header(ctypes.Structure):
+    """struct msghdr."""
 
     _fields_ = (
         ("name", ctypes.c_void_p),
@@ -58,8 +58,13 @@ class _Message(ctypes.Structure):
         ("control", ctypes.c_void_p),
         ("control_length", ctypes.c_size_t),
         ("flags", ctypes.c_int),
-        ("sent", ctypes.c_uint),
     )
+
+
+class _Message(ctypes.Structure):
+    """struct mmsghdr."""
+
+    _fields_ = (("header", _Header), ("sent", ctypes.c_uint))
 
 
 def frame(source: bytes, target: bytes) -> bytes:
@@ -86,63 +91,65 @@ class Passage:
         with entered(netns_path(last.node)):
             self._receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALLEST_ROOM)
-        self._receiver.setsockopt(socket.IPPROTO_IP, IP_RECVTOS, 1)
         self._receiver.bind(("", RDMA_PORT))
         self._receiver.setblocking(False)
         self._frame = frame(self.network.mac(first), self.network.mac(last))
         self._iovec = _Iovec(self._frame, FRAME_BYTES)
-        self._messages = (_Message * frames)(*[_Message(parts=ctypes.pointer(self._iovec), part_count=1) for _ in range(frames)])
+        header = _Header(parts=ctypes.pointer(self._iovec), part_count=1)
+        self._messages = (_Message * frames)(*[_Message(header) for _ in range(frames)])
+        self._pause_ns = 0
         self._send = ctypes.CDLL(None, use_errno=True).sendmmsg
 
+    def configure(self, ports: list[dict[str, Any]]) -> None:
+        """Makes all queues anew."""
+        self.network.configure(ports, False)
+        self._pause_ns = 2 * len(self._messages) * FRAME_BYTES * 8 * 10**9 // min(port["rate_bps"] for port in ports)
+
     def burst(self) -> None:
-        """Sends all frames at once. Raises OSError if one is refused."""
+        """Sends all frames at once, and sleeps twice the time that they take. Raises OSError if one is refused."""
+        until_ns = time.monotonic_ns() + self._pause_ns
         sent = self._send(self._sender.fileno(), self._messages, len(self._messages), 0)
         if sent != len(self._messages):
             raise OSError(ctypes.get_errno(), f"sendmmsg: {sent} of {len(self._messages)} frames were sent")
-
-    def arrived(self) -> tuple[int, int]:
-        """Returns the ECN bits and the number of records of a frame that has arrived, and forgets all others."""
-        found = (0, 0)
-        while True:
-            try:
-                data, control, *_ = self._receiver.recvmsg(FRAME_BYTES, 64)
-            except BlockingIOError:
-                return found
-            found = (control[0][2][0] & CE, int.from_bytes(data[RECORDS_AT : RECORDS_AT + 2], "big"))
-
-
-def run(lab: int, block: dict[str, Any], number: int, passage: Passage, bursts: int) -> dict[str, int]:
-    """Runs one block and returns its counters, summed over the ports of switches."""
-    passage.network.configure(block["ports"], False)
-    slowest_bps = min(port["rate_bps"] for port in block["ports"])
-    pause_ns = 2 * len(passage._messages) * FRAME_BYTES * 8 * 10**9 // slowest_bps
-    until_ns = time.monotonic_ns() + pause_ns
-    passage.burst()
-    sleep_until(until_ns)
-    passage.arrived()
-    fcntl.ioctl(lab, LAB_IOC_STEP, struct.pack("=Q", 2 * number))
-    for _ in range(bursts):
-        until_ns += pause_ns
-        passage.burst()
         sleep_until(until_ns)
-    fcntl.ioctl(lab, LAB_IOC_STEP, struct.pack("=Q", 2 * number + 1))
-    ecn, records = passage.arrived()
+
+    def records(self) -> int:
+        """Returns the number of records in the frame that the receiver has, and forgets it. Raises OSError if it has none."""
+        data = self._receiver.recv(FRAME_BYTES)
+        return int.from_bytes(data[RECORDS_AT : RECORDS_AT + 2], "big")
+
+
+def run(lab: int, trial: dict[str, Any], passages: dict[str, Passage], bursts: int) -> list[dict[str, int]]:
+    """Runs one trial. Returns for each side the records in its first frame, and the marks and drops of its switches."""
+    sides = [passages[side["net"]] for side in trial["sides"]]
+    for side, passage in zip(trial["sides"], sides, strict=True):
+        passage.configure(side["ports"])
+        passage.burst()
+    _step(lab)
+    for side in trial["order"]:
+        for _ in range(bursts):
+            sides[side].burst()
+        _step(lab)
+    return [_counters(passage) for passage in sides]
+
+
+def _step(lab: int) -> None:
+    fcntl.ioctl(lab, LAB_IOC_STEP, bytes(8))
+
+
+def _counters(passage: Passage) -> dict[str, int]:
     switches = passage.network.counters()[1:]
-    return {"marks": sum(each.marks for each in switches), "drops": sum(each.drops for each in switches), "ecn": ecn,
-            "records": records}  # fmt: skip
+    marks, drops = sum(each.marks for each in switches), sum(each.drops for each in switches)
+    return {"records": passage.records(), "marks": marks, "drops": drops}
 
 
 def main(folder: Path) -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     job = json.loads((folder / "job.json").read_text())
-    passages: dict[str, Passage] = {}
-    answers = []
     gc.disable()
     lab = os.open(LAB_DEVICE, os.O_RDWR)
-    for name in {block["net"]: None for block in job["blocks"]}:
-        passages[name] = Passage(f"c{len(passages)}", COST_NETS[name], job["frames"])
-    for number, block in enumerate(job["blocks"]):
-        answers.append(run(lab, block, number, passages[block["net"]], job["bursts"]))
+    passages = {name: Passage(f"c{number}", net, job["frames"]) for number, (name, net) in enumerate(COST_NETS.items())}
+    answers = [run(lab, trial, passages, job["bursts"]) for trial in job["trials"]]
     (folder / "answer.json").write_text(json.dumps(answers))
 
 
