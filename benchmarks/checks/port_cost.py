@@ -40,7 +40,7 @@ from dc_gym.kernel.lab import Lab
 
 MOST = 1.02
 """Most that `port` without marking and telemetry may cost, over bfifo."""
-ROUNDS = 30
+ROUNDS = 40
 TURNS, BURSTS, FRAMES = 32, 2, 200
 """In a trial: turns of each chain, bursts in a turn, frames in a burst."""
 HOST_BPS = 10**10
@@ -205,7 +205,7 @@ def measured(
     for trial, its in zip(trials, works, strict=True):
         require_passage(trial, its.counters)
     done = list(zip(trials, works, strict=True))
-    return [hop_cost(load, variant, done, turns, bursts * frames, unit) for load in loads for variant in load.variants]
+    return [hop_cost(load, variant, done, bursts * frames, unit) for load in loads for variant in load.variants]
 
 
 def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames: int) -> tuple[str, list[TrialWork]]:
@@ -252,9 +252,7 @@ def require_passage(trial: Trial, counters: Sequence[Mapping[str, int]]) -> None
             raise TestbedError(f"port-cost: {name}: asked {asked}{' and marks' * marks}; counted {dict(its)}")
 
 
-def hop_cost(
-    load: Load, variant: Variant, done: Sequence[tuple[Trial, TrialWork]], turns: int, frames: int, unit: str
-) -> HopCost:
+def hop_cost(load: Load, variant: Variant, done: Sequence[tuple[Trial, TrialWork]], frames: int, unit: str) -> HopCost:
     """Returns the cost of a variant by all trials. `frames`: in a turn."""
     mine = [(trial, works) for trial, works in done if (trial.load, trial.variant) == (load, variant)]
     bare = statistics.median(work for trial, works in done if trial.load == load for work in works.bare)
@@ -262,8 +260,8 @@ def hop_cost(
     base = [(statistics.median(works.base) - bare) / (frames * SWITCHES) for _, works in mine]
     single = [one / other for one, other in zip(feature, base, strict=True)]
     ratio = median_of([math.sqrt(one * swapped) for one, swapped in zip(single[::2], single[1::2], strict=True)])
-    side = 1 if mine[0][0].swapped else 0
-    marks = mine[0][1].counters[side]["marks"] / (turns * frames * SWITCHES)
+    counters = mine[0][1].counters[mine[0][0].sides.index(variant)]
+    marks = counters["marks"] / counters["hops"]
     return HopCost(load, variant, statistics.median(feature), statistics.median(base), ratio, unit, marks)
 
 

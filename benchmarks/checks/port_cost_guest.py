@@ -97,12 +97,13 @@ class Passage:
         self._iovec = _Iovec(self._frame, FRAME_BYTES)
         header = _Header(parts=ctypes.pointer(self._iovec), part_count=1)
         self._messages = (_Message * frames)(*[_Message(header) for _ in range(frames)])
-        self._pause_ns = 0
+        self._pause_ns = self.sent = 0
         self._send = ctypes.CDLL(None, use_errno=True).sendmmsg
 
     def configure(self, ports: list[dict[str, Any]]) -> None:
         """Makes all queues anew."""
         self.network.configure(ports, False)
+        self.sent = 0
         self._pause_ns = 2 * len(self._messages) * FRAME_BYTES * 8 * 10**9 // min(port["rate_bps"] for port in ports)
 
     def burst(self) -> None:
@@ -111,6 +112,7 @@ class Passage:
         sent = self._send(self._sender.fileno(), self._messages, len(self._messages), 0)
         if sent != len(self._messages):
             raise OSError(ctypes.get_errno(), f"sendmmsg: {sent} of {len(self._messages)} frames were sent")
+        self.sent += sent
         sleep_until(until_ns)
 
     def records(self) -> int:
@@ -120,7 +122,8 @@ class Passage:
 
 
 def run(lab: int, trial: dict[str, Any], passages: dict[str, Passage], bursts: int) -> list[dict[str, int]]:
-    """Runs one trial. Returns for each side the records in its first frame, and the marks and drops of its switches."""
+    """Runs one trial. Returns for each side the records in its first frame, and the marks, drops and packet-hops of its
+    switches."""
     sides = [passages[side["net"]] for side in trial["sides"]]
     for side, passage in zip(trial["sides"], sides, strict=True):
         passage.configure(side["ports"])
@@ -140,7 +143,7 @@ def _step(lab: int) -> None:
 def _counters(passage: Passage) -> dict[str, int]:
     switches = passage.network.counters()[1:]
     marks, drops = sum(each.marks for each in switches), sum(each.drops for each in switches)
-    return {"records": passage.records(), "marks": marks, "drops": drops}
+    return {"records": passage.records(), "marks": marks, "drops": drops, "hops": passage.sent * len(switches)}
 
 
 def main(folder: Path) -> None:
