@@ -18,9 +18,9 @@
  *   windows/ns-3-dev/x64/Release/mix/config.txt, for 40 Gbit/s
  *   jitupadhye-zz/rdma at e7e9160: the text of "ECN or Delay" (CoNEXT 2016), conext2016/dcqcn-*.tex, and its
  *   fluid model, fluidmodel/dcqcn/dcqcn2.m. Both say that they have the paper's values.
- * They agree but for B (300 MB in the sample) and T (60 us there). The simulator moves alpha before the cut and
- * begins with alpha 1/2; the text cuts first, as we do.
- * ns-3 below is alibaba-edu/High-Precision-Congestion-Control at 9f4be2a: simulation/run.py, rdma-hw.cc.
+ * They agree but for B (300 MB in the sample) and T (60 us there). The simulator moves alpha before the cut
+ * and begins with alpha 1/2; the text cuts first, as we do. ns-3 below is
+ * alibaba-edu/High-Precision-Congestion-Control at 9f4be2a: simulation/run.py, rdma-hw.cc.
  *
  * Overflow: rates are at most 2^20 and alpha 2^10, so that their product has 30 bits.
  */

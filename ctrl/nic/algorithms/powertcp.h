@@ -19,8 +19,8 @@
  *
  * Sources: github.com/inet-tub/ns3-datacenter, the authors' simulator, at 6ddb4a4, below simulator/ns-3.39:
  * src/point-to-point/model/rdma-hw.cc (UpdateRatePower) has gamma, beta and the least current,
- * examples/PowerTCP/config-burst.txt the target and the least rate. The paper itself was not read; the formula
- * and what the preset `paper` leaves out of the simulator's are after it, unchecked.
+ * examples/PowerTCP/config-burst.txt the target and the least rate. The paper itself was not read; the
+ * formula and what the preset `paper` leaves out of the simulator's are after it, unchecked.
  *
  * Ours: stale records are dropped, and losses say nothing, as in hpcc.h. A current is at least 0.
  *

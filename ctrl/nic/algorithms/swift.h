@@ -15,8 +15,8 @@
  * probe's stands for it.
  *
  * Sources: htsim is github.com/Broadcom/csg-htsim at 841d9e7, sim/swift.cpp, whose author calls most values
- * guesses. falcon-transport/isekai at ab3a028, isekai/host/falcon/rue/algorithm/swift.cc, is Google's and says
- * that many of its defaults come from Swift in Pony. The paper itself was not read.
+ * guesses. falcon-transport/isekai at ab3a028, isekai/host/falcon/rue/algorithm/swift.cc, is Google's and
+ * says that many of its defaults come from Swift in Pony. The paper itself was not read.
  *
  * Times are those of a fabric whose base round trip is reference_rtt and scaled to the flow's own.
  * Fixed point: cwnd in Q20 packets (up to 4095), 1/sqrt in Q24 (Newton, error below 2^-20), factors in Q16.

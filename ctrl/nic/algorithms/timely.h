@@ -11,11 +11,11 @@
  * trip is reference_rtt, and scaled to the flow's own: else a fast fabric would never reach T_low, and a slow
  * one would always be above T_high. The paper's fabric is lossless; loss_cut is what a lossy one asks for.
  *
- * Sources. The paper itself was not read. jitupadhye-zz/rdma at e7e9160 has the text of "ECN or Delay" (CoNEXT
- * 2016): conext2016/timely-model.tex (footnote: the values that the paper recommends, for 10 Gbit/s),
+ * Sources. The paper itself was not read. jitupadhye-zz/rdma at e7e9160 has the text of "ECN or Delay"
+ * (CoNEXT 2016): conext2016/timely-model.tex (footnote: the values that the paper recommends, for 10 Gbit/s),
  * timely-nofixed.tex, timely-fixed.tex. ns-3 is alibaba-edu/High-Precision-Congestion-Control at 9f4be2a:
- * simulation/src/point-to-point/model/rdma-hw.cc and simulation/run.py. erpc-io/eRPC, src/cc/timely.h, follows
- * a piece of code of one of the paper's authors.
+ * simulation/src/point-to-point/model/rdma-hw.cc and simulation/run.py. erpc-io/eRPC, src/cc/timely.h,
+ * follows a piece of code of one of the paper's authors.
  *
  * Fixed point: rates Q26 of the line (finer than what the NIC takes, so that small steps add up), factors
  * Q24, gradients Q16. A round trip counts as 2^30 ns at most, so differences fit 31 bits and a sign.
