@@ -100,6 +100,7 @@ def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], 
     return Kind((str,), example, parse, write, unit, units.pattern(of))
 
 
+FLAG = Kind((bool,), "true or false", _same, _same)
 TEXT = Kind((str,), 'a text such as "dctcp"', _same, _same)
 COUNT = Kind((int,), "a whole number such as 4", _same, _same)
 RATE = _quantity('a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate, "_bps", units.RATE_UNITS)

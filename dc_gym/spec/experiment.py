@@ -111,7 +111,7 @@ class Spec:
         self._check_metrics()
 
     def _check_fabric(self) -> None:
-        """Raises KeyFault for classes, shared buffers and pauses on the host ground: its kernel's ports were never run with them."""
+        """Raises KeyFault for classes and shared buffers on the host ground, where they were never run."""
         shared = {"classes": self.topology.classes, "shared_buffer": self.topology.shared_buffer_bytes}
         given = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and given:

@@ -264,7 +264,7 @@ static void cable_deliver(struct cable *cable, struct sk_buff *skb)
 static void cable_arrival(struct lab_event *event)
 {
 	struct cable *cable = container_of(event, struct cable, arrival_event);
-	u64 now = ktime_get_ns();
+	u64 now = lab_event_clock();
 	struct sk_buff *skb;
 
 	rcu_read_lock();
@@ -385,7 +385,7 @@ static void cable_drop(struct cable *cable, struct sk_buff *skb)
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
-	u64 now_ns = ktime_get_ns(), now_ps = now_ns * PSEC_PER_NSEC;
+	u64 now_ns = lab_event_clock(), now_ps = now_ns * PSEC_PER_NSEC;
 	u64 arrival_ns;
 
 	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became

@@ -183,7 +183,7 @@ static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		goto drop;
 	if (unlikely(q->pool) && !port_admit(sch, c, skb))
 		goto drop;
-	port_changes(sch, c, ktime_get_ns());
+	port_changes(sch, c, lab_event_clock());
 	__qdisc_enqueue_tail(skb, &c->queue);
 	c->bytes += len;
 	q->waiting |= BIT(c - q->class);
@@ -274,7 +274,7 @@ static struct sk_buff *port_dequeue(struct Qdisc *sch)
 		return NULL;
 	if (unlikely(q->classes > 1))
 		c = port_choose(q, may);
-	now = ktime_get_ns();
+	now = lab_event_clock();
 	port_changes(sch, c, now);
 	sent_bytes = u64_stats_read(&sch->bstats.bytes);
 	skb = __qdisc_dequeue_head(&c->queue);
@@ -704,8 +704,7 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put(skb, TCA_PORT_MARKING, sizeof(c->marking), &c->marking) ||
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
-	    (q->named && port_dump_classes(skb, q)) ||
-	    (q->pool && port_dump_buffer(skb, q)))
+	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }
