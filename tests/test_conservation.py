@@ -11,7 +11,7 @@ from dc_gym.topologies.presets import TopologySpec, build
 GRAPH = build(TopologySpec.of(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
 NAMES = (
     *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "flight_packets", "flight_bytes", "lost_packets", "lost_bytes"),
-    *("dropped_packets", "dropped_bytes"),
+    *("dropped_packets", "dropped_bytes", "pauses_sent", "pauses_received", "pauses_in_flight"),
     *("queue_tx_packets", "queue_tx_bytes", "queue_backlog_packets", "queue_backlog_bytes", "queue_drops"),
 )
 ZERO = {name: 0 for name in NAMES}

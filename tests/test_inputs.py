@@ -129,8 +129,8 @@ def test_ports_are_the_rows_of_the_state_matrix(tmp_path: Path) -> None:
 # --- how a file is shown and refused
 
 
-def port(name: str, netns: str) -> dict[str, str]:
-    return {"name": name, "netns": netns, "ifname": name}
+def port(name: str, netns: str) -> dict[str, object]:
+    return {"name": name, "netns": netns, "ifname": name, "class": 0}
 
 
 def rows_of_actuators() -> record_file.Table:
@@ -146,7 +146,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
-        "name,netns,ifname\na,-,a\nb,/n/b,b\n\n"
+        "name,netns,ifname,class\na,-,a,0\nb,/n/b,b,0\n\n"
         "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
         "control_addr,control_port,reserved\n"
         "rate,tbf,8.0.0.0,10000000.0.0.0,10000000.0.0.0,3,1,0,108,0,2,2,2,172.16.0.1,20130,0.0\n\n"
@@ -161,8 +161,8 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     ("spoil", "words"),
     [
         (lambda data: data[:10], "10 bytes at byte 0 are too few"),
-        (lambda data: b"X" + data[1:], r"records b'XCGPORTS' of version 1 and 304 bytes at byte 0 are not known"),
-        (lambda data: data[:8] + b"\x02" + data[9:], "of version 2"),
+        (lambda data: b"X" + data[1:], r"records b'XCGPORTS' of version 2 and 312 bytes at byte 0 are not known"),
+        (lambda data: data[:8] + b"\x03" + data[9:], "of version 3"),
         (lambda data: data[:-1], "cut off within 1 records b'DCGPORTS'"),
     ],
 )

@@ -28,7 +28,11 @@ from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
-PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16"), ("class", "<u4")]), version=2)
+PORT = RecordKind(
+    b"DCGPORTS",
+    np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16"), ("class", "<u4"), ("reserved", "<u4")]),
+    version=2,
+)
 ACTUATOR_ROW = RecordKind(
     b"DCGACTRS",
     np.dtype(
