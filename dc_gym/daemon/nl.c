@@ -173,6 +173,44 @@ int nl_change(struct nl_sock *s, struct nlmsghdr *request)
 	return answer.e.error > 0 ? -EPROTO : answer.e.error;
 }
 
+/* NLMSG_ERROR in place of the answer: why there is none. */
+static int refusal_in(const void *answer, ssize_t n)
+{
+	struct nlmsghdr h;
+	int32_t code;
+
+	if (n < (ssize_t)sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, answer, sizeof(h));
+	if (h.nlmsg_type != NLMSG_ERROR)
+		return 0;
+	if (n < (ssize_t)(NLMSG_HDRLEN + sizeof(code)))
+		return -EBADMSG;
+	memcpy(&code, (const unsigned char *)answer + NLMSG_HDRLEN, sizeof(code));
+	return code < 0 && code >= -4095 ? code : -EPROTO;
+}
+
+int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t room)
+{
+	ssize_t n;
+	int rc;
+
+	request->nlmsg_seq = ++s->seq;
+	rc = send_all(s, request, request->nlmsg_len);
+	if (rc)
+		return rc;
+	do {
+		n = recv(s->fd, answer, room, MSG_TRUNC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n > (ssize_t)room)
+		return -EMSGSIZE;
+	s->dumped = s->seq;
+	rc = refusal_in(answer, n);
+	return rc ? rc : (int)n;
+}
+
 uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request)
 {
 	request->nlmsg_seq = ++s->seq;

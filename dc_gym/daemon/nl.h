@@ -71,6 +71,9 @@ int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, voi
 /* Send one request and wait for its result; its number is filled in. */
 int nl_change(struct nl_sock *s, struct nlmsghdr *request);
 
+/* Send a request that has one message as its answer, and receive that: its length, or -errno. */
+int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t room);
+
 /*
  * Add a request that asks for no acknowledgement to a batch: the operation's number. The kernel carries it
  * out before the batch is over. A refusal comes with the next dump, as the error of that, with s->refused

@@ -20,6 +20,9 @@
  * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
  * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
  *
+ * A direction may be cut: all frames on their way are lost at once, and so is what is sent until the cut
+ * ends. The port does not notice. It sends at its rate, so its queue drains; every lost frame is counted.
+ *
  * Seam: stopping the queue from the peer is all that a PFC pause needs.
  */
 #include <linux/etherdevice.h>
@@ -62,6 +65,8 @@ struct cable {
 	u32 reorder_ppb;
 	u64 dropped_packets, dropped_bytes; /* by loss_ppb */
 	u64 reordered_packets;
+	bool cut;
+	u64 cut_packets, cut_bytes;     /* frames that were on their way, or sent, when it was */
 	struct lab_event free_event;    /* the transmitter is free again */
 	struct lab_event arrival_event; /* the first frame of flight arrives */
 };
@@ -231,6 +236,30 @@ static void cable_drop(struct cable *cable, struct sk_buff *skb)
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
+static void cable_lose_by_cut(struct cable *cable, struct sk_buff *skb)
+{
+	cable->cut_packets++;
+	cable->cut_bytes += skb->len;
+	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+}
+
+/* The event of the first frame's arrival stays: it finds none, or those sent after the cut. */
+static void cable_set_cut(struct cable *cable, bool cut)
+{
+	struct netdev_queue *queue = netdev_get_tx_queue(cable->dev, 0);
+	struct sk_buff *skb;
+
+	__netif_tx_lock_bh(queue);
+	cable->cut = cut;
+	while (cut && (skb = __skb_dequeue(&cable->flight)))
+		cable_lose_by_cut(cable, skb);
+	if (cut) {
+		cable->flight_bytes = 0;
+		cable->last_arrival_ns = 0;
+	}
+	__netif_tx_unlock_bh(queue);
+}
+
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
@@ -251,7 +280,9 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
 	cable_scrub(skb);
 	arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
-	if (cable_impair(cable, now_ns, &arrival_ns))
+	if (unlikely(cable->cut))
+		cable_lose_by_cut(cable, skb);
+	else if (cable_impair(cable, now_ns, &arrival_ns))
 		cable_launch(cable, skb, arrival_ns);
 	else
 		cable_drop(cable, skb);
@@ -451,28 +482,22 @@ static void cable_configure_impairments(struct cable *cable, struct nlattr *data
 		cable->impaired_frames = 0;
 }
 
-/* A new rate holds from the next frame on; frames on their way keep their arrival, and so does a
- * delay that grows. A delay that shrinks would reorder: it is refused while frames are on their way.
+/* A new rate or delay holds from the next frame on; frames on their way keep their arrival. Behind a delay
+ * that shrinks, frames stay in order: none arrives before the last that was on its way (cable_impair).
  */
 static int cable_configure(struct cable *cable, struct nlattr *data[], struct netlink_ext_ack *extack)
 {
 	if (!data)
 		return 0;
-	if (data[IFLA_CABLE_DELAY]) {
-		u64 delay_ns = nla_get_u64(data[IFLA_CABLE_DELAY]);
-
-		if (delay_ns < cable->delay_ns && !skb_queue_empty(&cable->flight)) {
-			NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_DELAY],
-					    "a shorter delay would reorder the frames on their way");
-			return -EBUSY;
-		}
-		cable->delay_ns = delay_ns;
-	}
+	if (data[IFLA_CABLE_DELAY])
+		cable->delay_ns = nla_get_u64(data[IFLA_CABLE_DELAY]);
 	if (data[IFLA_CABLE_RATE]) {
 		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
 		cable->ahead = 0;
 	}
 	cable_configure_impairments(cable, data);
+	if (data[IFLA_CABLE_CUT])
+		cable_set_cut(cable, nla_get_u32(data[IFLA_CABLE_CUT]));
 	return 0;
 }
 
@@ -579,7 +604,7 @@ static struct net *cable_get_link_net(const struct net_device *dev)
 
 static size_t cable_get_size(const struct net_device *dev)
 {
-	return 13 * nla_total_size_64bit(sizeof(u64)) + 2 * nla_total_size(sizeof(u32));
+	return 15 * nla_total_size_64bit(sizeof(u64)) + 3 * nla_total_size(sizeof(u32));
 }
 
 static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable)
@@ -597,6 +622,15 @@ static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable
 	return 0;
 }
 
+static int cable_fill_cut(struct sk_buff *skb, const struct cable *cable)
+{
+	if (nla_put_u32(skb, IFLA_CABLE_CUT, cable->cut) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_CUT_PACKETS, cable->cut_packets, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_CUT_BYTES, cable->cut_bytes, IFLA_CABLE_PAD))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 {
 	const struct cable *cable = netdev_priv(dev);
@@ -609,7 +643,7 @@ static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))
 		return -EMSGSIZE;
-	return cable_fill_impairments(skb, cable);
+	return cable_fill_impairments(skb, cable) ?: cable_fill_cut(skb, cable);
 }
 
 static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
@@ -629,6 +663,9 @@ static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
 	[IFLA_CABLE_DROPPED_PACKETS] = { .type = NLA_REJECT },
 	[IFLA_CABLE_DROPPED_BYTES] = { .type = NLA_REJECT },
 	[IFLA_CABLE_REORDERED_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_CUT] = { .type = NLA_U32 },
+	[IFLA_CABLE_CUT_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_CUT_BYTES] = { .type = NLA_REJECT },
 };
 
 static struct rtnl_link_ops cable_link_ops = {

@@ -128,6 +128,10 @@ enum {
 	IFLA_CABLE_DROPPED_PACKETS,   /* u64, read-only: frames lost by IFLA_CABLE_LOSS */
 	IFLA_CABLE_DROPPED_BYTES,     /* u64, read-only */
 	IFLA_CABLE_REORDERED_PACKETS, /* u64, read-only: frames delayed by IFLA_CABLE_REORDER_DELAY */
+	IFLA_CABLE_CUT, /* u32, 1: frames on their way from this end are lost, and so are those that it sends
+			 */
+	IFLA_CABLE_CUT_PACKETS, /* u64, read-only: frames lost by IFLA_CABLE_CUT */
+	IFLA_CABLE_CUT_BYTES,   /* u64, read-only */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)

@@ -38,6 +38,7 @@ IFLA_CABLE_LOST_PACKETS, IFLA_CABLE_LOST_BYTES = 7, 8
 IFLA_CABLE_LOSS, IFLA_CABLE_JITTER, IFLA_CABLE_REORDER, IFLA_CABLE_REORDER_DELAY = 9, 10, 11, 12
 IFLA_CABLE_SEED, IFLA_CABLE_IMPAIRED_FROM = 13, 14
 IFLA_CABLE_DROPPED_PACKETS, IFLA_CABLE_DROPPED_BYTES, IFLA_CABLE_REORDERED_PACKETS = 15, 16, 17
+IFLA_CABLE_CUT, IFLA_CABLE_CUT_PACKETS, IFLA_CABLE_CUT_BYTES = 18, 19, 20
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
 
 
@@ -77,6 +78,9 @@ class Device:
     dropped_packets: int = 0
     dropped_bytes: int = 0
     reordered_packets: int = 0
+    cut: int = 0
+    cut_packets: int = 0
+    cut_bytes: int = 0
 
 
 def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkRequest:
@@ -88,10 +92,19 @@ def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkReq
     return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
 
-def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> NetlinkRequest:
-    """Returns the request that changes the rate or the delay of what this end sends."""
+def change(
+    ifindex: int,
+    ifname: str,
+    rate_bps: int | None = None,
+    delay_ns: int | None = None,
+    loss_ppb: int | None = None,
+    cut: int | None = None,
+) -> NetlinkRequest:
+    """Returns the request that changes the rate, delay or loss of what this end sends, or cuts it (1) or makes it whole (0)."""
     values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
+    values += [attr_u32(IFLA_CABLE_LOSS, loss_ppb)] if loss_ppb is not None else []
+    values += [attr_u32(IFLA_CABLE_CUT, cut)] if cut is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
 
@@ -112,6 +125,21 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
     )
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
+
+
+def describe(ifindex: int, ifname: str) -> NetlinkRequest:
+    """Returns the request for the kernel's description of one end."""
+    return NetlinkRequest(RTM_GETLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0), f"{ifname}: describe the cable")
+
+
+def device_of(payload: bytes) -> Device | None:
+    """Returns the end of a cable that the kernel describes, or None if it describes another device."""
+    _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
+    link = attributes(payload[IFINFOMSG.size :])
+    info = attributes(link.get(IFLA_LINKINFO, b""))
+    if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") != b"cable":
+        return None
+    return _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
 
 
 def seed_of(seed: int, ifname: str) -> int:
@@ -140,11 +168,7 @@ def devices(sock: NetlinkSocket) -> dict[str, Device]:
     """Returns all cable ends in the socket's namespace, by name."""
     found = {}
     for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
-        _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
-        link = attributes(payload[IFINFOMSG.size :])
-        info = attributes(link.get(IFLA_LINKINFO, b""))
-        if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"cable":
-            device = _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+        if (device := device_of(payload)) is not None:
             found[device.ifname] = device
     return found
 
@@ -213,4 +237,7 @@ def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, by
         dropped_packets=u64(IFLA_CABLE_DROPPED_PACKETS),
         dropped_bytes=u64(IFLA_CABLE_DROPPED_BYTES),
         reordered_packets=u64(IFLA_CABLE_REORDERED_PACKETS),
+        cut=u64(IFLA_CABLE_CUT),
+        cut_packets=u64(IFLA_CABLE_CUT_PACKETS),
+        cut_bytes=u64(IFLA_CABLE_CUT_BYTES),
     )
