@@ -200,7 +200,7 @@ int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t roo
 	if (rc)
 		return rc;
 	do {
-		n = recv(s->fd, answer, room, MSG_TRUNC);
+		n = recv(s->fd, answer, room, MSG_TRUNC | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

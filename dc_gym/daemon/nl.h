@@ -71,7 +71,8 @@ int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, voi
 /* Send one request and wait for its result; its number is filled in. */
 int nl_change(struct nl_sock *s, struct nlmsghdr *request);
 
-/* Send a request that has one message as its answer, and receive that: its length, or -errno. */
+/* Send a request that has one message as its answer, and receive that: its length, or -errno; -EAGAIN if the
+ * kernel does not answer. */
 int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t room);
 
 /*

@@ -3,8 +3,8 @@
 
     python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
 
-The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A
-test compares the layouts. An IPv4 address is four bytes.
+The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h
+and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.
 """
 
 from __future__ import annotations
@@ -170,7 +170,21 @@ NIC_SETTINGS = RecordKind(
         align=True,
     ),
 )
-KINDS = (PORT, ACTUATOR_ROW, ACTUATOR_FIELD, REQUEST_BYTE, EVENT, EVENT_DONE, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
+KINDS = (
+    PORT,
+    ACTUATOR_ROW,
+    ACTUATOR_FIELD,
+    REQUEST_BYTE,
+    EVENT,
+    EVENT_DONE,
+    NETNS,
+    FLOW,
+    OPENS,
+    PATH,
+    NIC,
+    NIC_FLOW,
+    NIC_SETTINGS,
+)
 HERE = "-"
 """Instead of a namespace's path: the program's own."""
 NEVER = 2**32 - 1

@@ -62,7 +62,7 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
 
 
 def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
-    """Returns the frames that each port sent and its link lost, by its own loss rate or a cut, in the order of `graph.ports()`."""
+    """Returns the frames that each port sent and its link lost, by its loss rate or a cut, in the order of `graph.ports()`."""
     names, counters = [port.ifname for port in graph.ports()], ("dropped_packets", "cut_packets")
     return [sum(after[name][each] - before[name].get(each, 0) for each in counters) for name in names]
 

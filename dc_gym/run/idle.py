@@ -66,9 +66,8 @@ def ideal_times(
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:
     """Returns the function that measures single flows.
 
-    It runs them on the same network (under an agent with its token buckets at line rate) without impairments and events, on the same
-    ground,
-    with another schedule, no samples and no agent.
+    It runs them on the same network (under an agent with its token buckets at line rate) without impairments and events, on the
+    same ground, with another schedule, no samples and no agent.
     """
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:

@@ -2,7 +2,8 @@
 """`[[events]]`: failures and changes while a run goes on (docs/events.md).
 
 An event names a link, a port or the workload, and what becomes of it at a time after t0. `changes` turns the events of links and
-ports into plain data for a network. Those of the workload begin phases, which the planning of flows honours (traffic/sections.py).
+ports into plain data for a network. Those of the workload begin phases,
+which the planning of flows honours (traffic/sections.py).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from dc_gym.base.key import (
     values_of,
 )
 from dc_gym.base.units import FRAME_BYTES, PPB, PPM
-from dc_gym.topologies.changes import CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, RATE as RATE_BPS, Change
+from dc_gym.topologies.changes import CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, Change
+from dc_gym.topologies.changes import RATE as RATE_BPS
 from dc_gym.topologies.graph import FASTEST_BPS, LARGEST_QUEUE_BYTES, LONGEST_DELAY_NS, Cable, Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.traffic.sections import Section
@@ -85,7 +87,7 @@ class EventSpec:
         return f"{self._target()} {', '.join(self._words())}"
 
     def _target(self) -> str:
-        return "\N{EN DASH}".join(self.link) if self.link else self.port or "workload:"
+        return "--".join(self.link) if self.link else self.port or "workload:"
 
     def _words(self) -> Iterator[str]:
         written = {name: field_of_event(name).metadata["kind"].write(value) for name, value in values_of(self).items()}
@@ -227,7 +229,9 @@ class _State:
         now |= given
         marks = KMIN in given or KMAX in given or PMAX in given
         _check_queue(section, port, now, marks)
-        return tuple((name, now[name]) for name in (*((LIMIT,) if LIMIT in given else ()), *((KMIN, KMAX, PMAX) if marks else ())))
+        return tuple(
+            (name, now[name]) for name in (*((LIMIT,) if LIMIT in given else ()), *((KMIN, KMAX, PMAX) if marks else ()))
+        )
 
     def _given(self, port: Port, event: EventSpec) -> dict[str, int]:
         rate_bps, rtt_ns = self.graph.cable_of(port).rate_bps, base_rtt_ns(self.graph)

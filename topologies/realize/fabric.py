@@ -299,7 +299,7 @@ class Fabric:
             cables.check_impairment(cable, ends)
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
-        """Undoes what events have changed at these ports: rate, delay and cut of the cable, and the queue. Losses: see `impair`."""
+        """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
         ends = self.devices() if of_cables or of_queues else {}
         for port in self.graph.ports():
             requests, ifindex = [], ends[port.ifname].ifindex if ends else 0

@@ -16,6 +16,7 @@ from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.topologies.graph import Marking, MarksAt, Queue
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
+    NLM_F_ECHO,
     NLM_F_REPLACE,
     RTM_GETQDISC,
     RTM_NEWQDISC,
@@ -247,8 +248,8 @@ def change_port(
 
 
 def describe(ifindex: int, ifname: str) -> NetlinkRequest:
-    """Returns the request for the kernel's description of a device's root qdisc."""
-    return NetlinkRequest(RTM_GETQDISC, 0, TCMSG.pack(0, ifindex, 0, TC_H_ROOT, 0), f"{ifname}: describe the queue")
+    """Returns the request for the kernel's description of a device's root qdisc. The kernel sends it only as an echo."""
+    return NetlinkRequest(RTM_GETQDISC, NLM_F_ECHO, TCMSG.pack(0, ifindex, 0, TC_H_ROOT, 0), f"{ifname}: describe the queue")
 
 
 def port_of(payload: bytes) -> tuple[int, int, int, int]:

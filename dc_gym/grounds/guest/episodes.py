@@ -3,10 +3,10 @@
 
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
 and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, events are undone, and the
-site lets time pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends (60 s), queues drain,
-buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take.
-The module then checks that nothing is left. The switches' flows stay: they are rules of the network. Those of new connections are
-added before traffic starts.
+site lets time pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends
+(60 s), queues drain, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as
+queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
+the network. Those of new connections are added before traffic starts.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Events:
-    """eventd, while the context is open; nothing if no event changes the network. Later episodes replace what earlier ones wrote."""
+    """eventd, while the context is open; nothing if no event changes the network. Each episode writes its file anew."""
 
     def __init__(self, plan: Plan, folder: Path, t0_ns: int) -> None:
         self._program: Program | None = None
