@@ -6,8 +6,8 @@
  * request, and reads back what is in force. It reads the clock only after all changes of one time, since that
  * moves it. At one instant, eventd comes before all that measures and decides.
  *
- * It stays until SIGTERM, so that nothing happens at a time that does not depend on t0, and writes what it has
- * done until then.
+ * It stays until SIGTERM, so that nothing happens at a time that does not depend on t0, and writes what it
+ * has done until then.
  */
 #include "events_file.h"
 #include "nl.h"
@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NO_INDEX 0
 
 struct options {
 	const char *ports, *events, *out;
@@ -38,6 +40,7 @@ struct eventd {
 	struct ports ports;
 	struct events events;
 	struct nl_sock *socks; /* one a row of the ports file; most are closed */
+	struct nl_sock generic;
 	struct work *work;
 	struct event_done *done;
 	unsigned char *answers;
@@ -74,10 +77,14 @@ static int take_files(struct eventd *e, struct fault *f)
 
 static int make_room(struct eventd *e, struct fault *f)
 {
+	size_t n_answers = 0;
+
+	for (uint32_t i = 0; i < e->events.n; i++)
+		n_answers += e->events.change[i].get_len != 0;
 	e->socks = calloc(e->ports.n, sizeof(*e->socks));
 	e->work = calloc(e->events.n, sizeof(*e->work));
 	e->done = calloc(e->events.n, sizeof(*e->done));
-	e->answers = calloc(e->events.n, EVENT_MAX_SIZE);
+	e->answers = calloc(n_answers + 1, EVENT_MAX_SIZE);
 	if (!e->socks || !e->work || !e->done || !e->answers)
 		return fault_say(f, -ENOMEM, "events: out of memory for %u changes", e->events.n);
 	for (uint32_t row = 0; row < e->ports.n; row++)
@@ -108,9 +115,23 @@ static struct nlmsghdr *copy_request(const struct eventd *e, uint32_t start, uin
 	if (!request)
 		return NULL;
 	memcpy(request, e->events.bytes + start, len);
-	memcpy((unsigned char *)NLMSG_DATA(request) + offsetof(struct ifinfomsg, ifi_index), &ifindex,
-	       sizeof(ifindex));
+	if (ifindex != NO_INDEX)
+		memcpy((unsigned char *)NLMSG_DATA(request) + offsetof(struct ifinfomsg, ifi_index), &ifindex,
+		       sizeof(ifindex));
 	return request;
+}
+
+static int prepare_generic(struct eventd *e, uint32_t i, struct fault *f)
+{
+	const struct event_change *c = &e->events.change[i];
+	struct work *w = &e->work[i];
+	int rc = e->generic.fd < 0 ? nl_open_generic(&e->generic) : 0;
+
+	if (rc)
+		return fault_say(f, -EIO, "open a generic netlink socket: %s", strerror(-rc));
+	w->sock = &e->generic;
+	w->set = copy_request(e, c->set_start, c->set_len, NO_INDEX);
+	return w->set ? 0 : fault_say(f, -ENOMEM, "events: out of memory for a request");
 }
 
 static int prepare_change(struct eventd *e, uint32_t i, struct fault *f)
@@ -126,8 +147,10 @@ static int prepare_change(struct eventd *e, uint32_t i, struct fault *f)
 	if (ifindex < 0)
 		return fault_say(f, -EIO, "find port '%s': %s", port->name, strerror(-ifindex));
 	w->set = copy_request(e, c->set_start, c->set_len, ifindex);
-	w->get = copy_request(e, c->get_start, c->get_len, ifindex);
-	return w->set && w->get ? 0 : fault_say(f, -ENOMEM, "events: out of memory for a request");
+	w->get = c->get_len ? copy_request(e, c->get_start, c->get_len, ifindex) : NULL;
+	return w->set && (w->get || !c->get_len)
+		       ? 0
+		       : fault_say(f, -ENOMEM, "events: out of memory for a request");
 }
 
 static int prepare(struct eventd *e, struct fault *f)
@@ -138,7 +161,7 @@ static int prepare(struct eventd *e, struct fault *f)
 	if (!rc)
 		rc = make_room(e, f);
 	for (uint32_t i = 0; !rc && i < e->events.n; i++)
-		rc = prepare_change(e, i, f);
+		rc = e->events.change[i].generic ? prepare_generic(e, i, f) : prepare_change(e, i, f);
 	before = now_ns();
 	e->read_ns = now_ns() - before;
 	return rc;
@@ -152,6 +175,7 @@ static void eventd_close(struct eventd *e)
 	}
 	for (uint32_t row = 0; e->socks && row < e->ports.n; row++)
 		nl_close(&e->socks[row]);
+	nl_close(&e->generic);
 	free(e->socks);
 	free(e->work);
 	free(e->done);
@@ -168,9 +192,9 @@ static void carry_out(struct eventd *e, uint32_t i)
 	struct work *w = &e->work[i];
 	int len = 0;
 
-	*d = (struct event_done){ .change = i, .answer_start = e->n_answers };
+	*d = (struct event_done){ .tag = e->events.change[i].tag, .answer_start = e->n_answers };
 	d->error = nl_change(w->sock, w->set);
-	if (!d->error) {
+	if (!d->error && w->get) {
 		len = nl_ask(w->sock, w->get, e->answers + e->n_answers, EVENT_MAX_SIZE);
 		d->error = len < 0 ? len : 0;
 	}
@@ -248,7 +272,7 @@ static int finish(struct eventd *e, struct fault *f)
 
 int main(int argc, char **argv)
 {
-	struct eventd e = { 0 };
+	struct eventd e = { .generic = NL_SOCK_INIT };
 	struct fault fault;
 	int rc = parse_options(argc, argv, &e.opt);
 

@@ -2,6 +2,7 @@
 /* The events file: see events_file.h. */
 #include "events_file.h"
 
+#include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -10,12 +11,18 @@ static_assert(sizeof(struct ifinfomsg) <= sizeof(struct tcmsg), "the shortest re
 static_assert(offsetof(struct ifinfomsg, ifi_index) == offsetof(struct tcmsg, tcm_ifindex),
 	      "place of the index");
 
+/* The shortest requests: a device's, and a command of a generic family. */
+static uint32_t shortest(const struct event_change *c)
+{
+	return c->generic ? NLMSG_LENGTH(GENL_HDRLEN) : NLMSG_LENGTH(sizeof(struct ifinfomsg));
+}
+
 static int check_request(const struct record_place *at, const struct events *e, const char *name,
 			 uint32_t start, uint32_t len)
 {
 	struct nlmsghdr head;
 
-	if (start > e->n_bytes || len > e->n_bytes - start || len < NLMSG_LENGTH(sizeof(struct ifinfomsg)) ||
+	if (start > e->n_bytes || len > e->n_bytes - start || len < shortest(&e->change[at->number]) ||
 	    len > EVENT_MAX_SIZE || len % NLMSG_ALIGNTO)
 		return record_refuse(at, name, "%u bytes from %u on are no request in %u bytes", len, start,
 				     e->n_bytes);
@@ -35,8 +42,10 @@ static int check(const struct record_place *at, const struct events *e, const st
 		rc = record_refuse(at, "row", "%u is not from 0 to %u, the rows of the ports file", c->row,
 				   ports->n - 1);
 	if (!rc)
+		rc = record_number(at, "generic", c->generic, 0, 1);
+	if (!rc)
 		rc = check_request(at, e, "set", c->set_start, c->set_len);
-	return rc ? rc : check_request(at, e, "get", c->get_start, c->get_len);
+	return rc || !c->get_len ? rc : check_request(at, e, "get", c->get_start, c->get_len);
 }
 
 int events_take(struct events *e, const struct ports *ports, struct fault *f)

@@ -3,7 +3,8 @@
  * The events file: what changes in the network while traffic runs, and when.
  *
  * A change is a netlink request, ready but for the index of its port's device, and a second request that
- * reads back what is in force then. So eventd knows no cable and no qdisc: both are declared in Python alone
+ * reads back what is in force then. Changes of Open vSwitch's datapath are generic netlink, complete, and not
+ * read back. So eventd knows no cable and no qdisc: both are declared in Python alone
  * (dc_gym/grounds/changes.py).
  *
  * A record file with two tables: changes in the order of their times, and the bytes of the requests. What
@@ -18,23 +19,25 @@
 #define EVENT_DONE_MAGIC  "DCGEDONE"
 #define EVENT_BYTES_MAGIC "DCGBYTES"
 #define EVENT_VERSION     1
-#define EVENT_MOST        (1u << 16)
+#define EVENT_MOST        (1u << 20)
 #define EVENT_MAX_SIZE    4096 /* bytes of a request, and of a description */
 
 struct event_change {
 	uint64_t at_ns;              /* after t0 */
 	uint32_t row;                /* of its port in the ports file */
+	uint32_t tag;                /* its number for whoever reads what was done */
 	uint32_t set_start, set_len; /* in the table of bytes: the request that changes it, */
-	uint32_t get_start, get_len; /* and the one that reads it back */
+	uint32_t get_start, get_len; /* and the one that reads it back; none: 0 */
+	uint32_t generic;            /* 1: generic netlink in the present namespace, for no port */
 	uint32_t reserved;
 };
 
-static_assert(sizeof(struct event_change) == 32, "event change");
-static_assert(offsetof(struct event_change, get_start) == 20, "event change");
+static_assert(sizeof(struct event_change) == 40, "event change");
+static_assert(offsetof(struct event_change, get_start) == 24, "event change");
 
 struct event_done {
 	uint64_t t_ns; /* after t0: when it was in force */
-	uint32_t change;
+	uint32_t tag;
 	int32_t error;                     /* 0 or -errno */
 	uint32_t answer_start, answer_len; /* in the table of bytes: a netlink message */
 };

@@ -78,29 +78,39 @@ static int bind_socket(struct nl_sock *s)
 	return 0;
 }
 
-static int open_socket(struct nl_sock *s, const char *netns)
+static int open_socket(struct nl_sock *s, const char *netns, int protocol)
 {
 	int rc;
 
 	s->ring = ring_new();
 	if (!s->ring)
 		return -ENOMEM;
-	s->fd = netns_socket(netns, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	s->fd = netns_socket(netns, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (s->fd < 0)
 		return s->fd;
 	rc = set_options(s->fd);
 	return rc ? rc : bind_socket(s);
 }
 
-int nl_open(struct nl_sock *s, const char *netns)
+static int open_whole(struct nl_sock *s, const char *netns, int protocol)
 {
 	int rc;
 
 	*s = (struct nl_sock)NL_SOCK_INIT;
-	rc = open_socket(s, netns);
+	rc = open_socket(s, netns, protocol);
 	if (rc)
 		nl_close(s);
 	return rc;
+}
+
+int nl_open(struct nl_sock *s, const char *netns)
+{
+	return open_whole(s, netns, NETLINK_ROUTE);
+}
+
+int nl_open_generic(struct nl_sock *s)
+{
+	return open_whole(s, "-", NETLINK_GENERIC);
 }
 
 void nl_close(struct nl_sock *s)

@@ -55,6 +55,9 @@ typedef int (*nl_visit)(const unsigned char *payload, size_t len, void *arg);
 int nl_open(struct nl_sock *s, const char *netns);
 void nl_close(struct nl_sock *s);
 
+/* A socket for generic netlink in the present namespace: only nl_change() is of use with it. */
+int nl_open_generic(struct nl_sock *s);
+
 /* Index of an interface in the socket's namespace, > 0. */
 int nl_ifindex(const struct nl_sock *s, const char *ifname);
 

@@ -16,6 +16,7 @@ import numpy as np
 from dc_gym.base import record_file
 from dc_gym.base.record_file import Table
 from dc_gym.grounds import inputs
+from dc_gym.grounds.guest.plan import REACTION_TAG
 from dc_gym.topologies.changes import CABLE, CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, QUEUE, RATE, Change, ports_of
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
@@ -37,8 +38,8 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
     rows: list[dict[str, Any]] = []
     numbers = {port.ifname: row for row, port in enumerate(graph.ports())}
     message = b""
-    for each in changes:
-        row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port]}
+    for tag, each in enumerate(changes):
+        row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port], "tag": tag, "generic": 0}
         for name, request in zip(("set", "get"), _requests(each, graph), strict=True):
             packed = _packed(request)
             row |= {f"{name}_start": len(message), f"{name}_len": len(packed)}
@@ -64,12 +65,23 @@ def _packed(request: NetlinkRequest) -> bytes:
     return NLMSG_HDR.pack(length, request.kind, request.flags | NLM_F_REQUEST, 0, 0) + request.body
 
 
-def done(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
-    """Yields what eventd did: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
+def reacted(path: Path) -> Iterator[tuple[int, int, int]]:
+    """Yields what eventd did to the switches' rules: the number of the event, the time after t0, and an errno or 0."""
+    for record in _done(path)[0]:
+        if record["tag"] >= REACTION_TAG:
+            yield int(record["tag"]) - REACTION_TAG, int(record["t_ns"]), -int(record["error"])
+
+
+def _done(path: Path) -> tuple[Any, bytes]:
     records, answers = (table.records for table in record_file.read(path, (inputs.EVENT_DONE, inputs.REQUEST_BYTE)))
-    data = answers.tobytes()
-    for record in records:
-        change, start = changes[record["change"]], int(record["answer_start"])
+    return records, answers.tobytes()
+
+
+def done(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
+    """Yields what eventd did to ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
+    records, data = _done(path)
+    for record in records[records["tag"] < REACTION_TAG]:
+        change, start = changes[record["tag"]], int(record["answer_start"])
         payload = data[start + NLMSG_HDR.size : start + int(record["answer_len"])]
         found = {} if record["error"] else _read_back(change, payload)
         yield change, int(record["t_ns"]), -int(record["error"]), found

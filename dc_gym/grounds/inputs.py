@@ -72,17 +72,19 @@ EVENT = RecordKind(
         [
             ("at_ns", "<u8"),
             ("row", "<u4"),
+            ("tag", "<u4"),
             ("set_start", "<u4"),
             ("set_len", "<u4"),
             ("get_start", "<u4"),
             ("get_len", "<u4"),
+            ("generic", "<u4"),
             ("reserved", "<u4"),
         ]
     ),
 )
 EVENT_DONE = RecordKind(
     b"DCGEDONE",
-    np.dtype([("t_ns", "<u8"), ("change", "<u4"), ("error", "<i4"), ("answer_start", "<u4"), ("answer_len", "<u4")]),
+    np.dtype([("t_ns", "<u8"), ("tag", "<u4"), ("error", "<i4"), ("answer_start", "<u4"), ("answer_len", "<u4")]),
 )
 NETNS = RecordKind(b"DCGNETNS", np.dtype([("path", "S256")]))
 FLOW = RecordKind(

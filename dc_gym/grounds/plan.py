@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, astuple
 from pathlib import Path
+from typing import Any
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
@@ -63,6 +65,7 @@ def write_plan(
         nic=None if nic is None else nic.to_json(),
         capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
         events=changes.touched(experiment.changes) if experiment.changes else None,
+        reactions=_reactions(experiment),
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")
@@ -90,6 +93,11 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
         if agent.control == "network"
         else None,
     )
+
+
+def _reactions(experiment: Experiment) -> list[dict[str, Any]] | None:
+    plain = [asdict(each) | {"entries": [astuple(entry) for entry in each.entries]} for each in experiment.reactions]
+    return plain or None
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:

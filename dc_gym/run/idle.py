@@ -88,7 +88,9 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
         folder = partial / ".idle"
         private = make_folders(folder, spec)
         try:
-            idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule, changes=())
+            idle = replace(
+                experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule, changes=(), reactions=()
+            )
 
             def plan() -> None:
                 write_plan(idle, ovs, private)

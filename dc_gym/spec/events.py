@@ -65,6 +65,13 @@ class EventSpec:
         names=lambda: STATES,
         help="`down`: [the link is cut](events.md#a-cut), in both directions; `up`: it is whole again",
     )
+    reroute_ns: int | None = key(
+        TIME,
+        low=0,
+        otherwise="routing does not react",
+        help="time from the event until the switches have [new rules](events.md#routing-that-reacts), without the links "
+        "that are then down",
+    )
     rate_bps: int | None = key(RATE, low=1, high=FASTEST_BPS, help="the link's new rate, from the next frame on")
     delay_ns: int | None = key(TIME, low=0, high=LONGEST_DELAY_NS, help="the link's new delay, for frames sent from then on")
     loss_ppb: int | None = key(SHARE_PPB, low=0, high=PPB, help="share of frames that the link loses from then on; 0 ends it")
@@ -121,8 +128,10 @@ def _check_keys(section: str, event: EventSpec) -> None:
         raise KeyFault(section, None, f"{what}; give one of: {', '.join(TARGETS)}")
     (target,) = named
     for name in given:
-        if name not in (*NEEDED, target, *TARGETS[target]):
+        if name not in (*NEEDED, target, *TARGETS[target]) and not (name == "reroute" and event.state is not None):
             raise KeyFault(f"{section}.{name}", _written(event, name), f"is nothing that a {target} has; {_has(target)}")
+    if event.reroute_ns is not None and event.state is None:
+        raise KeyFault(f"{section}.reroute", _written(event, "reroute"), "reacts to a state; give state, or leave it out")
     if TARGETS[target] and not any(name in given for name in TARGETS[target]):
         raise KeyFault(section, None, f"changes nothing; give one of: {', '.join(TARGETS[target])}")
 

@@ -217,9 +217,22 @@ class Spec:
             section = f"events[{number}]"
             if event.at_ns >= self.time.duration_ns:
                 raise KeyFault(f"{section}.at", event.at_ns, "is not before time.duration; it would never happen")
+            if event.reroute_ns is not None:
+                self._check_reroute(section, event.at_ns + event.reroute_ns, event.reroute_ns)
             if event.workload is None and self.ground != "lab":
                 target = "link" if event.link else "port"
                 raise KeyFault(f"{section}.{target}", None, f'cannot change on ground "{self.ground}"; give ground = "lab"')
+
+    def _check_reroute(self, section: str, at_ns: int, reroute_ns: int) -> None:
+        why = ""
+        if at_ns >= self.time.duration_ns:
+            why = "ends after time.duration; give a shorter one"
+        elif self.controller.policy is not None:
+            why = "cannot go with a controller.policy, whose episodes share the switches' rules; leave out one"
+        elif self.workload.exec:
+            why = "cannot go with programs, whose flows nobody knows in advance; leave out one"
+        if why:
+            raise KeyFault(f"{section}.reroute", reroute_ns, why)
 
     def changes(self, graph: Graph) -> tuple[Change, ...]:
         """Returns what the events change in the network, in the order of their times."""

@@ -211,7 +211,7 @@ def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, by
     rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_dropped, tx_dropped, _, _ = STATS64.unpack_from(link[IFLA_STATS64])
 
     def u64(kind: int) -> int:  # or u32
-        return int.from_bytes(data.get(kind, b""), "little")  # TEMPORARY
+        return int.from_bytes(data[kind], "little")
 
     return Device(
         ifindex=ifindex,

@@ -129,7 +129,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
             ids = loader.tables()
         tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY))
         tgen.expect_ready()
-        events = stack.enter_context(Events(plan, stage.folder, t0_ns))
+        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs))
         if not plan.execs:
             stage.ovs.freeze()
         stage.fabric.seed_draws(episode.seed)

@@ -98,7 +98,7 @@ def _undirected(
         traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
-        events = stack.enter_context(Events(plan, folder, t0_ns))
+        events = stack.enter_context(Events(plan, folder, t0_ns, ovs))
         before = count(fabric)
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
             ovs.freeze()
