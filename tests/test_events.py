@@ -183,8 +183,68 @@ def test_the_events_file_has_whole_requests(tmp_path: Path) -> None:
     for row in rows:
         for name in ("set", "get"):
             length, _, flags, _, _ = NLMSG_HDR.unpack_from(message, row[f"{name}_start"])
-            assert (length, flags) == (row[f"{name}_len"], 1)
+            assert length == row[f"{name}_len"] and flags & 1
     assert sum(rows["set_len"]) + sum(rows["get_len"]) == len(message)
+
+
+# --- routing that reacts
+
+
+def leafspine(folder: Path, *tables: str, settings: tuple[str, ...] = ()) -> spec.Spec:
+    """Returns a spec of a network in which each leaf (s1, s2) has one link to each spine (s3, s4)."""
+    network = 'kind = "leafspine", leaves = 2, hosts_per_leaf = 2, spines = 2, rate = "1Gbit/s", delay = "1us"'
+    (folder / "leafspine.toml").write_text(
+        f'topology = {{ {network}, buffer = "400kB", k_bytes = 30000 }}\n'
+        'controller = { name = "dctcp", rto_min = "2ms" }\nworkload = { kind = "pairs" }\n'
+        'time = { duration = "40ms" }\nmonitor = { interval = "1ms" }\nmetrics = { slowdown = "off" }\n'
+        f"events = [{', '.join(f'{{ {table} }}' for table in tables)}]\n"
+    )
+    return spec.load(folder / "leafspine.toml", settings)
+
+
+SPINE = 'link = ["s1", "s4"]'
+SPINE_DOWN, SPINE_UP = f'at = "10ms", {SPINE}, state = "down"', f'at = "20ms", {SPINE}, state = "up"'
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "why"),
+    [
+        (f'at = "1ms", {SPINE}, rate = "1Mbit/s", reroute = "1ms"', (), "reacts to a state"),
+        (f'{SPINE_DOWN}, reroute = "30ms"', (), "ends after time.duration"),
+        (f'{SPINE_DOWN}, reroute = "1ms"', ("controller.policy=max",), "cannot go with a controller.policy"),
+        (f'{SPINE_DOWN}, reroute = "1ms"', ('workload.exec=[{host="h1", command="true"}]',), "cannot go with programs"),
+    ],
+)
+def test_what_routing_cannot_react_to_is_refused(tmp_path: Path, table: str, settings: tuple[str, ...], why: str) -> None:
+    with pytest.raises(SpecError, match=rf"events\[0\]\.reroute = \"[0-9]+ms\": {why}"):
+        leafspine(tmp_path, table, settings=settings)
+
+
+def test_a_reaction_leads_every_packet_to_its_host_and_none_into_the_cut(tmp_path: Path) -> None:
+    experiment = Experiment.of(leafspine(tmp_path, f'{SPINE_DOWN}, reroute = "1ms"', f'{SPINE_UP}, reroute = "2ms"'))
+    down, up = experiment.reactions
+    assert (down.at_ns, down.event, up.at_ns, up.event) == (11 * MS, 0, 22 * MS, 1)
+    graph = experiment.graph
+    address = {nic.address: host.name for host in graph.hosts for nic in host.nics}
+    cut = {graph.cable_of("s4-eth1").a.ifname, graph.cable_of("s4-eth1").b.ifname}
+    for reaction, forbidden in ((down, cut), (up, set())):
+        table = {(entry.in_port, *entry_key(entry)): entry.out_port for entry in reaction.entries}
+        for entry in reaction.entries:
+            out, hops = entry.out_port, 0
+            while (there := graph.peer(out)).node not in address.values():
+                assert out not in forbidden and hops < 6
+                out, hops = table[there.ifname, *entry_key(entry)], hops + 1
+            assert there.node == address[entry.destination]
+
+
+def entry_key(entry: Any) -> tuple[Any, ...]:
+    return entry.protocol, entry.destination, entry.source_bits, entry.destination_bits
+
+
+def test_a_host_that_is_cut_off_keeps_its_routes(tmp_path: Path) -> None:
+    down = f'at = "10ms", {MIDDLE}, state = "down", reroute = "1ms"'
+    experiment = Experiment.of(load(tmp_path, down))
+    assert {entry.out_port for entry in experiment.reactions[0].entries} >= {"s1-eth3", "s2-eth3"}
 
 
 # --- what is told afterwards
@@ -337,6 +397,27 @@ def test_delay_loss_marking_and_buffer_change_and_come_back(shared: Path, lab_ke
     assert result.manifest["conservation"]["lost_on_links"] > 0
     tcp = result.records("tcp")
     assert tcp[tcp["t_ns"] == 45 * MS]["srtt_us"].min() > 2000 > tcp[tcp["t_ns"] == 95 * MS]["srtt_us"].max()
+
+
+@pytest.mark.lab
+def test_routing_reacts_at_its_time_and_every_frame_is_accounted_for(shared: Path, lab_kernel: Path) -> None:
+    shared.chmod(0o755)
+    made = leafspine(shared, f'{SPINE_DOWN}, reroute = "2ms"', f'{SPINE_UP}, reroute = "2ms"')
+    one, other = (runner.run(made, shared / name, Quiet(), plot=False) for name in ("reroute", "reroute-again"))
+    assert one.fit, one.faults
+    assert one.digest == other.digest
+    rows = one.manifest["events"]
+    assert [row["rerouted_ns"] for row in rows] == [12 * MS, 22 * MS]
+    queues, ports = one.records("queues"), one.names.port
+
+    def sent(port: str, begin_ms: int, end_ms: int) -> int:
+        mine = queues[queues["port"] == ports.index(port)]
+        at = [int(mine[mine["t_ns"] == t_ms * MS]["tx_bytes"][0]) for t_ms in (begin_ms, end_ms)]
+        return at[1] - at[0]
+
+    assert sent("s1-eth4", 0, 10) > 0 == sent("s1-eth4", 13, 20)
+    assert sent("s1-eth3", 14, 20) > 500_000
+    assert sent("s1-eth4", 24, 40) > 0
 
 
 @pytest.mark.lab

@@ -30,7 +30,7 @@ class Experiment:
     actuated: tuple[ActuatedPort, ...]
     """The rows that agents may set, in the order of their commands; empty without an agent."""
     changes: tuple[Change, ...] = ()
-    """What events change in the network, in the order of their times."""
+    """The changes that events make in the network, in the order of their times."""
     reactions: tuple[Reaction, ...] = ()
     """New rules of the switches, likewise."""
 

@@ -37,7 +37,7 @@ class RunCounts:
     found: Mapping[str, Any]
     """The contents of ground.json (grounds/guest/main.py)."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """What the events did (event_log.py)."""
+    """A row for each event, with what it did (event_log.py)."""
 
     @classmethod
     def of(cls, graph: Graph, found: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:

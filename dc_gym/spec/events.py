@@ -46,7 +46,7 @@ from dc_gym.traffic.workload_spec import WorkloadSpec
 STATES = ("down", "up")
 OF_LINK, OF_PORT = ("state", "rate", "delay", "loss"), ("kmin", "kmax", "pmax", "buffer")
 TARGETS = {"link": OF_LINK, "port": OF_PORT, "workload": ()}
-"""What an event may name, and the keys of which it then needs one."""
+"""The things that an event may name, and for each the keys of which it then needs one."""
 NEEDED = ("at",)
 
 
@@ -128,7 +128,7 @@ def _check_keys(section: str, event: EventSpec) -> None:
         raise KeyFault(section, None, f"{what}; give one of: {', '.join(TARGETS)}")
     (target,) = named
     for name in given:
-        if name not in (*NEEDED, target, *TARGETS[target]) and not (name == "reroute" and event.state is not None):
+        if name not in (*NEEDED, target, *TARGETS[target]) and (name, target) != ("reroute", "link"):
             raise KeyFault(f"{section}.{name}", _written(event, name), f"is nothing that a {target} has; {_has(target)}")
     if event.reroute_ns is not None and event.state is None:
         raise KeyFault(f"{section}.reroute", _written(event, "reroute"), "reacts to a state; give state, or leave it out")
@@ -196,7 +196,7 @@ def _section(place: str, before: WorkloadSpec, table: dict[str, Any]) -> Workloa
 
 @dataclass(slots=True)
 class _State:
-    """What is in force in a network between events."""
+    """The state of a network between events."""
 
     graph: Graph
     scale: int

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 
 HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
-"""Of record files, and `struct event_change`: numpy, which inputs.py needs, takes long to import in a lab."""
+"""The header of record files, and `struct event_change`. inputs.py has them, too, but numpy takes long to import in a lab."""
 
 
 class Events:
