@@ -13,7 +13,7 @@ from dc_gym.figures.kit import FAINT, INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LONGEST = 34
+LONGEST = 20
 """The letters of a label that a panel has room for."""
 
 
@@ -42,4 +42,5 @@ def draw(ax: Axes, marks: Sequence[EventMark], scale: Scale, labelled: bool = Tr
         if labelled:
             shown = mark.label if len(mark.label) <= LONGEST else f"{mark.label[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
             text = ax.annotate(shown, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -3), textcoords="offset points")
-            text.set(rotation=90, ha="left", va="top", fontsize=7.5, color=INK, clip_on=True, zorder=4)
+            text.set(rotation=90, ha="left", va="top", fontsize=7.5, color=INK, zorder=4, in_layout=False)
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8})

@@ -48,6 +48,8 @@ OF_LINK, OF_PORT = ("state", "rate", "delay", "loss"), ("kmin", "kmax", "pmax", 
 TARGETS = {"link": OF_LINK, "port": OF_PORT, "workload": ()}
 """The things that an event may name, and for each the keys of which it then needs one."""
 NEEDED = ("at",)
+NAMING = ("kind", "distribution")
+"""Keys of the workload whose values say by themselves what they are, in a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class EventSpec:
             if name in written:
                 yield str(written[name]) if name in ("state", "rate") else f"{name} {written[name]}"
         for name, value in self.workload or ():
-            yield f"{name} {value}"
+            yield str(value) if name in NAMING else f"{name} {value}"
 
 
 def field_of_event(name: str) -> Any:
