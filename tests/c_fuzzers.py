@@ -23,9 +23,10 @@ from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import external
-from dc_gym.grounds import actuation, inputs
+from dc_gym.grounds import actuation, changes, inputs
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.lab import boot_entries
+from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.telemetry import table_of
@@ -43,6 +44,7 @@ FUZZERS = {
     "fuzz_nl": ("dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c", *BATCH, "monitors/qdisc.c"),
     "fuzz_ports": ("monitors/ports.c", *RECORD_FILE),
     "fuzz_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
+    "fuzz_events": ("ctrl/agent/events_file.c", *RECORD_FILE),
     "fuzz_nics": ("ctrl/nic/nics.c", "ctrl/nic/rows.c", *RECORD_FILE),
     "fuzz_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
     "fuzz_commands": ("ctrl/agent/commands.c",),
@@ -99,6 +101,13 @@ def _actuators(name: str) -> bytes:
     return _tables(*actuation.tables(Experiment.of(wanted)))
 
 
+def _events() -> bytes:
+    link = (("cut", 1), ("rate_bps", 10**6), ("loss_ppb", 5))
+    queue = (("limit_bytes", 9000), ("kmin_bytes", 3000), ("kmax_bytes", 6000), ("pmax_ppm", 10**5))
+    made = [Change(5, 0, "s1-eth3", link), Change(5, 0, "s2-eth3", link), Change(7, 1, "s1-eth1", queue)]
+    return _tables(*changes.tables(made, GRAPH))
+
+
 def _attribute(kind: int, data: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
 
@@ -135,6 +144,7 @@ def seeds(name: str, folder: Path) -> list[bytes]:
         "fuzz_nl": lambda: [_dump(), _dump()[16:]],
         "fuzz_ports": lambda: [_ports(folder)],
         "fuzz_actuators": lambda: [_actuators(each) for each in ("Dumbbell10m", "EcnDumbbell1g")],
+        "fuzz_events": lambda: [_events()],
         "fuzz_nics": lambda: [_nics()],
         "fuzz_flow_table": lambda: [_flows()],
         "fuzz_commands": lambda: [bytes([3, 0, 0, 4, 0, 0, 0, 0, 4, 7, 0])],

@@ -18,6 +18,8 @@ from dc_gym.grounds import inputs
 from dc_gym.grounds.inputs import (
     ACTUATOR_FIELD,
     ACTUATOR_ROW,
+    EVENT,
+    EVENT_DONE,
     FLOW,
     KINDS,
     NETNS,
@@ -39,6 +41,8 @@ HEADERS = {
     ACTUATOR_ROW: ("ctrl/agent/actuators.h", "actuator_row", "ACTUATOR_MAGIC", "ACTUATOR_VERSION"),
     ACTUATOR_FIELD: ("ctrl/agent/actuators.h", "actuator_field", "FIELD_MAGIC", "ACTUATOR_VERSION"),
     REQUEST_BYTE: ("ctrl/agent/actuators.h", "unsigned char", "REQUEST_MAGIC", "ACTUATOR_VERSION"),
+    EVENT: ("ctrl/agent/events_file.h", "event_change", "EVENT_MAGIC", "EVENT_VERSION"),
+    EVENT_DONE: ("ctrl/agent/events_file.h", "event_done", "EVENT_DONE_MAGIC", "EVENT_VERSION"),
     NETNS: ("traffic/tgen/flow_table.h", "flow_netns", "FLOW_NETNS_MAGIC", "FLOW_VERSION"),
     FLOW: ("traffic/tgen/flow_table.h", "flow_spec", "FLOW_MAGIC", "FLOW_VERSION"),
     OPENS: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),

@@ -6,7 +6,7 @@ A kind gives the pattern. `generate` adds to every flow what the spec's other ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import WorkloadContext, register
+from dc_gym.traffic.kinds import WorkloadContext, bounded, register
+from dc_gym.traffic.sections import Section
 from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
 
-__all__ = ["KINDS", "WorkloadSpec", "generate", "generate_with_notes", "register"]
+__all__ = ["KINDS", "WorkloadSpec", "generate", "generate_all", "generate_with_notes", "register"]
 
 FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
 """The modules with kinds. Importing a module registers its kinds."""
@@ -48,6 +49,26 @@ def generate_with_notes(
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
     return flows, context.notes
+
+
+def generate_all(
+    graph: Graph, sections: Sequence[Section], duration_ns: int, seed: int, *, may_be_idle: bool = False
+) -> tuple[list[FlowRequest], dict[str, object]]:
+    """Returns the flows of a workload with phases, one phase after the other, and the notes of the first.
+
+    To its kind, a phase looks like a run of its own. If there are several, the notes have those of each as `phases`.
+    """
+    flows: list[FlowRequest] = []
+    notes: list[dict[str, object]] = []
+    ends_ns = [*(each.at_ns for each in sections[1:]), duration_ns]
+    for number, (section, end_ns) in enumerate(zip(sections, ends_ns, strict=True)):
+        own_seed, length_ns = section.seed(seed, number), end_ns - section.at_ns
+        made, told = generate_with_notes(graph, section.workload, length_ns, own_seed, may_be_idle=may_be_idle)
+        section.check(made, last=section is sections[-1])
+        flows += [section.shifted(flow) for flow in made]
+        notes.append({"at_ns": section.at_ns, "kind": section.workload.kind, **told})
+    first = {name: value for name, value in notes[0].items() if name not in ("at_ns", "kind")}
+    return bounded(flows), first | ({"phases": notes} if len(notes) > 1 else {})
 
 
 def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:

@@ -17,7 +17,8 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.figures import kit, styles
+from dc_gym.figures import events, kit, styles
+from dc_gym.figures.events import EventMark
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.records.results import Result
 
@@ -72,12 +73,13 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
     programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
+    marks = events.marks_of(result.manifest)
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
     styles.remember(result.manifest)
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
-    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
+    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs, marks)
     return kit.save(figure, path, mark=mark)
 
 
@@ -88,8 +90,9 @@ def run_figure(
     warmup_s: float = 0,
     caption: str = "",
     programs: Sequence[ProgramTimes] = (),
+    marks: Sequence[EventMark] = (),
 ) -> Figure:
-    """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded.
+    """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded, and events are lines.
 
     The queue is always shown; goodput, RTT and fairness where there are flows. Over RDMA there is also the rate that the NIC
     allows each flow, and the RTT is shown only if the algorithm has it measured. If there are programs or no flows, the busiest
@@ -112,6 +115,7 @@ def run_figure(
         for ax, panel in zip(grid, panels, strict=False):
             panel(ax, run)
             kit.warm_up(ax, scale.of(warmup_s))
+            events.draw(ax, marks, scale, labelled=ax is grid[0])
         if programs:
             _program_panel(grid[-1], programs, scale)
         grid[-1].set_xlabel(f"Time ({readable.typeset(scale.unit)})")

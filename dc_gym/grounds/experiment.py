@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dc_gym.ctrl.actuators.selection import ActuatedPort
+from dc_gym.grounds import rerouting
 from dc_gym.spec import Spec
+from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.rerouting import Reaction
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 
@@ -26,6 +29,10 @@ class Experiment:
     """Notes of the workload about itself."""
     actuated: tuple[ActuatedPort, ...]
     """The rows that agents may set, in the order of their commands; empty without an agent."""
+    changes: tuple[Change, ...] = ()
+    """The changes that events make in the network, in the order of their times."""
+    reactions: tuple[Reaction, ...] = ()
+    """New rules of the switches, likewise."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
@@ -35,7 +42,9 @@ class Experiment:
         schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule, notes, spec.actuated(graph))
+        changes = spec.changes(graph)
+        reactions = rerouting.reactions(spec, graph, router, schedule, changes)
+        return cls(sized, graph, router, schedule, notes, spec.actuated(graph), changes, reactions)
 
     def episode(self, seed: int) -> Experiment:
         """Returns the same network with the traffic of another seed, as an episode of an environment."""

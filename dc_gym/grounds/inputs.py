@@ -3,8 +3,8 @@
 
     python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
 
-The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A
-test compares the layouts. An IPv4 address is four bytes.
+The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h
+and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.
 """
 
 from __future__ import annotations
@@ -70,6 +70,26 @@ ACTUATOR_FIELD = RecordKind(
     ),
 )
 REQUEST_BYTE = RecordKind(b"DCGBYTES", np.dtype([("byte", "u1")]))
+EVENT = RecordKind(
+    b"DCGEVENT",
+    np.dtype(
+        [
+            ("at_ns", "<u8"),
+            ("row", "<u4"),
+            ("tag", "<u4"),
+            ("set_start", "<u4"),
+            ("set_len", "<u4"),
+            ("get_start", "<u4"),
+            ("get_len", "<u4"),
+            ("generic", "<u4"),
+            ("reserved", "<u4"),
+        ]
+    ),
+)
+EVENT_DONE = RecordKind(
+    b"DCGEDONE",
+    np.dtype([("t_ns", "<u8"), ("tag", "<u4"), ("error", "<i4"), ("answer_start", "<u4"), ("answer_len", "<u4")]),
+)
 NETNS = RecordKind(b"DCGNETNS", np.dtype([("path", "S256")]))
 FLOW = RecordKind(
     b"DCGFLOWS",
@@ -156,7 +176,21 @@ NIC_SETTINGS = RecordKind(
         align=True,
     ),
 )
-KINDS = (PORT, ACTUATOR_ROW, ACTUATOR_FIELD, REQUEST_BYTE, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
+KINDS = (
+    PORT,
+    ACTUATOR_ROW,
+    ACTUATOR_FIELD,
+    REQUEST_BYTE,
+    EVENT,
+    EVENT_DONE,
+    NETNS,
+    FLOW,
+    OPENS,
+    PATH,
+    NIC,
+    NIC_FLOW,
+    NIC_SETTINGS,
+)
 HERE = "-"
 """Instead of a namespace's path: the program's own."""
 NEVER = 2**32 - 1

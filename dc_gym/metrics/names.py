@@ -72,8 +72,8 @@ FORMULAS = (
     ),
     Metrics(
         {"lost_on_links": "Frames lost on links"},
-        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering), over the whole run: only the"
-        " cables count them, sweeps do not. `drops` counts queues only and does not include them",
+        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering) or a [cut](events.md#a-cut), over"
+        " the whole run: only the cables count them, sweeps do not. `drops` counts queues only and does not include them",
     ),
     Metrics({"loss_ratio": "Share of frames lost on links"}, "the same over the frames that hosts sent in the whole run"),
     Metrics(

@@ -66,8 +66,8 @@ def ideal_times(
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:
     """Returns the function that measures single flows.
 
-    It runs them on the same network (under an agent with its token buckets at line rate) without impairments, on the same ground,
-    with another schedule, no samples and no agent.
+    It runs them on the same network (under an agent with its token buckets at line rate) without impairments and events, on the
+    same ground, with another schedule, no samples and no agent.
     """
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:
@@ -81,13 +81,16 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
             monitor=MonitorSpec(interval_ns=duration_ns),
             metrics=MetricsSpec(),
             capture=CaptureSpec(),
+            events=(),
         )
         ground = ground_of(spec)
         ground.prepare(progress)
         folder = partial / ".idle"
         private = make_folders(folder, spec)
         try:
-            idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule)
+            idle = replace(
+                experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule, changes=(), reactions=()
+            )
 
             def plan() -> None:
                 write_plan(idle, ovs, private)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import EVENTS_DONE
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
 from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, encode, records_of, slices
-from dc_gym.run import conservation, nic_log, tgen_log
+from dc_gym.run import conservation, event_log, nic_log, tgen_log
 from dc_gym.topologies.graph import Graph
 
 CLASS_MARK = ":"
@@ -40,19 +41,22 @@ class RunCounts:
     links: LinkLosses
     found: Mapping[str, Any]
     """The contents of ground.json (grounds/guest/main.py)."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """A row for each event, with what it did (event_log.py)."""
 
     @classmethod
-    def of(cls, graph: Graph, found: Mapping[str, Any]) -> RunCounts:
+    def of(cls, graph: Graph, found: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
         before, after, losses = found["before"], found["after"], found["losses"]
         account = conservation.account(graph, before, after, losses)
         links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
-        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", [])
-        return cls(found["t0_ns"], unfit, account, links, found)
+        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", []) + event_log.faults(events or [])
+        return cls(found["t0_ns"], unfit, account, links, found, events or [])
 
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has what the ground wrote."""
-    return RunCounts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
+    found = json.loads((folder / "ground.json").read_text())
+    return RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
 
 
 def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:

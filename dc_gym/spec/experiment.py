@@ -32,15 +32,18 @@ from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
+from dc_gym.spec.events import EVENTS, EventSpec, changes, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
+from dc_gym.topologies.changes import RATE, Change
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.sections import Section
 from dc_gym.traffic.workload_spec import WorkloadSpec
 
 SPEC_VERSION = 1
@@ -76,6 +79,13 @@ class Spec:
         "controllers](extending.md); they run before the spec is read, and each result keeps "
         "them in `code/`",
     )
+    events: tuple[EventSpec, ...] = key(
+        EVENTS,
+        (),
+        otherwise="none",
+        help="[failures and changes](events.md) while the run goes on: write `[[events]]`; in a lab only, but for those of the "
+        "workload",
+    )
     topology: TopologySpec
     controller: ControllerSpec
     agent: AgentSpec = field(default_factory=AgentSpec)
@@ -109,6 +119,7 @@ class Spec:
         self._check_agent()
         self._check_nic()
         self._check_metrics()
+        self._check_events()
 
     def _check_fabric(self) -> None:
         """Raises KeyFault for classes and shared buffers on the host ground, where they were never run."""
@@ -209,6 +220,43 @@ class Spec:
         if interval is not None and interval > time.duration_ns:
             raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
 
+    def _check_events(self) -> None:
+        for number, event in enumerate(self.events):
+            section = f"events[{number}]"
+            if event.at_ns >= self.time.duration_ns:
+                raise KeyFault(f"{section}.at", event.at_ns, "is not before time.duration; it would never happen")
+            if event.reroute_ns is not None:
+                self._check_reroute(section, event.at_ns + event.reroute_ns, event.reroute_ns)
+            if event.workload is None and self.ground != "lab":
+                target = "link" if event.link else "port"
+                raise KeyFault(f"{section}.{target}", None, f'cannot change on ground "{self.ground}"; give ground = "lab"')
+
+    def _check_reroute(self, section: str, at_ns: int, reroute_ns: int) -> None:
+        why = ""
+        if at_ns >= self.time.duration_ns:
+            why = "ends after time.duration; give a shorter one"
+        elif self.controller.policy is not None:
+            why = "cannot go with a controller.policy, whose episodes share the switches' rules; leave out one"
+        elif self.workload.exec:
+            why = "cannot go with programs, whose flows nobody knows in advance; leave out one"
+        if why:
+            raise KeyFault(f"{section}.reroute", reroute_ns, why)
+
+    def changes(self, graph: Graph) -> tuple[Change, ...]:
+        """Returns what the events change in the network, in the order of their times."""
+        found = changes(self.events, graph, self.topology.scale or 1)
+        hosts = {host.name for host in graph.hosts}
+        for each in found:
+            if not any(name == RATE for name, _ in each.values) or not self.controller.nic:
+                continue
+            section, cable = f"events[{each.event}].rate", graph.cable_of(each.port)
+            if self.controller.telemetry:
+                why = f"{self.controller.name!r} reads rates in telemetry, which are fixed for a run; leave it out"
+                raise KeyFault(section, None, why)
+            if hosts & {cable.a.node, cable.b.node}:
+                raise KeyFault(section, None, f"the NIC at {each.port} sends at its line rate, which is fixed; name another link")
+        return found
+
     def graph(self) -> Graph:
         """Returns the network. Under an agent it has the qdiscs that the actuators need."""
         topology = self.topology
@@ -254,13 +302,19 @@ class Spec:
 
         With `may_be_idle`, it is no error if a seed gives no flow at all.
         """
-        workload = replace(self.workload, transport="rdma") if self.rdma else self.workload
+        phases = self.sections()
+        if self.rdma:
+            phases = tuple(replace(each, workload=replace(each.workload, transport="rdma")) for each in phases)
         seed = self.seed if seed is None else seed
-        flows, notes = workloads.generate_with_notes(graph, workload, self.time.duration_ns, seed, may_be_idle=may_be_idle)
+        flows, notes = workloads.generate_all(graph, phases, self.time.duration_ns, seed, may_be_idle=may_be_idle)
         for number, flow in enumerate(flows):
             if (flow.transport == "rdma") != self.rdma:
                 raise WorkloadError(f"flow {number}, {flow.src} to {flow.dst}, over {flow.transport}: {self._why_not(flow)}")
         return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
+
+    def sections(self) -> tuple[Section, ...]:
+        """Returns the phases of the workload, in the order of their times."""
+        return sections(self.events, self.workload)
 
     def _why_not(self, flow: FlowRequest) -> str:
         """Returns why a flow cannot go over the transport that it names, and what to do."""
@@ -324,6 +378,8 @@ class Spec:
                 plain["controller"]["policy"] = f"{usercode.CODE}/{file.name}:{str(self.controller.policy).rpartition(':')[2]}"
         if not self.plugins:
             del plain["plugins"]
+        if not self.events:
+            del plain["events"]
         return plain
 
     def to_json(self) -> str:

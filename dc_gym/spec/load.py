@@ -271,6 +271,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     spec.capture.check_ports(graph)
     _check_execs(spec, graph, to_run)
     spec.actuated(graph)
+    spec.changes(graph)
     spec.flows(graph)
     if spec.controller.nic:
         _check_nics(spec, graph, to_run)
@@ -423,4 +424,6 @@ def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
     table = data.get(section, {}) if section else data
     if found := fullmatch(r"topology\.links\[([0-9]+)\]", section):
         table = data["topology"]["links"][int(found[1])]
+    if found := fullmatch(r"events\[([0-9]+)\]", section):
+        table = data["events"][int(found[1])]
     return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value
