@@ -29,6 +29,8 @@
 #define MIN_FRAME   60u /* a shorter one is padded behind the place where it is captured */
 #define MAX_PATH    4096
 #define MAX_CAPTURE 256 /* ports: each has a file and a ring */
+#define MAX_WAITS   500 /* for the last blocks: 10 s */
+#define CLOCK_TRIES 5
 
 struct options {
 	const char *ports, *out, *direction;
@@ -97,13 +99,24 @@ static uint64_t real_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* A clock read takes time, on a virtual clock always the same: the one in the middle is between the others.
+/*
+ * t_ns by the real clock. A clock read takes time, on a virtual clock always the same: the one in the middle
+ * is between the others. On a machine in real time somebody may run in between: the shortest of some tries
+ * counts.
  */
 static uint64_t by_real_clock(uint64_t t_ns)
 {
-	uint64_t first = now_ns(), real = real_ns(), last = now_ns();
+	uint64_t shortest = UINT64_MAX, found = 0;
 
-	return t_ns + real - (first + (last - first) / 2);
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		uint64_t first = now_ns(), real = real_ns(), last = now_ns();
+
+		if (last - first >= shortest)
+			continue;
+		shortest = last - first;
+		found = t_ns + real - (first + shortest / 2);
+	}
+	return found;
 }
 
 static int open_capture(struct capture *each, const struct options *o, enum ring_direction direction,
@@ -232,28 +245,73 @@ static int run(struct capd *c, const sigset_t *before, struct fault *f)
 
 static int finish_file(struct capture *each, struct fault *f)
 {
-	int64_t lost = ring_lost(&each->ring);
-	int rc = lost < 0 ? (int)lost
-			  : pcapng_finish(&each->file, each->capd->opt.duration_ns,
-					  each->out + each->in + (uint64_t)lost, (uint64_t)lost);
+	uint64_t lost = each->ring.lost;
+	int rc = pcapng_finish(&each->file, each->capd->opt.duration_ns, each->out + each->in + lost, lost);
 
 	if (rc)
 		return fault_say(f, -EIO, "finish the capture of '%s': %s; make room, or capture less",
 				 each->port->name, strerror(-rc));
-	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", each->port->name,
+	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", each->port->name,
 	       each->out, each->in, each->out_later, each->in_later, lost);
 	return 0;
 }
 
-/* The kernel gives the last blocks, which are not full, within RING_RETIRE_NS. */
+static int stop_rings(struct capd *c, struct fault *f)
+{
+	for (uint32_t i = 0; i < c->ports.n; i++) {
+		int rc = ring_stop(&c->captures[i].ring);
+
+		if (rc)
+			return fault_say(f, rc, "stop the capture of '%s': %s", c->captures[i].port->name,
+					 strerror(-rc));
+	}
+	return 0;
+}
+
+/* *left: frames in blocks that the kernel has not given yet. */
+static int count_left(struct capd *c, int64_t *left, struct fault *f)
+{
+	*left = 0;
+	for (uint32_t i = 0; i < c->ports.n; i++) {
+		int64_t found = ring_left(&c->captures[i].ring);
+
+		if (found < 0)
+			return fault_say(f, (int)found, "count the frames of '%s': %s",
+					 c->captures[i].port->name, strerror((int)-found));
+		*left += found;
+	}
+	return 0;
+}
+
+/* The kernel gives the last blocks, which are not full, within RING_RETIRE_NS: later, if its timers are late.
+ */
+static int drain_last(struct capd *c, uint64_t now, struct fault *f)
+{
+	int64_t left = 0;
+	int rc = 0;
+
+	for (unsigned int i = 0; i < MAX_WAITS && !rc; i++) {
+		now += 2 * RING_RETIRE_NS;
+		sleep_until(now);
+		rc = drain(c, f);
+		if (!rc)
+			rc = count_left(c, &left, f);
+		if (!rc && !left)
+			return 0;
+	}
+	return rc ? rc
+		  : fault_say(f, -EIO, "the kernel keeps %" PRId64 " captured frames; run it again", left);
+}
+
 static int finish(struct capd *c, struct fault *f)
 {
 	uint64_t now = now_ns();
 	int rc;
 
 	c->end_real_ns = by_real_clock(now);
-	sleep_until(now + 2 * RING_RETIRE_NS);
-	rc = drain(c, f);
+	rc = stop_rings(c, f);
+	if (!rc)
+		rc = drain_last(c, now, f);
 	for (uint32_t i = 0; i < c->ports.n && !rc; i++)
 		rc = finish_file(&c->captures[i], f);
 	return rc;
