@@ -7,7 +7,7 @@
  * capture, and one line a port counts frames, 'NAME OUT IN OUT-LATER IN-LATER LOST': those in its file, those
  * after the duration until SIGTERM, and those that found no room.
  *
- * It must not move anybody else on a virtual clock. So it reads the clock before t0 and at its end alone,
+ * It must not move anybody else on a virtual clock. So it reads the clock before t0 and once at its end,
  * sleeps until a block of a ring is full, and makes no call that fails in between.
  */
 #include "options.h"
@@ -52,8 +52,9 @@ struct capd {
 	struct ports ports;
 	struct capture *captures;
 	struct pollfd *polled;
-	uint64_t t0_real_ns;  /* t0 by CLOCK_REALTIME, which the kernel's times of frames have */
-	uint64_t end_real_ns; /* likewise SIGTERM's time; UINT64_MAX: not yet */
+	uint64_t real_ahead_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	uint64_t t0_real_ns;    /* t0 by CLOCK_REALTIME, which the kernel's times of frames have */
+	uint64_t end_real_ns;   /* likewise SIGTERM's time; UINT64_MAX: not yet */
 };
 
 /* ---- options ---- */
@@ -100,13 +101,13 @@ static uint64_t real_ns(void)
 }
 
 /*
- * t_ns by the real clock. A clock read takes time, on a virtual clock always the same: the one in the middle
- * is between the others. On a machine in real time somebody may run in between: the shortest of some tries
- * counts.
+ * CLOCK_REALTIME less CLOCK_MONOTONIC. A clock read takes time, on a virtual clock always the same: the one
+ * in the middle is between the others. On a machine in real time others may run in between: the shortest of
+ * some tries counts.
  */
-static uint64_t by_real_clock(uint64_t t_ns)
+static uint64_t real_ahead_ns(void)
 {
-	uint64_t shortest = UINT64_MAX, found = 0;
+	uint64_t shortest = UINT64_MAX, ahead = 0;
 
 	for (int i = 0; i < CLOCK_TRIES; i++) {
 		uint64_t first = now_ns(), real = real_ns(), last = now_ns();
@@ -114,9 +115,9 @@ static uint64_t by_real_clock(uint64_t t_ns)
 		if (last - first >= shortest)
 			continue;
 		shortest = last - first;
-		found = t_ns + real - (first + shortest / 2);
+		ahead = real - (first + shortest / 2);
 	}
-	return found;
+	return ahead;
 }
 
 static int open_capture(struct capture *each, const struct options *o, enum ring_direction direction,
@@ -162,7 +163,8 @@ static int prepare(struct capd *c, struct fault *f)
 		rc = ports_take(&c->ports, f);
 	if (!rc)
 		rc = open_captures(c, f);
-	c->t0_real_ns = by_real_clock(c->opt.t0_ns);
+	c->real_ahead_ns = real_ahead_ns();
+	c->t0_real_ns = c->opt.t0_ns + c->real_ahead_ns;
 	c->end_real_ns = UINT64_MAX;
 	return rc;
 }
@@ -283,24 +285,33 @@ static int count_left(struct capd *c, int64_t *left, struct fault *f)
 	return 0;
 }
 
-/* The kernel gives the last blocks, which are not full, within RING_RETIRE_NS: later, if its timers are late.
+static int drain_and_count(struct capd *c, int64_t *left, struct fault *f)
+{
+	int rc = drain(c, f);
+
+	return rc ? rc : count_left(c, left, f);
+}
+
+/*
+ * The kernel gives the last blocks, which are not full, within RING_RETIRE_NS; later, if its timers are late.
+ * Rings are stopped after the first wait, for on a virtual clock what is due now may come when we sleep.
  */
 static int drain_last(struct capd *c, uint64_t now, struct fault *f)
 {
-	int64_t left = 0;
-	int rc = 0;
+	int64_t left;
+	int rc;
 
-	for (unsigned int i = 0; i < MAX_WAITS && !rc; i++) {
-		now += 2 * RING_RETIRE_NS;
-		sleep_until(now);
-		rc = drain(c, f);
-		if (!rc)
-			rc = count_left(c, &left, f);
-		if (!rc && !left)
-			return 0;
+	sleep_until(now += 2 * RING_RETIRE_NS);
+	rc = stop_rings(c, f);
+	if (!rc)
+		rc = drain_and_count(c, &left, f);
+	for (unsigned int i = 0; i < MAX_WAITS && !rc && left; i++) {
+		sleep_until(now += 2 * RING_RETIRE_NS);
+		rc = drain_and_count(c, &left, f);
 	}
-	return rc ? rc
-		  : fault_say(f, -EIO, "the kernel keeps %" PRId64 " captured frames; run it again", left);
+	if (!rc && left)
+		rc = fault_say(f, -EIO, "the kernel keeps %" PRId64 " captured frames; run it again", left);
+	return rc;
 }
 
 static int finish(struct capd *c, struct fault *f)
@@ -308,10 +319,8 @@ static int finish(struct capd *c, struct fault *f)
 	uint64_t now = now_ns();
 	int rc;
 
-	c->end_real_ns = by_real_clock(now);
-	rc = stop_rings(c, f);
-	if (!rc)
-		rc = drain_last(c, now, f);
+	c->end_real_ns = now + c->real_ahead_ns;
+	rc = drain_last(c, now, f);
 	for (uint32_t i = 0; i < c->ports.n && !rc; i++)
 		rc = finish_file(&c->captures[i], f);
 	return rc;
