@@ -352,6 +352,7 @@ ALL += ["time.duration=4s", "time.warmup=1s", "monitor.interval=50ms", 'capture.
 for out, settings in RUNS.items():
     words = [word for key in [*ALL, *settings] for word in ("--set", key)]
     subprocess.run([*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--out", out, *words])
+    assert pathlib.Path(out, "manifest.json").is_file(), "the run says why"
     names = set(sh("ps", "-e", "-o", "comm=").split())
     assert not names & {"capd", "qmon", "tgen", "nicd", "ovs-vswitchd"}, names
 assert sh("ip", "-br", "link") == links and pathlib.Path("/proc/net/packet").read_text() == packet_sockets
