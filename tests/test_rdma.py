@@ -286,6 +286,14 @@ def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path)
     assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == 4000
 
 
+@pytest.mark.parametrize("rate", ["2Mbit/s", "100kbit/s"])
+def test_times_of_slow_links_end_where_nicd_takes_them(tmp_path: Path, rate: str) -> None:
+    """A buffer that drains in 16 s gave a longest timeout above nicd's 100 s, and the run failed."""
+    _, _, found = written(tmp_path, f"topology.rate={rate}")
+    times = [int(found[name]) for name in found.dtype.names if name.endswith("_ns")]
+    assert max(times) == found["timeout_max_ns"] == nics.LONGEST_NS and found["timeout_ns"] <= nics.LONGEST_NS
+
+
 def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:
     _, experiment, _ = written(tmp_path, "workload.size=5kB", "workload.kind=all_to_all", "topology.preset=acc24")
     found, flows, _ = tables_of(tmp_path)

@@ -37,6 +37,8 @@ from dc_gym.traffic.schedule import Flow, Schedule
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
+LONGEST_NS = 100 * 10**9
+"""The longest time that a NIC takes as a setting: NS_MAX of ctrl/nic/nics.c. Defaults that follow from slow links end here."""
 CNP_INTERVAL_NS = 50_000  # at 100 Gbit/s: N of the DCQCN paper (Zhu et al., SIGCOMM 2015)
 DECISION_DTYPE = np.dtype(
     [
@@ -242,17 +244,17 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
 def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
     """Returns struct nic_settings by name. `asked` holds what the algorithm's preset asks for where the spec gives nothing."""
     nic, longest = spec.nic, round_trip_ns(graph)
-    timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
+    timeout = nic.timeout_ns or min(max(2 * longest, LEAST_TIMEOUT_NS), LONGEST_NS)
     probe_timeout = nic.probe_timeout_ns or timeout
     cnp_interval = asked.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
     return {
         "latency_ns": nic.latency_ns,
-        "cnp_interval_ns": cnp_interval if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
-        "nack_interval_ns": longest if nic.nack_interval_ns is None else nic.nack_interval_ns,
+        "cnp_interval_ns": min(cnp_interval, LONGEST_NS) if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
+        "nack_interval_ns": min(longest, LONGEST_NS) if nic.nack_interval_ns is None else nic.nack_interval_ns,
         "timeout_ns": timeout,
-        "timeout_max_ns": max(nic.timeout_max_ns or 64 * timeout, timeout),
+        "timeout_max_ns": max(nic.timeout_max_ns or min(64 * timeout, LONGEST_NS), timeout),
         "probe_timeout_ns": probe_timeout,
-        "probe_timeout_max_ns": max(nic.probe_timeout_max_ns or 4 * probe_timeout, probe_timeout),
+        "probe_timeout_max_ns": max(nic.probe_timeout_max_ns or min(4 * probe_timeout, LONGEST_NS), probe_timeout),
         "ack_packets": nic.ack_packets,
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),

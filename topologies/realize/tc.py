@@ -81,7 +81,7 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
-    own = ", which the lab's kernel alone knows" if kind == "port" else own
+    own = ", which comes with the cable" if kind == "port" else own
     return NetlinkRequest(
         RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
     )
