@@ -22,7 +22,7 @@ FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="sto
 SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
 NIC = {"t_ns": 8, "flow": 0, "rate_bps": 5, "cnps": 3, "decisions": 4}
 DECISION = {"t_ns": 7, "flow": 0, "event": "cnp", "flags": 1, "rate_before_bps": 9, "rate_bps": 5}
-CLASS = {"t_ns": 8, "port": "s1-eth1", "class": 1, "backlog_bytes": 3, "pauses": 2}
+CLASS_QUEUE = {"t_ns": 8, "port": "s1-eth1", "class": 1, "backlog_bytes": 3, "pauses": 2}
 SAMPLE = {"t_ns": 6, "flow": 0, "srtt_us": 80, "bytes_received": 11, "retransmits": 2}
 
 
@@ -83,7 +83,7 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_counts(name: str) -> None:
-    tables = small(nic_flows=[NIC], decisions=[DECISION], classes=[CLASS])
+    tables = small(nic_flows=[NIC], decisions=[DECISION], class_queues=[CLASS_QUEUE])
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
         changed[column][0] ^= 1

@@ -142,7 +142,7 @@ GROUPS: dict[str, Callable[[], list[str]]] = {
     "distributions": _distributions,
 }
 FILES = (
-    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "classes.parquet"),
+    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "class_queues.parquet"),
     "port_metrics.parquet",
     *("flow_metrics.parquet", "ports.json", "summary.json"),
 )

@@ -227,7 +227,7 @@ TABLES = {
             optional=True,
         ),
         TableSchema(
-            "classes",
+            "class_queues",
             (
                 Column("t_ns", "<i8", "time of the sweep"),
                 Column("port", "port", "as in `queues`"),
@@ -311,7 +311,7 @@ class Tables:
     ports: tuple[Mapping[str, Any], ...]
     nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
     decisions: Records = field(default_factory=lambda: empty("decisions"))
-    classes: Records = field(default_factory=lambda: empty("classes"))
+    class_queues: Records = field(default_factory=lambda: empty("class_queues"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

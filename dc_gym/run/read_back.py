@@ -70,7 +70,7 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
-    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "classes": class_pieces(trace, t0_ns)}
+    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "class_queues": class_pieces(trace, t0_ns)}
     return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
 
 
@@ -91,7 +91,7 @@ def class_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
     if not owners:
         return iter(())
     places = {"port": np.array(owners, "<u4"), "class": np.array(numbers, "<u4")}
-    return _pieces(trace, t0_ns, "classes", slice(len(ports), None), places)
+    return _pieces(trace, t0_ns, "class_queues", slice(len(ports), None), places)
 
 
 def _pieces(file: TraceFile, t0_ns: int, table: str, rows: slice, places: Mapping[str, npt.NDArray[Any]]) -> Iterator[Records]:
