@@ -85,7 +85,8 @@ def series(
     lines, total, fairness = _goodput(tables, edges, capacity)
     each, mean = _sampled(tables, edges, "srtt_us")
     over_rdma = bool(len(tables.nic_flows))
-    rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps")
+    of_nic = np.isin(tables.flows["flow"], tables.nic_flows["flow"]) if over_rdma else None
+    rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps", of_nic)
     return Series(
         t_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, row, edges),
@@ -159,14 +160,16 @@ def _rates_bps(received: Floats, edges: Floats, flow_bps: Floats | None, total_b
     return rates if flow_bps is None else np.minimum(rates, flow_bps[:, None])
 
 
-def _sampled(tables: TableSource, edges: Floats, column: str) -> tuple[Floats, Floats]:
+def _sampled(tables: TableSource, edges: Floats, column: str, only: npt.NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
     """Returns, for each interval, the mean of each flow's samples (if the flows are few), and the mean over flows. A sample of 0
-    means no value."""
+    means no value. `only` [flows]: the flows that count; None: all."""
     intervals, flows = len(edges) - 1, len(tables.flows)
     tally = Tally()
     for piece in tables.pieces("tcp", "t_ns", "flow", column):
         bins, inside = _bins(piece["t_ns"], edges)
         inside &= piece[column] > 0
+        if only is not None and len(only):
+            inside &= only[np.searchsorted(tables.flows["flow"], piece["flow"])]
         rows = np.searchsorted(tables.flows["flow"], piece["flow"][inside])
         tally.add(rows * intervals + bins[inside], piece[column][inside])
     keys, counts, sums = tally.result()

@@ -189,6 +189,8 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
         parsed = _placed(parse(table, section, cls), section, cls, base, here)
         if parsed.get("exec"):
             parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
+        if parsed.get("beside"):
+            parsed["beside"] = tuple(each.placed(base) for each in parsed["beside"])
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
@@ -421,6 +423,6 @@ def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
         return None
     section, _, name = fault.key.rpartition(".")
     table = data.get(section, {}) if section else data
-    if found := fullmatch(r"topology\.links\[([0-9]+)\]", section):
-        table = data["topology"]["links"][int(found[1])]
+    if found := fullmatch(r"(topology|workload)\.(links|beside)\[([0-9]+)\]", section):
+        table = data[found[1]][found[2]][int(found[3])]
     return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value
