@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from dc_gym.records.tables import STATUSES, TableSource
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 MOST_CLASSES = 64
+IDENTITY = ("transport", "controller", "dscp")
 FCT_NAMES = ("fct_mean_s", "fct_p50_s", "fct_p99_s", "slowdown_mean", "slowdown_p50", "slowdown_p99")
 DONE = STATUSES.index("done")
 
@@ -33,9 +35,24 @@ class FlowClass:
 
     @property
     def label(self) -> str:
-        """The name in tables and figures. UDP has no controller."""
-        name = self.transport if self.transport == "udp" else f"{self.transport} {self.controller}"
-        return f"{name}, DSCP {self.dscp}" if self.dscp else name
+        return label({"transport": self.transport, "controller": self.controller, "dscp": self.dscp})
+
+
+def label(entry: Mapping[str, Any]) -> str:
+    """Returns the name of a class in tables and figures, from its entry in summary.json. UDP has no controller."""
+    transport, dscp = entry["transport"], entry["dscp"]
+    name = transport if transport == "udp" else f"{transport} {entry['controller']}"
+    return f"{name}, DSCP {dscp}" if dscp else str(name)
+
+
+def flat(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the numbers of all classes by name, such as "tcp, DSCP 10: goodput_bps". The controllers are not in the names, so
+    that two runs with different ones can be compared."""
+    found = {}
+    for entry in summary.get("classes") or ():
+        place = f"{entry['transport']}, DSCP {entry['dscp']}" if entry["dscp"] else entry["transport"]
+        found |= {f"{place}: {name}": value for name, value in entry.items() if name not in IDENTITY}
+    return found
 
 
 def dscps(tables: TableSource) -> npt.NDArray[np.int64]:
