@@ -175,7 +175,7 @@ def _class_panel(ax: Axes, run: Series) -> None:
     for number, line in enumerate(run.class_bps):
         ax.plot(run.t_s, line / scale, color=_class_color(number), linewidth=1.5)
     ax.set_ylabel(f"Goodput ({unit})")
-    ax.set_title("Goodput of each class of flows", loc="left")
+    ax.set_title("Goodput by class", loc="left")
     kit.from_zero(ax, run.class_bps / scale)
 
 
