@@ -81,7 +81,7 @@ static int check_flow(const struct record_place *at, const struct nic_flow *flow
 static int take_flows(struct nics *nics, struct fault *f)
 {
 	static const struct record_kind kind = {
-		NIC_FLOW_MAGIC, "NIC flow", NICS_VERSION, sizeof(struct nic_flow), 1, NIC_FLOWS_MAX,
+		NIC_FLOW_MAGIC, "NIC flow", NICS_VERSION, sizeof(struct nic_flow), 0, NIC_FLOWS_MAX,
 	};
 	struct record_place at = { &nics->file, &kind, 0, f };
 	const void *records;
@@ -97,6 +97,7 @@ static int take_flows(struct nics *nics, struct fault *f)
 		nics->rows = flow->flow + 1;
 		nics->capped += flow->tcp_src_port != 0;
 	}
+	nics->rows += !nics->rows; /* a table has at least one row */
 	return rc;
 }
 

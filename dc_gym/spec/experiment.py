@@ -251,6 +251,9 @@ class Spec:
         if self.nic.tcp is not None and any(each.port.queue.kind != "fq" for each in found if each.actuator.ports == "host"):
             why = "needs fq at the hosts, which agent.actuators replaces; set ports of switches alone, or leave it out"
             raise KeyFault("nic.tcp", self.nic.tcp, why)
+        if self.controller.tcp is not None and any(each.actuator.ports == "host" for each in found):
+            why = "cannot go with agents that set hosts' ports, whose queues the NICs do not know; set ports of switches alone"
+            raise KeyFault("controller.tcp", self.controller.tcp, why)
         if self.agent.control == "network":
             for each in found:
                 if each.actuator.ports != "host" or len(each.bounds) != 1:
