@@ -68,6 +68,21 @@ def test_a_row_without_the_cell_that_the_header_has(tmp_path: Path) -> None:
         spec.load(tmp_path / "spec.toml")
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_row_names_its_dscp(dialect: str, tmp_path: Path) -> None:
+    """The column may stand alone or behind that of the transport. An empty cell takes workload.dscp."""
+    load(tmp_path, [""])
+    header, row = DIALECTS[dialect]
+    for column, cells in (("transport,dscp", (",46", "udp,", "tcp,0")), ("dscp", ("46", "", "0"))):
+        rows = [f"{row.format(*ends)},{cell}" for ends, cell in zip(ENDS, cells, strict=True)]
+        (tmp_path / "flows.csv").write_text("\n".join([f"{header},{column}", *rows]) + "\n")
+        given = spec.load(tmp_path / "spec.toml", ["workload.dscp=8"])
+        assert [flow.dscp for flow in given.flows(given.graph())] == [46, 8, 0]
+    (tmp_path / "flows.csv").write_text(f"{header},dscp\n{row.format('h1', 'h3')},64\n")
+    with pytest.raises(SpecError, match=r"flows\.csv:2: column 'dscp': value '64' is not in 0\.\.63"):
+        spec.load(tmp_path / "spec.toml")
+
+
 NIC = ("topology.preset=dumbbell-1g", "controller.name=dcqcn")
 
 
