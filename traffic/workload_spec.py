@@ -217,8 +217,7 @@ class WorkloadSpec(TrafficSpec):
     beside: tuple[TrafficSpec, ...] | None = key(
         BESIDES,
         otherwise="none",
-        help="[further workloads](workloads.md#workloads-side-by-side) that run at the same time, each with its own kind, "
-        "transport and DSCP",
+        help="[further workloads](#workloadbeside) that run at the same time, each with its own kind, transport and DSCP",
     )
 
     @property
