@@ -48,7 +48,7 @@ def label(entry: Mapping[str, Any]) -> str:
 def flat(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the numbers of all classes by name, such as "tcp, DSCP 10: goodput_bps". The controllers are not in the names, so
     that two runs with different ones can be compared."""
-    found = {}
+    found: dict[str, Any] = {}
     for entry in summary.get("classes") or ():
         place = f"{entry['transport']}, DSCP {entry['dscp']}" if entry["dscp"] else entry["transport"]
         found |= {f"{place}: {name}": value for name, value in entry.items() if name not in IDENTITY}
