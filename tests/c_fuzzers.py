@@ -89,7 +89,15 @@ def _nics() -> bytes:
     """The NICs of a network, a flow of theirs, and one of the hosts' TCP that they cap."""
     flow = {"message_bytes": 64000, "total_bytes": 2**64 - 1, "flow": 0, "src_nic": 0, "dst_nic": 1, "payload_bytes": 1440}
     flow |= {"src_addr": (10, 0, 0, 1), "dst_addr": (10, 0, 0, 2), "src_mac": (2,) * 6, "dst_mac": (4,) * 6, "src_port": 9}
-    flow |= {"base_rtt_ns": 1000, "hops": 3, "tcp_src_port": 0, "tcp_dst_port": 0, "int_bytes": 42, "inflight_bytes": 9000}
+    flow |= {
+        "base_rtt_ns": 1000,
+        "hops": 3,
+        "dscp": 26,
+        "tcp_src_port": 0,
+        "tcp_dst_port": 0,
+        "int_bytes": 42,
+        "inflight_bytes": 9000,
+    }
     capped = flow | {"flow": 2, "total_bytes": 100_001, "tcp_src_port": 1, "tcp_dst_port": 2}
     told = {name: 1 for name in inputs.NIC_SETTINGS.dtype.names or () if name not in ("parameter", "int_rate", "caps")}
     settings = inputs.settings_table(told, (1, 2), table_of((10**10, 10**11)))

@@ -93,8 +93,8 @@ def test_flows_byte_for_byte() -> None:
     found = tables(asked)
     assert found[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
     rows = [
-        (0, 30, 0, 0, 10**7, 0, 1, (10, 0, 0, 1), (10, 0, 0, 3), 0, 2**32 - 1, 0, 0, 0, 3, 26551, 5001, 0, 0, b"dctcp", 0),
-        (0, 30, 0, 0, 10**7, 2, 3, (10, 0, 0, 2), (10, 0, 0, 4), 1, 2**32 - 1, 0, 0, 3, 3, 46482, 5001, 0, 0, b"dctcp", 0),
+        (0, 30, 0, 0, 10**7, 0, 1, (10, 0, 0, 1), (10, 0, 0, 3), 0, 2**32 - 1, 0, 0, 0, 3, 26551, 5001, 0, 0, b"dctcp", 0, 0),
+        (0, 30, 0, 0, 10**7, 2, 3, (10, 0, 0, 2), (10, 0, 0, 4), 1, 2**32 - 1, 0, 0, 3, 3, 46482, 5001, 0, 0, b"dctcp", 0, 0),
     ]
     assert found[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
     assert found[OPENS].tolist() == [] and found[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]

@@ -293,9 +293,12 @@ def missing(section: Any, name: str) -> bool:
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits."""
+    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits.
+
+    With `INHERITED_FIRST` in the class it is the other way round.
+    """
     known = [each for each in fields(cls) if "kind" in each.metadata]
-    own = inspect.get_annotations(cls)
+    own = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
     return {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
 
 

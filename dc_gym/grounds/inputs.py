@@ -115,7 +115,8 @@ FLOW = RecordKind(
             ("transport", "u1"),
             ("gaps", "u1"),
             ("cc", "S16"),
-            ("reserved", "u1", 2),
+            ("dscp", "u1"),
+            ("reserved", "u1"),
         ]
     ),
 )
@@ -138,7 +139,9 @@ NIC_FLOW = RecordKind(
             ("dst_addr", "u1", 4),
             ("payload_bytes", "<u4"),
             ("base_rtt_ns", "<u4"),
-            ("hops", "<u4"),
+            ("hops", "u1"),
+            ("dscp", "u1"),
+            ("reserved", "u1", 2),
             ("src_mac", "u1", 6),
             ("dst_mac", "u1", 6),
             ("src_port", "<u2"),
@@ -172,6 +175,7 @@ NIC_SETTINGS = RecordKind(
             ("parameter", "<u4", MOST_PARAMETERS),
             ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),
             ("caps", "<u4"),
+            ("beside", "<u4"),
         ],
         align=True,
     ),
@@ -265,6 +269,7 @@ def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
                 "transport": TRANSPORTS.index(asked.transport),
                 "gaps": GAPS.index(asked.gaps),
                 "cc": flow.cc,
+                "dscp": asked.dscp or 0,
             }
         )
     spaces = NETNS.table({"path": netns_of(host)} for host in netns)
@@ -287,10 +292,15 @@ def nic_table(graph: Graph) -> Table:
     )
 
 
-def settings_table(told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = ()) -> Table:
-    """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry."""
+def settings_table(
+    told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = (), *, beside: bool = False
+) -> Table:
+    """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry.
+
+    `beside` says whether the hosts send frames of their own beside RDMA.
+    """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0}
+    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}
     return NIC_SETTINGS.table([row])
 
 

@@ -88,7 +88,7 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
     told = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
     rates = telemetry_rates(experiment)
-    values = inputs.settings_table(told, tuple(setting.values.values()), rates)
+    values = inputs.settings_table(told, tuple(setting.values.values()), rates, beside=_beside(experiment))
     record_file.write(folder / NICS, inputs.nic_table(graph), flows, values)
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
@@ -116,8 +116,13 @@ def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) 
     }
     flows = flow_table(experiment.schedule, graph, experiment.router, experiment.spec)
     values = tuple(plan.facts["algorithm"]["values"].values())
-    table = inputs.settings_table(told, values, telemetry_rates(experiment))
+    table = inputs.settings_table(told, values, telemetry_rates(experiment), beside=_beside(experiment))
     record_file.write(path, inputs.nic_table(graph), flows, table)
+
+
+def _beside(experiment: Experiment) -> bool:
+    """Returns True if the hosts send frames of their own beside RDMA."""
+    return experiment.spec.rdma and any(flow.request.transport != "rdma" for flow in experiment.schedule.flows)
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
@@ -129,8 +134,9 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
         for plane, nic in enumerate(host.nics)
     }
     ports, rows = _FramePorts(graph, router), []
+    of_nic = ("rdma",) if spec.rdma else ("tcp",)
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
-        if flow.request.transport == "udp":
+        if flow.request.transport not in of_nic:
             continue
         (src_nic, src_mac), (dst_nic, dst_mac) = ends[flow.src_addr], ends[flow.dst_addr]
         size, capped = flow.request.size_bytes, flow.request.transport == "tcp"
@@ -146,6 +152,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
                 "payload_bytes": spec.payload_bytes,
                 "base_rtt_ns": base_ns,
                 "hops": len(flow.ports),
+                "dscp": flow.request.dscp or 0,
                 "src_mac": src_mac,
                 "dst_mac": dst_mac,
                 "src_port": ports.of(flow),
@@ -173,7 +180,8 @@ def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
     if not controller.telemetry:
         return ()
     telemetry.check(graph, controller.name)
-    telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in experiment.schedule.flows), controller.name)
+    flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.transport == "rdma"]
+    telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in flows), controller.name)
     return telemetry.rate_table(graph)
 
 

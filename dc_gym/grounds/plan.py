@@ -16,6 +16,8 @@ from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
 from dc_gym.traffic import execs
 
+REFLECT_DSCP = {"net/ipv4/tcp_reflect_tos": "1"}
+"""The receiving end of a TCP connection, whose listener serves flows of several DSCPs, uses that of the SYN."""
 MOST_SHOWN = 1 << 14
 """Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
 
@@ -51,7 +53,7 @@ def write_plan(
         rules=rules,
         peers=_peers(experiment),
         ecn=spec.tcp_ecn,
-        sysctls=spec.controller.sysctls,
+        sysctls=spec.controller.sysctls | (REFLECT_DSCP if any(flow.request.dscp for flow in experiment.schedule.flows) else {}),
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,
         duration_ns=spec.time.duration_ns,

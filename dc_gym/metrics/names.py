@@ -180,6 +180,13 @@ FORMULAS = (
         "sums over [`nic_flows`](#nic_flowsparquet)",
     ),
     Metrics(
+        {"classes": ""},
+        "a list: the flows by transport, controller and DSCP; null if all are alike. Each entry has `transport`, `controller` and"
+        " `dscp`, and of its flows `flows`, `flows_done`, `retransmits`, `goodput_bps`, `goodput_share` (of the goodput of all),"
+        " `jain`, `mean_srtt_us`, `fct_flows`, `fct_unfinished`, `fct_mean_s`, `fct_p50_s`, `fct_p99_s`, `slowdown_mean`,"
+        " `slowdown_p50` and `slowdown_p99`",
+    ),
+    Metrics(
         {"fct_groups": ""},
         "a list: the counted flows by their [`group`](#flowsparquet). Each entry has `group` and the fields of a bin (next row)",
     ),

@@ -19,9 +19,11 @@ from dc_gym.grounds.guest.plan import EVENTS_DONE
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
-from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, encode, records_of, slices
+from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
 from dc_gym.run import conservation, event_log, nic_log, tgen_log
+from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
+from dc_gym.traffic.schedule import Schedule
 
 CLASS_MARK = ":"
 """Stands between port and class in the name of a row of the state matrix."""
@@ -67,6 +69,7 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "flows": _flow_table(experiment, flows),
         "nic_flows": nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
+        "classes": _class_table(experiment.schedule, flows["flow"]),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
@@ -131,6 +134,24 @@ def queue_records(
     return records
 
 
+def _class_table(schedule: Schedule, recorded: npt.NDArray[np.uint32]) -> Records:
+    """Returns the workload and the DSCP of the recorded flows; no rows if all are of the one workload and without a DSCP."""
+    asked = [schedule.flows[number].request for number in recorded]
+    if not any(each.workload or each.dscp for each in asked):
+        return empty("classes")
+    records = np.zeros(len(asked), TABLES["classes"].dtype)
+    records["flow"] = recorded
+    records["workload"] = [each.workload for each in asked]
+    records["dscp"] = [each.dscp or 0 for each in asked]
+    return records
+
+
+def _controller(spec: Spec, transport: str | None) -> str:
+    """Returns the name of the controller of flows over a transport."""
+    beside = spec.controller.tcp
+    return beside if transport == "tcp" and beside is not None else spec.controller.name
+
+
 def _flow_table(experiment: Experiment, log: Any) -> Any:
     """Returns tgen's log with the columns that follow from the schedule."""
     scheduled = experiment.schedule.flows
@@ -139,7 +160,7 @@ def _flow_table(experiment: Experiment, log: Any) -> Any:
     extra = {
         "src": np.array([flow.src for flow in scheduled], dtype=object),
         "dst": np.array([flow.dst for flow in scheduled], dtype=object),
-        "controller": np.array([experiment.spec.controller.name] * len(scheduled), dtype=object),
+        "controller": np.array([_controller(experiment.spec, flow.request.transport) for flow in scheduled], dtype=object),
         "transport": np.array([flow.request.transport for flow in scheduled], dtype=object),
         "group": np.array([flow.request.group for flow in scheduled], dtype=object),
         "rep": np.array([flow.request.rep for flow in scheduled], dtype=np.uint32),
