@@ -211,6 +211,7 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 	read_port(&parts, q);
 	q->kind = parts.kind;
 	q->options = parts.options;
+	q->app = parts.app;
 	return 0;
 }
 
@@ -227,7 +228,7 @@ void port_sample_add(struct port_sample *s, const struct qdisc *q)
 	if (q->place != QDISC_ROOT)
 		return;
 	s->root = *q;
-	s->root.kind = s->root.options = (struct nl_attr){ 0 };
+	s->root.kind = s->root.options = s->root.app = (struct nl_attr){ 0 };
 	s->has_root = true;
 }
 

@@ -37,7 +37,7 @@ struct qdisc {
 	uint64_t tx_bytes, tx_packets, marks;
 	/* of `port`; 0 of others */
 	uint64_t ce_bytes, queue_byte_ns, busy_ns, longest_bytes, paused_ns;
-	struct nl_attr kind, options; /* in the message, and valid only as long as that is */
+	struct nl_attr kind, options, app; /* in the message, and valid only as long as that is */
 };
 
 /* One port in one sweep: what its qdiscs say together. */
