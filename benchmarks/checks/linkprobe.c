@@ -412,9 +412,11 @@ static int make_room(struct probe *p)
 			samples++;
 			all |= p->rows[i].flags & ROW_ALL;
 		}
+	free(p->samples);
 	free(p->wholes);
+	p->samples = calloc(samples * (size_t)p->nr_ports + 1, sizeof(*p->samples));
 	p->wholes = all ? calloc(samples * (size_t)p->nr_ports, sizeof(*p->wholes)) : NULL;
-	return all && !p->wholes ? fail("allocate", "statistics") : 0;
+	return !p->samples || (all && !p->wholes) ? fail("allocate", "samples") : 0;
 }
 
 static int play(struct probe *p)
@@ -610,8 +612,7 @@ static int open_all(struct probe *p, const struct names *names)
 	    open_senders(p, strdupa(names->senders)) || open_ports(p, strdupa(names->ports)))
 		return -1;
 	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
-	p->samples = calloc(MAX_ROWS, sizeof(*p->samples) * (size_t)(p->nr_ports ? p->nr_ports : 1));
-	if (!p->rows || !p->samples)
+	if (!p->rows)
 		return fail("allocate", "the schedule");
 	if (sched_setscheduler(0, SCHED_FIFO, &priority))
 		return fail("become", "SCHED_FIFO");
