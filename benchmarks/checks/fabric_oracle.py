@@ -12,7 +12,7 @@ docs/kernel.md: what was started first comes first; ports that may send again do
 - A frame of a lossless class is charged where it came into the switch: to the reserve, then to the pool up to Xoff, then to
   headroom. It is refused where headroom ends. It is released when it leaves.
 - A pause is a frame of 60 bytes. It starts behind the frame under way, and acts when it arrives, for as many times of 512 bits as
-  it says. It is repeated after half of that.
+  it says. It is repeated after half of that, or a quantum if that is longer.
 
 Times are whole ns, and a transmitter's time is a fraction with the rate as denominator. This file does not depend on the kernel
 or the driver.
@@ -92,6 +92,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.since_ns = self.byte_ns = self.busy_ns = self.longest = 0
+        self._looked_ns, self._seen = -1, 0
 
     def advance(self, waiting: int, now_ns: int) -> None:
         passed_ns = now_ns - self.since_ns
@@ -102,10 +103,11 @@ class _Tally:
             self.longest = max(self.longest, waiting)
 
     def look(self, waiting: int, now_ns: int) -> tuple[int, int, int]:
-        """Returns integral, busy time and longest queue since the look before."""
+        """Returns integral, busy time and longest queue since the last look at an earlier time."""
         self.advance(waiting, now_ns)
-        longest, self.longest = self.longest, waiting
-        return self.byte_ns, self.busy_ns, longest
+        self._seen = max(self.longest, self._seen if now_ns == self._looked_ns else 0)
+        self._looked_ns, self.longest = now_ns, waiting
+        return self.byte_ns, self.busy_ns, self._seen
 
 
 class _Timer:
@@ -270,8 +272,10 @@ class _Ingress:
         self._repeat_later()
 
     def _repeat_later(self) -> None:
-        lasts_ns = self._settings.quanta * QUANTUM_BITS * NS_PER_S // self._port.rate_bps
-        self._clock.start(self._again, self._clock.now_ns + lasts_ns // 2)
+        lasts_ns, quantum_ns = (
+            quanta * QUANTUM_BITS * NS_PER_S // self._port.rate_bps for quanta in (self._settings.quanta, 1)
+        )
+        self._clock.start(self._again, self._clock.now_ns + max(lasts_ns // 2, quantum_ns, 1))
 
 
 class _Port:

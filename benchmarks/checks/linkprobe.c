@@ -7,9 +7,9 @@
  *     t_ns,sender,length,flags,seq[,dscp[,receiver]]
  *
  * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload, with a DSCP
- * to a receiver (0, 1, ...). Flags: 1 ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With length
- * 0 the row is a sample of all ports; with flag 1 it is of all statistics of a `port`. When the last row is
- * done, the answer:
+ * to a receiver (0, 1, ...). Flags: 1 ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With
+ * length 0 the row is a sample of all ports; with flag 1 it is of all statistics of a `port`. When the last
+ * row is done, the answer:
  *
  *     start,T                 CLOCK_MONOTONIC of t_ns = 0
  *     d,SEQ,T                 departure: the frame was handed to the transmitter
@@ -214,7 +214,8 @@ static int open_receivers(struct probe *p, char *addresses, char *list)
 		address = strtok_r(p->nr_receivers ? NULL : addresses, ",", &rest_of_addresses);
 		r->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
 		if (!address || inet_pton(AF_INET, address, &r->to.sin_addr) != 1)
-			return bad("--address: not an IPv4 address for each receiver", address ? address : "");
+			return bad("--address: not an IPv4 address for each receiver",
+				   address ? address : "");
 		if (open_receiver(&r->fd, netns, UDP_PORT) || open_receiver(&r->asked, netns, LAB_INT_UDP))
 			return -1;
 		p->nr_receivers++;
@@ -550,8 +551,8 @@ static void print_sample(const struct probe *p, int64_t t_ns, const struct qdisc
 		printf(",%u", q[port].backlog_bytes);
 	putchar('\n');
 	for (int port = 0; port < p->nr_ports; port++)
-		printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-		       t_ns, port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns, q[port].busy_ns,
+		printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", t_ns,
+		       port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns, q[port].busy_ns,
 		       q[port].longest_bytes);
 }
 

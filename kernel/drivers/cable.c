@@ -441,7 +441,8 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 
 void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, bool whole_port)
 {
-	struct sk_buff *skb = cable_new_pause(dev, changed, hold, quanta, whole_port);
+	struct sk_buff *skb =
+		netif_running(dev) ? cable_new_pause(dev, changed, hold, quanta, whole_port) : NULL;
 	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
 	struct cable *cable = netdev_priv(dev);
 	u64 now_ps = ktime_to_ns(ktime_get()) * PSEC_PER_NSEC;

@@ -39,6 +39,8 @@ struct port_tally {
 	u64 since_ns; /* when the queue last changed */
 	u64 queue_byte_ns, busy_ns;
 	u32 longest_bytes; /* since the last look */
+	u64 looked_ns;     /* when that was, and what it saw */
+	u32 looked_bytes;
 };
 
 struct port_class {
@@ -106,7 +108,22 @@ static void port_integrate(struct port_tally *t, u32 queued, u64 now)
 		t->longest_bytes = queued;
 }
 
-/* Likewise, for the port and one of its classes. */
+/* Returns the longest queue since the look before. A dump whose message is full looks again at once, in the
+ * next message, and sees the same.
+ */
+static u32 port_look(struct port_tally *t, u32 queued, u64 now)
+{
+	u32 longest = t->longest_bytes;
+
+	if (now == t->looked_ns)
+		longest = max(longest, t->looked_bytes);
+	t->looked_ns = now;
+	t->looked_bytes = longest;
+	t->longest_bytes = queued;
+	return longest;
+}
+
+/* Integrates, for the port and one of its classes. */
 static void port_changes(struct Qdisc *sch, struct port_class *c, u64 now)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -765,9 +782,8 @@ static void port_read_class(struct port_class *c, u64 now, struct tc_port_xstats
 		.ce_bytes = c->ce_bytes,
 		.queue_byte_ns = c->tally.queue_byte_ns,
 		.busy_ns = c->tally.busy_ns,
-		.longest_bytes = c->tally.longest_bytes,
+		.longest_bytes = port_look(&c->tally, c->bytes, now),
 	};
-	c->tally.longest_bytes = c->bytes;
 }
 
 static void port_read(struct Qdisc *sch, struct port_stats *stats)
@@ -779,11 +795,10 @@ static void port_read(struct Qdisc *sch, struct port_stats *stats)
 	port_integrate(&q->tally, sch->qstats.backlog, now);
 	stats->port.queue_byte_ns = q->tally.queue_byte_ns;
 	stats->port.busy_ns = q->tally.busy_ns;
-	stats->port.longest_bytes = q->tally.longest_bytes;
+	stats->port.longest_bytes = port_look(&q->tally, sch->qstats.backlog, now);
 	stats->port.int_records = q->int_records;
 	stats->port.int_missed = q->int_missed;
 	stats->port.classes = q->classes;
-	q->tally.longest_bytes = sch->qstats.backlog;
 	for (class = 0; class < q->classes; class ++)
 		port_read_class(&q->class[class], now, &stats -> port, &stats -> class[class]);
 	if (q->pool)
