@@ -7,20 +7,22 @@
 #include "state_matrix.h"
 
 #define PORT_MAGIC      "DCGPORTS"
-#define PORT_VERSION    1
+#define PORT_VERSION    2
 #define PORT_NETNS_LEN  256
 #define PORT_IFNAME_LEN 16
 
-/* Words, each with a final NUL. The record's number is the port's row in the state matrix. */
+/* Words, each with a final NUL. The record's number is the row in the state matrix. */
 struct port {
 	char name[SM_NAME_LEN];
 	char netns[PORT_NETNS_LEN]; /* a path; "-": the present namespace */
 	char ifname[PORT_IFNAME_LEN];
+	uint32_t class; /* 0: the whole port; n: its class n - 1 */
 };
 
-static_assert(sizeof(struct port) == 304, "port");
+static_assert(sizeof(struct port) == 308, "port");
 static_assert(offsetof(struct port, netns) == 32, "port");
 static_assert(offsetof(struct port, ifname) == 288, "port");
+static_assert(offsetof(struct port, class) == 304, "port");
 
 struct ports {
 	struct record_file file; /* in which they lie */

@@ -172,6 +172,7 @@ static void read_port(const struct parts *p, struct qdisc *q)
 	q->busy_ns = stats.busy_ns;
 	q->longest_bytes = stats.longest_bytes;
 	q->paused_ns = stats.paused_ns;
+	q->charged_bytes = stats.charged_bytes;
 }
 
 static enum qdisc_place place_of(uint32_t parent)
@@ -212,6 +213,34 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 	q->kind = parts.kind;
 	q->options = parts.options;
 	q->app = parts.app;
+	return 0;
+}
+
+int qdisc_class(const struct qdisc *q, uint32_t class, struct qdisc *found)
+{
+	size_t at = sizeof(struct tc_port_xstats) + class * sizeof(struct tc_port_class_xstats);
+	struct tc_port_class_xstats stats;
+
+	*found = *q;
+	if (!is_kind(&q->kind, "port"))
+		return -ENOENT;
+	if (q->app.len < at + sizeof(stats))
+		return -ENOENT;
+	memcpy(&stats, q->app.data + at, sizeof(stats));
+	found->backlog_bytes = (uint32_t)stats.backlog_bytes;
+	found->backlog_packets = (uint32_t)stats.backlog_packets;
+	found->drops = (uint32_t)stats.drops;
+	found->requeues = 0;
+	found->tx_bytes = stats.sent_bytes;
+	found->tx_packets = stats.sent_packets;
+	found->marks = stats.marked;
+	found->ce_bytes = stats.ce_bytes;
+	found->queue_byte_ns = stats.queue_byte_ns;
+	found->busy_ns = stats.busy_ns;
+	found->longest_bytes = stats.longest_bytes;
+	found->paused_ns = stats.paused_ns;
+	found->pauses = stats.pauses;
+	found->charged_bytes = stats.charged_bytes;
 	return 0;
 }
 
@@ -258,6 +287,7 @@ void port_counters_advance(struct port_counters *c, const struct port_sample *no
 	advance64(&c->ce_bytes, a->ce_bytes, b->ce_bytes, fresh);
 	advance64(&c->busy_ns, a->busy_ns, b->busy_ns, fresh);
 	advance64(&c->paused_ns, a->paused_ns, b->paused_ns, fresh);
+	advance64(&c->pauses, a->pauses, b->pauses, fresh);
 	c->queue_byte_ns += fresh ? b->queue_byte_ns : b->queue_byte_ns - a->queue_byte_ns; /* it wraps */
 	c->last = *now;
 	c->started = true;

@@ -12,8 +12,7 @@
  *       through qdisc_tree_reduce_backlog. So the root's counter has each lost packet once, and a sum
  *       over the tree would have it once a layer.
  *   marks   the sum over all qdiscs of the port: parents do not count what a child marks.
- *   bytes with CE, time integral of the queue, busy time, longest queue, pauses   of the root, if it is a
- * `port`.
+ *   bytes with CE, time integral of the queue, busy time, longest queue, pauses   of the root, if it is a `port`.
  *
  * ingress and clsact hold no queue and are not counted. noqueue is passed by: its counters stay 0.
  * A netem with a delay has what is under way in its queue, as tc shows it.
@@ -37,7 +36,7 @@ struct qdisc {
 	uint32_t backlog_bytes, backlog_packets, drops, requeues;
 	uint64_t tx_bytes, tx_packets, marks;
 	/* of `port`; 0 of others */
-	uint64_t ce_bytes, queue_byte_ns, busy_ns, longest_bytes, paused_ns;
+	uint64_t ce_bytes, queue_byte_ns, busy_ns, longest_bytes, paused_ns, pauses, charged_bytes;
 	struct nl_attr kind, options, app; /* in the message, and valid only as long as that is */
 };
 
@@ -53,11 +52,14 @@ struct port_counters {
 	bool started;
 	struct port_sample last;
 	uint64_t tx_bytes, tx_packets, drops, marks, requeues;
-	uint64_t ce_bytes, queue_byte_ns, busy_ns, paused_ns;
+	uint64_t ce_bytes, queue_byte_ns, busy_ns, paused_ns, pauses;
 };
 
 /* Parse the payload of an RTM_NEWQDISC: 0, or -EBADMSG and *q undefined. */
 int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q);
+
+/* One class of a `port`: 0, or -ENOENT if it has no such class. */
+int qdisc_class(const struct qdisc *q, uint32_t class, struct qdisc *found);
 
 /* Returns true for a qdisc of that kind, such as "red". */
 bool qdisc_is(const struct qdisc *q, const char *kind);

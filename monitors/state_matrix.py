@@ -132,7 +132,8 @@ COMMAND_ROW = np.dtype(
 
 COLUMNS = (
     *("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows"),
-    *("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes", "paused_ns"),
+    *("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"),
+    *("paused_ns", "charged_bytes", "pauses"),
 )
 """`SM_COLUMNS`: the values that the sweepers write for each row."""
 

@@ -211,23 +211,46 @@ int sweeper_finish_trace(struct sweeper *s, struct fault *f)
 
 /* ---- sweeps ---- */
 
+/* The first of the places with that ifindex, or NULL. */
+static struct place *first_place(const struct source *s, int ifindex)
+{
+	struct place key = { .ifindex = ifindex };
+	struct place *p = bsearch(&key, s->places, s->n, sizeof(key), by_ifindex);
+
+	while (p && p > s->places && p[-1].ifindex == ifindex)
+		p--;
+	return p;
+}
+
+/* A class is counted as a port that has no other queue. */
+static void sample_row(const struct sweeper *sweeper, uint32_t row, const struct qdisc *qdisc)
+{
+	uint32_t class = sweeper->ports.port[row].class;
+	struct qdisc own;
+
+	if (!class)
+		port_sample_add(&sweeper->samples[row], qdisc);
+	else if (qdisc->place == QDISC_ROOT && !qdisc_class(qdisc, class - 1, &own))
+		port_sample_add(&sweeper->samples[row], &own);
+}
+
 static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 {
 	struct source *s = arg;
-	struct place *p, key = { 0 };
 	struct qdisc qdisc;
+	struct place *p;
 	int rc = qdisc_parse(payload, len, &qdisc);
 
 	if (rc)
 		return rc;
-	key.ifindex = qdisc.ifindex;
-	p = bsearch(&key, s->places, s->n, sizeof(key), by_ifindex);
-	if (!p)
-		return 0;
-	port_sample_add(&s->sweeper->samples[p->row], &qdisc);
-	return s->sweeper->on_root && qdisc.place == QDISC_ROOT
-		       ? s->sweeper->on_root(s->sweeper->on_root_arg, p->row, &qdisc)
-		       : 0;
+	for (p = first_place(s, qdisc.ifindex); p && p < s->places + s->n && p->ifindex == qdisc.ifindex; p++) {
+		sample_row(s->sweeper, p->row, &qdisc);
+		if (s->sweeper->on_root && qdisc.place == QDISC_ROOT && !s->sweeper->ports.port[p->row].class)
+			rc = s->sweeper->on_root(s->sweeper->on_root_arg, p->row, &qdisc);
+		if (rc)
+			return rc;
+	}
+	return 0;
 }
 
 static void forget(struct source *s)
@@ -286,8 +309,8 @@ static int check_roots(const struct sweeper *s, struct fault *f)
 		if (!s->samples[row].has_root)
 			return fault_say(
 				f, -EIO,
-				"port '%s' (%s in netns '%s') has no root qdisc; is the interface gone, "
-				"or not yet up?",
+				"port '%s' (%s in netns '%s') has no root qdisc, or not that class; is the "
+				"interface gone, or not yet up?",
 				s->ports.port[row].name, s->ports.port[row].ifname, s->ports.port[row].netns);
 	return 0;
 }
@@ -315,6 +338,8 @@ static void fill_row(uint64_t *cells, const struct port_counters *c)
 	cells[SM_BUSY_NS] = c->busy_ns;
 	cells[SM_LONGEST_BYTES] = c->last.root.longest_bytes;
 	cells[SM_PAUSED_NS] = c->paused_ns;
+	cells[SM_CHARGED_BYTES] = c->last.root.charged_bytes;
+	cells[SM_PAUSES] = c->pauses;
 }
 
 int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f)

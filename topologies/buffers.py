@@ -103,12 +103,12 @@ def _check_rules(rules: tuple[ClassRule, ...]) -> None:
     names = [rule.name for rule in rules]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise KeyFault("topology.classes", twice, "is the name of two classes; rename one")
+        raise KeyFault("topology.classes", None, f"two classes have the name {twice!r}; rename one")
     weights = [rule.weight for rule in rules if rule.weight is not None]
     if weights and sum(weights) != PERCENT:
-        raise KeyFault("topology.classes", sum(weights), f"is the sum of their weights; make it {PERCENT}")
+        raise KeyFault("topology.classes", None, f"their weights sum to {sum(weights)}; make it {PERCENT}")
     if len(rules) > CLASSES:
-        raise KeyFault("topology.classes", len(rules), f"is above {CLASSES} classes; give fewer")
+        raise KeyFault("topology.classes", None, f"{len(rules)} classes are above {CLASSES}, which a port has; give fewer")
 
 
 CLASS_RULES = tables_of("topology.classes", ClassRule, _class_rules, ("name", "dscp"))

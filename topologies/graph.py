@@ -189,6 +189,8 @@ class QueueClass:
     lossless: bool = False
 
     def __post_init__(self) -> None:
+        fits = re.fullmatch(r"[a-z][a-z0-9-]{0,14}", self.name) is not None
+        _require(fits, "name of a class", self.name, "is not up to 15 small letters, digits and dashes; rename it")
         for dscp in self.dscps:
             _require(0 <= dscp < DSCPS, f"dscp of class {self.name}", dscp, f"is not in 0..{DSCPS - 1}; change it")
 
@@ -405,6 +407,13 @@ class Graph:
         These are the rows of the state matrix.
         """
         return tuple(port for ports in self._ports.values() for port in ports)
+
+    def classes(self) -> tuple[tuple[Port, int, QueueClass], ...]:
+        """Returns the classes of all ports that have some, with their ports and numbers.
+
+        These are the rows of the state matrix behind those of the ports.
+        """
+        return tuple((port, number, each) for port in self.ports() for number, each in enumerate(port.queue.classes))
 
     def switch_ports(self) -> tuple[Port, ...]:
         """Returns the ports of the switches, in the same order."""

@@ -249,28 +249,30 @@ class Wiring:
         return Queue(limit_bytes, self._switch_queue(marks), marks)
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
-        """Returns a host's queue. One that may be paused by classes has them, too."""
+        """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""
         given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
         limit_bytes = self._bytes(given, "host_buffer", rate_bps)
-        if len(self.classes) < 2:
-            return Queue(limit_bytes, self._host_kind())
+        if not self.classes and not self.lossless:
+            return Queue(limit_bytes, self.host_qdisc)
+        if not self.classes and self.host_qdisc != "bfifo":
+            return Queue(limit_bytes, self.host_qdisc)  # a pause stops it as a whole
         if self.host_qdisc != "bfifo":
             raise TopologyError(
                 f"topology.host_qdisc: value {self.host_qdisc!r} has no classes; leave it out, or topology.classes"
             )
-        quanta = quanta_of_weights(self.classes)
-        return _classful(
-            tuple(QueueClass(each.name, each.dscp, limit_bytes, NO_MARKING, quanta[each.name]) for each in self.classes)
-        )
+        rules = self._rules()
+        quanta = quanta_of_weights(rules)
+        return _classful(tuple(QueueClass(each.name, each.dscp, limit_bytes, NO_MARKING, quanta[each.name]) for each in rules))
 
-    def _host_kind(self) -> QueueKind:
-        """Returns the kind of a host's queue: a `port` in place of bfifo tells how long it was paused."""
-        return "port" if self.lossless and self.host_qdisc == "bfifo" else self.host_qdisc
+    def _rules(self) -> tuple[ClassRule, ...]:
+        """Returns the classes of a port; where none are given, one that has all packets."""
+        return self.classes or (ClassRule(name=ONLY_CLASS, dscp=(), lossless=self.lossless),)
 
     def _classes(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Iterator[QueueClass]:
         """Yields the classes of a switch port."""
-        quanta = quanta_of_weights(self.classes)
-        for rule in self.classes or (ClassRule(name=ONLY_CLASS, dscp=(), lossless=self.lossless),):
+        rules = self._rules()
+        quanta = quanta_of_weights(rules)
+        for rule in rules:
             own = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
             room = limit_bytes if rule.buffer_bytes is None else self._bytes(rule.buffer_bytes, "buffer", rate_bps)
             yield QueueClass(
@@ -278,7 +280,7 @@ class Wiring:
                 rule.dscp,
                 room,
                 self._marking(own, rate_bps, room),
-                quanta.get(rule.name, 0),
+                quanta[rule.name],
                 self.reserve_bytes,
                 round(self.alpha * 2**16),
                 bool(rule.lossless),

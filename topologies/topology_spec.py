@@ -65,8 +65,8 @@ class TopologySpec(LinkSpec):
         SIZE,
         low=1,
         otherwise="none: each port has its own",
-        help="buffer that the ports of a switch [share](fabric.md#shared-buffers); a port then has a `buffer` of its own only if the"
-        " spec gives one",
+        help="buffer that the ports of a switch [share](fabric.md#shared-buffers); a port then has a `buffer` of its own only if"
+        " the spec gives one",
     )
     alpha: float | None = key(
         NUMBER,
@@ -180,8 +180,8 @@ class TopologySpec(LinkSpec):
 
     def read_thresholds(self, ecn: bool) -> set[str]:
         """Returns the keys that the markings of all links read. 'auto' counts as what it stands for with or without ECN."""
-        ruled = (*(self.links or ()), *(self.classes or ()))
-        names = {self._marking, *(rule.marking or self._marking for rule in ruled)}
+        own = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]
+        names = {self._marking, *(marked or self._marking for marked in own)}
         return {name for each in names for name in marking.KINDS[marking.resolve(each, ecn)].declared}
 
 

@@ -27,10 +27,10 @@ from dc_gym.benchmarks.checks.links_guest import (
     add_neighbour,
     delete_queue,
     forward_to,
-    ip_of,
+    ip,
     join,
     mac_of,
-    path_of,
+    netns_path,
     play,
 )
 from dc_gym.topologies.realize import cables, tc
@@ -45,8 +45,8 @@ class Network:
     def __init__(self, name: str, net: FabricNet) -> None:
         self.net, self._name = net, name
         nodes = [self._of(node) for node in self._plain_nodes()]
-        add_namespaces([path_of(node) for node in nodes])
-        self._sockets = {node: NetlinkSocket(path_of(node)) for node in nodes}
+        add_namespaces([netns_path(node) for node in nodes])
+        self._sockets = {node: NetlinkSocket(netns_path(node)) for node in nodes}
         wires = [join(self._sockets, self._of(a), self._of(b), index) for index, (a, b) in enumerate(net.wires)]
         self.ports: list[End] = [end for wire in wires for end in wire]
         self._hosts = [self.ports[net.host_port(host)] for host in range(net.hosts)]
@@ -79,9 +79,9 @@ class Network:
             self._sockets[end.node].batch([add_address(end, 1 + host), *others])
 
     def _start_probe(self) -> subprocess.Popen[str]:
-        hosts = ",".join(path_of(end.node) for end in self._hosts)
-        addresses = ",".join(ip_of(1 + host) for host in range(self.net.hosts))
-        ports = ",".join(f"{path_of(end.node)}:{end.ifname}" for end in self.ports)
+        hosts = ",".join(netns_path(end.node) for end in self._hosts)
+        addresses = ",".join(ip(1 + host) for host in range(self.net.hosts))
+        ports = ",".join(f"{netns_path(end.node)}:{end.ifname}" for end in self.ports)
         argv = [str(PROBE), "--address", addresses, "--receiver", hosts, "--senders", hosts, "--ports", ports]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

@@ -294,6 +294,8 @@ class _Port:
         seeds = [settings.seed, *(splitmix64(settings.seed, 2**64 - 1 - each) for each in range(1, len(rules)))]
         self.classes = [_Class(rule, seed) for rule, seed in zip(rules, seeds, strict=True)]
         self._class_of = {dscp: each for each, rule in enumerate(rules) for dscp in rule.dscps}
+        self._told = bool(queue.classes)
+        """True if there are statistics of classes."""
         self._turn = 0
         self.tally = _Tally()
         self.pool = pool
@@ -457,7 +459,6 @@ class _Port:
         """Returns the values of struct tc_port_xstats, and if there are several classes those of each class."""
         now_ns = self._clock.now_ns
         self.count_pauses()
-        several = len(self.classes) > 1
         whole = self.tally.look(self.waiting, now_ns)
         charged, headroom = (self.ingress.bytes, self.ingress.headroom) if self.ingress else ([0] * CLASSES, [0] * CLASSES)
         return (
@@ -477,7 +478,7 @@ class _Port:
             self.pool.used if self.pool else 0,
             len(self.classes),
             self.paused,
-            *(value for number in range(len(self.classes)) if several for value in self._class_statistics(number)),
+            *(value for number in range(len(self.classes)) if self._told for value in self._class_statistics(number)),
         )
 
     def _class_statistics(self, number: int) -> tuple[int, ...]:

@@ -88,10 +88,11 @@ struct receiver {
 	int fd, asked; /* where frames arrive, and those that ask */
 };
 
-/* All statistics of a port at one time. */
+/* All statistics of a port at one time, and how many classes have some. */
 struct whole {
 	struct tc_port_xstats port;
 	struct tc_port_class_xstats class[TC_PORT_CLASSES];
+	size_t classes;
 };
 
 struct sender {
@@ -365,6 +366,15 @@ struct visit {
 	struct whole *wholes;
 };
 
+static void keep_whole(struct whole *w, const struct nl_attr *app)
+{
+	if (!app->data || app->len < sizeof(w->port) || app->len > sizeof(w->port) + sizeof(w->class))
+		return;
+	memcpy(&w->port, app->data, sizeof(w->port));
+	w->classes = (app->len - sizeof(w->port)) / sizeof(w->class[0]);
+	memcpy(w->class, app->data + sizeof(w->port), w->classes * sizeof(w->class[0]));
+}
+
 static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
 {
 	const struct visit *v = arg;
@@ -377,8 +387,8 @@ static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
 		if (v->p->ports[i].sock == v->sock && v->p->ports[i].ifindex == q.ifindex &&
 		    q.place == QDISC_ROOT) {
 			v->samples[i] = q;
-			if (v->wholes && q.app.data && q.app.len <= sizeof(v->wholes[i]))
-				memcpy(&v->wholes[i], q.app.data, q.app.len);
+			if (v->wholes)
+				keep_whole(&v->wholes[i], &q.app);
 		}
 	return 0;
 }
@@ -566,7 +576,7 @@ static void print_whole(int64_t t_ns, int port, const struct whole *w)
 		printf(",%" PRIu64, values[i]);
 	printf(",%u,%u", w->port.classes, w->port.paused_classes);
 	values = (const uint64_t *)w->class;
-	nr = w->port.classes > 1 ? w->port.classes * sizeof(w->class[0]) / sizeof(*values) : 0;
+	nr = w->classes * sizeof(w->class[0]) / sizeof(*values);
 	for (size_t i = 0; i < nr; i++)
 		printf(",%" PRIu64, values[i]);
 	putchar('\n');

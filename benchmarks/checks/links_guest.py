@@ -133,12 +133,12 @@ class Network:
         self._bridges = [f"{name}-s{index}" for index in range(net.bridges)]
         self._receiver = f"{name}-rx"
         nodes = [*self._senders, *self._bridges, self._receiver]
-        add_namespaces([path_of(node) for node in nodes])
-        self._sockets = {node: NetlinkSocket(path_of(node)) for node in nodes}
+        add_namespaces([netns_path(node) for node in nodes])
+        self._sockets = {node: NetlinkSocket(netns_path(node)) for node in nodes}
         self.wires = [join(self._sockets, *pair, index) for index, pair in enumerate(self._pairs())]
         self._join_bridges()
         self._address_hosts()
-        self._probe = self._start_probe()
+        self._probe: subprocess.Popen[str] | None = None
         self._queued: set[int] = set()  # ports with a queue that this program set
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
@@ -161,14 +161,14 @@ class Network:
         self._sockets[receiver.node].batch([add_address(receiver, RECEIVER)])
 
     def _start_probe(self) -> subprocess.Popen[str]:
-        senders = ",".join(path_of(node) for node in self._senders)
-        ports = ",".join(f"{path_of(port.node)}:{port.ifname}" for port, _ in self.wires)
+        senders = ",".join(netns_path(node) for node in self._senders)
+        ports = ",".join(f"{netns_path(port.node)}:{port.ifname}" for port, _ in self.wires)
         argv = [
             str(PROBE),
             "--address",
-            ip_of(RECEIVER),
+            ip(RECEIVER),
             "--receiver",
-            path_of(self._receiver),
+            netns_path(self._receiver),
             "--senders",
             senders,
             "--ports",
@@ -177,11 +177,12 @@ class Network:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
-        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED."""
+        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may say so itself."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
+            queue = _queue(port, stock or port.get("stock", False))
             requests = [delete_queue(end)] if index in self._queued else []
-            requests.append(tc.set_queue(end.ifindex, _queue(port, stock), end.ifname))
-            if not stock:
+            requests.append(tc.set_queue(end.ifindex, queue, end.ifname))
+            if queue.kind == "port":
                 requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
             requests.append(cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"]))
             self._sockets[end.node].batch(requests)
@@ -189,7 +190,13 @@ class Network:
 
     def play(self, schedule: str) -> str:
         """Runs one schedule with linkprobe and returns its answer."""
+        self._probe = self._probe or self._start_probe()
         return play(self._probe, schedule)
+
+    @staticmethod
+    def mac(end: End) -> bytes:
+        """Returns the address of a device."""
+        return bytes.fromhex(mac_of(end.node, end.ifname).replace(":", ""))
 
     def counters(self) -> list[Counters]:
         """Returns the counters of all ports. Raises RuntimeError if any of them changed while they were read."""
@@ -214,9 +221,9 @@ class Network:
     def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
         """Runs a TCP flow without end from the first sender."""
         with ExitStack() as stack:
-            with entered(path_of(self._receiver)):
-                listener = stack.enter_context(socket.create_server((ip_of(RECEIVER), TCP_PORT)))
-            with entered(path_of(self._senders[0])):
+            with entered(netns_path(self._receiver)):
+                listener = stack.enter_context(socket.create_server((ip(RECEIVER), TCP_PORT)))
+            with entered(netns_path(self._senders[0])):
                 sender = stack.enter_context(socket.socket())
             sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
             threading.Thread(target=_sink, args=(listener,), daemon=True).start()
@@ -228,7 +235,7 @@ class Network:
 def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
     """Makes a cable between two nodes, whose sockets are given, and sets it up."""
     names = (f"p{index}", f"q{index}")
-    fds = [os.open(path_of(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
+    fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
     halves = [
         cables.CableEnd(ifname, mac_of(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
     ]
@@ -251,7 +258,7 @@ def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
     info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
     body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
     sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
-    with entered(path_of(node)):
+    with entered(netns_path(node)):
         bridge = socket.if_nametoindex("br0")
     sock.batch([enslave(end, bridge) for end in slaves])
 
@@ -277,7 +284,7 @@ def _sink(listener: socket.socket) -> None:
 
 
 def _source(sender: socket.socket) -> None:
-    sender.connect((ip_of(RECEIVER), TCP_PORT))
+    sender.connect((ip(RECEIVER), TCP_PORT))
     data = bytes(1 << 16)
     try:
         while True:
@@ -286,11 +293,11 @@ def _source(sender: socket.socket) -> None:
         pass  # shut down: the measurement is over
 
 
-def path_of(node: str) -> str:
+def netns_path(node: str) -> str:
     return f"{NETNS_FOLDER}/{node}"
 
 
-def ip_of(number: int) -> str:
+def ip(number: int) -> str:
     return f"10.0.0.{number}"
 
 
@@ -318,16 +325,16 @@ def forward_to(end: End, mac: str) -> NetlinkRequest:
 
 
 def add_address(end: End, number: int) -> NetlinkRequest:
-    value = socket.inet_aton(ip_of(number))
+    value = socket.inet_aton(ip(number))
     body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
-    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {ip_of(number)}")
+    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {ip(number)}")
 
 
 def add_neighbour(end: End, number: int, other: End) -> NetlinkRequest:
     mac = bytes.fromhex(mac_of(other.node, other.ifname).replace(":", ""))
     body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, socket.inet_aton(ip_of(number))) + attribute(NDA_LLADDR, mac)
-    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip_of(number)}")
+    body += attribute(NDA_DST, socket.inet_aton(ip(number))) + attribute(NDA_LLADDR, mac)
+    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip(number)}")
 
 
 def delete_queue(end: End) -> NetlinkRequest:

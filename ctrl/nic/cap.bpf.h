@@ -76,7 +76,7 @@ static __always_inline void set_ect(struct tcp_segment *segment)
 
 /* --- the sending end --- */
 
-/* When the segment leaves; the flow's next one is due a gap later. */
+/* Returns the time at which the segment leaves; the flow's next one is due a gap later. */
 static __always_inline uint64_t depart_at(struct nic_sender *s, uint32_t bytes, uint64_t now)
 {
 	s->left_ns = now > s->due_ns ? now : s->due_ns;
@@ -133,8 +133,8 @@ static __always_inline int become_probe(struct __sk_buff *skb, struct nic_sender
 
 	count_probe(s, departs);
 	nic.psn = bpf_htonl(s->probe_number);
-	nic.sent_ns =
-		bpf_htonl((uint32_t)s->left_ns); /* as that of a probe behind a packet of the NIC's own */
+	nic.sent_ns = bpf_htonl(
+		(uint32_t)s->left_ns); /* the same time as for a probe behind a packet of the NIC's own */
 	skb->mark = 0;
 	if (write_over(skb, s->frame, &nic))
 		return TC_ACT_SHOT;

@@ -25,7 +25,7 @@
 #else
 #define INT_BYTES 0
 #endif
-/* Of DATA, before its payload; all of an ACK or NACK. */
+/* The part of DATA before its payload; the whole of an ACK or NACK. */
 #define PACKET_HEAD_BYTES (NIC_FRAME_BYTES + INT_BYTES)
 
 struct nic_frame {
@@ -73,7 +73,8 @@ static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t 
 	       frame->nic.version == NIC_VERSION && well_measured(frame, bytes);
 }
 
-/* From whom answers to `row` come, and to whom it sends: its template knows. */
+/* The frame comes from the host to which the template `row` sends, and goes to the host that it sends from.
+ */
 static __always_inline bool from_peer(const struct nic_frame *frame, const uint8_t *row)
 {
 	return frame->ip.saddr == ((const struct nic_frame *)row)->ip.daddr &&
@@ -96,7 +97,7 @@ static __always_inline void set_lengths(struct nic_frame *frame, uint32_t bytes)
 	frame->udp.len = bpf_htons(bytes - sizeof(struct iphdr));
 }
 
-/* Another size. The frame is ours to write. */
+/* Gives the frame another size. It is ours to write. */
 static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t bytes)
 {
 	struct nic_frame *frame;
@@ -110,7 +111,7 @@ static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t 
 	return frame;
 }
 
-/* How long a NIC's transmitter needs, in Q8; rounded up, so that it never runs ahead of the cable's. */
+/* The time, in Q8, that a NIC's transmitter needs; rounded up, so that it never runs ahead of the cable's. */
 static __always_inline uint64_t line_time(const struct nic_port *port, uint32_t bytes)
 {
 	return (bytes * port->byte_ns >> (BYTE_NS_SHIFT - LINE_SHIFT)) + 1;
@@ -140,7 +141,7 @@ static __always_inline int write_over(struct __sk_buff *skb, const uint8_t *row,
 struct nic_answer {
 	struct nic_header nic;
 #ifdef CC_TELEMETRY
-	struct lab_int records; /* of the packet that it answers */
+	struct lab_int records; /* those of the packet that it answers */
 #endif
 };
 

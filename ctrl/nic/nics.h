@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What nicd reads: its NICs, their flows and their settings (struct nic_settings), three tables of one record
- * file.
+ * The input of nicd: its NICs, their flows and their settings (struct nic_settings), three tables of one
+ * record file.
  */
 #ifndef NICS_H
 #define NICS_H
@@ -40,7 +40,7 @@ struct nic_flow {
 	uint32_t payload_bytes, base_rtt_ns, hops;
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t src_port;
-	uint16_t tcp_src_port, tcp_dst_port; /* of the segments of the host's TCP; no such flow: 0 */
+	uint16_t tcp_src_port, tcp_dst_port; /* ports of the segments of the host's TCP; no such flow: 0 */
 	uint16_t int_bytes;                  /* telemetry in a packet, LAB_INT_BYTES or 0: CC_TELEMETRY */
 	uint32_t inflight_bytes;             /* most that may be unacknowledged; 0: no limit */
 };
@@ -52,7 +52,7 @@ static_assert(offsetof(struct nic_flow, src_port) == 60, "NIC flow");
 static_assert(offsetof(struct nic_flow, inflight_bytes) == 68, "NIC flow");
 
 struct nics {
-	struct record_file file; /* in which they lie */
+	struct record_file file; /* holds the records */
 	const struct nic *nic;
 	const struct nic_flow *flow;
 	struct nic_settings settings;

@@ -18,7 +18,7 @@
  */
 #include "cc.h"
 
-/* In place: a call passes at most five arguments. */
+/* It is inlined, since a call passes at most five arguments. */
 static inline __attribute__((always_inline)) void
 cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 	    const uint32_t *parameter, const uint32_t *table, struct cc_result *result);
@@ -42,7 +42,7 @@ static __always_inline int doorbell(struct __sk_buff *skb, const struct nic_fram
 	struct nic_sender *s = sender_of(flow);
 	uint64_t now = bpf_ktime_get_ns();
 
-	/* Nobody needs it. Not SHOT: the host would be told that its buffers are full. */
+	/* Nobody needs the frame. SHOT would tell the host that its buffers are full. */
 	if (!s || !s->payload_bytes || !sleeps_too_long(s))
 		return TC_ACT_STOLEN;
 	if (become_token(skb, s, flow, now))

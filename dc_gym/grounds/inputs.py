@@ -22,13 +22,13 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.monitors.state_matrix import MAX_VALUES
 from dc_gym.topologies import telemetry
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
-PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16")]))
+PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16"), ("class", "<u4")]), version=2)
 ACTUATOR_ROW = RecordKind(
     b"DCGACTRS",
     np.dtype(
@@ -175,12 +175,21 @@ def write_ports(path: Path, graph: Graph, only: Sequence[str] | None = None) -> 
     """Writes all ports of a network, or only those of these names. Of all ports, a record's number is its row in the state
     matrix."""
     hosts = {host.name for host in graph.hosts}
-    table = PORT.table(
-        {"name": port.ifname, "netns": netns_of(port.node) if port.node in hosts else HERE, "ifname": port.ifname}
-        for port in graph.ports()
-        if only is None or port.ifname in only
-    )
+    table = PORT.table(_port(port, hosts, port.ifname, 0) for port in graph.ports() if only is None or port.ifname in only)
     record_file.write(path, table)
+
+
+def write_rows(path: Path, graph: Graph) -> None:
+    """Writes all ports of a network, and behind them the classes of those that have some (`graph.classes()`)."""
+    hosts = {host.name for host in graph.hosts}
+    ports = [_port(port, hosts, port.ifname, 0) for port in graph.ports()]
+    classes = [_port(port, hosts, f"{port.ifname}:{each.name}", 1 + number) for port, number, each in graph.classes()]
+    record_file.write(path, PORT.table([*ports, *classes]))
+
+
+def _port(port: Port, hosts: set[str], name: str, place: int) -> dict[str, object]:
+    netns = netns_of(port.node) if port.node in hosts else HERE
+    return {"name": name, "netns": netns, "ifname": port.ifname, "class": place}
 
 
 def write_flows(path: Path, schedule: Schedule) -> None:

@@ -226,6 +226,27 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
+        TableSchema(
+            "classes",
+            (
+                Column("t_ns", "<i8", "time of the sweep"),
+                Column("port", "port", "as in `queues`"),
+                Column("class", "<u4", "number of the class, from 0, in the order of `topology.classes`"),
+                Column("backlog_bytes", "<u8", "in the queue of the class now"),
+                Column("tx_bytes", "<u8", "frames that left it, since t0"),
+                Column("tx_packets", "<u8", "frames that left it, since t0"),
+                Column("drops", "<u8", "packets dropped since t0"),
+                Column("marks", "<u8", "packets marked since t0"),
+                Column("ce_bytes", "<u8", "frames that left with CE, whoever marked them, since t0"),
+                Column("queue_byte_ns", "<u8", "time integral of its queue since t0"),
+                Column("paused_ns", "<u8", "time in which the peer had the port hold the class, since t0"),
+                Column("charged_bytes", "<u8", "came in at this port and waits in the switch now (lossless classes)"),
+                Column("pauses", "<u8", "times that the port told its peer to hold the class, since t0, without repetitions"),
+            ),
+            order=("t_ns", "port", "class"),
+            time="t_ns",
+            optional=True,
+        ),
     )
 }
 """All tables, in the order of the digest."""
@@ -290,6 +311,7 @@ class Tables:
     ports: tuple[Mapping[str, Any], ...]
     nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
     decisions: Records = field(default_factory=lambda: empty("decisions"))
+    classes: Records = field(default_factory=lambda: empty("classes"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

@@ -16,11 +16,16 @@ from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics import LinkLosses
-from dc_gym.monitors.trace import open_trace
+from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
 from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, encode, records_of, slices
 from dc_gym.run import conservation, nic_log, tgen_log
 from dc_gym.topologies.graph import Graph
+
+CLASS_MARK = ":"
+"""Stands between port and class in the name of a row of the state matrix."""
+LEVELS = ("backlog_bytes", "backlog_packets", "active_flows", "charged_bytes")
+"""Columns that are no counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +65,41 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
-    large = {"queues": queue_pieces(folder / "queues.trace", t0_ns), "tcp": samples}
+    trace = folder / "queues.trace"
+    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "classes": class_pieces(trace, t0_ns)}
     return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
 
 
 def queue_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
-    """Yields the queue trace of a file in pieces of whole sweeps."""
+    """Yields the queues of ports in a trace, in pieces of whole sweeps."""
+    trace = open_trace(path)
+    ports = sum(CLASS_MARK not in row for row in trace.rows)
+    places = {"port": np.arange(ports, dtype="<u4")}
+    return _pieces(trace, t0_ns, "queues", slice(0, ports), places)
+
+
+def class_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
+    """Yields the classes of ports in a trace, in pieces of whole sweeps; nothing where no port has any."""
+    trace = open_trace(path)
+    ports = [row for row in trace.rows if CLASS_MARK not in row]
+    owners = [ports.index(row.partition(CLASS_MARK)[0]) for row in trace.rows[len(ports) :]]
+    numbers = [owners[:place].count(owner) for place, owner in enumerate(owners)]
+    if not owners:
+        return iter(())
+    places = {"port": np.array(owners, "<u4"), "class": np.array(numbers, "<u4")}
+    return _pieces(trace, t0_ns, "classes", slice(len(ports), None), places)
+
+
+def _pieces(file: TraceFile, t0_ns: int, table: str, rows: slice, places: Mapping[str, npt.NDArray[Any]]) -> Iterator[Records]:
+    """Yields some rows of a trace as records of a table. `places`: the columns that name the rows."""
     first: dict[str, npt.NDArray[np.uint64]] = {}
     last_ns = -1
-    for trace in open_trace(path).pieces(PIECE_ROWS):
+    for trace in file.pieces(PIECE_ROWS):
         if np.any(np.diff(trace.t_ns, prepend=last_ns) <= 0):
-            raise ProtocolError(f"{path}: its sweeps are out of order; run it again")
-        columns = {name: trace.column(name) for name, _ in TABLES["queues"].columns if name in trace.columns}
+            raise ProtocolError(f"{file.path}: its sweeps are out of order; run it again")
+        columns = {name: trace.column(name)[:, rows] for name, _ in TABLES[table].columns if name in trace.columns}
         first = first or {name: values[0].copy() for name, values in columns.items()}
-        yield queue_records(trace.t_ns - t0_ns, columns, first)
+        yield queue_records(trace.t_ns - t0_ns, columns, first, table, places)
         last_ns = int(trace.t_ns[-1])
 
 
@@ -81,20 +107,23 @@ def queue_records(
     t_ns: npt.NDArray[np.int64],
     columns: Mapping[str, npt.NDArray[np.uint64]],
     first: Mapping[str, npt.NDArray[np.uint64]] | None = None,
+    table: str = "queues",
+    places: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Records:
     """Returns the queue trace of sweeps.
 
-    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
+    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, rows]. Counters are counted
     from the run's first sweep, which happens at t0: that of `columns`, unless `first` has its values. Levels stay as they are.
+    `places` has the columns of the table that name the rows [rows]; None: all ports, in order.
     """
-    sweeps, ports = next(iter(columns.values())).shape
-    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
-    records["t_ns"] = np.repeat(t_ns, ports)
-    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
-    levels = ("backlog_bytes", "backlog_packets", "active_flows")
+    sweeps, rows = next(iter(columns.values())).shape
+    records = np.zeros(sweeps * rows, TABLES[table].dtype)
+    records["t_ns"] = np.repeat(t_ns, rows)
+    for name, values in (places or {"port": np.arange(rows, dtype="<u4")}).items():
+        records[name] = np.tile(values, sweeps)
     for name, values in columns.items():
         since = values[:1] if first is None else first[name]
-        records[name] = (values if name in levels or not sweeps else values - since).reshape(-1)
+        records[name] = (values if name in LEVELS or not sweeps else values - since).reshape(-1)
     return records
 
 

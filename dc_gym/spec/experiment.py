@@ -105,9 +105,17 @@ class Spec:
         if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
             why = f'comes with the cable, and host.links is "{self.host.links}"; give "cable", or topology.qdisc = "stock"'
             raise KeyFault("topology.qdisc", "port", why)
+        self._check_fabric()
         self._check_agent()
         self._check_nic()
         self._check_metrics()
+
+    def _check_fabric(self) -> None:
+        """Raises KeyFault for classes, shared buffers and pauses on the host ground: its kernel's ports were never run with them."""
+        shared = {"classes": self.topology.classes, "shared_buffer": self.topology.shared_buffer_bytes}
+        given = next((name for name, value in shared.items() if value), None)
+        if self.ground == "host" and given:
+            raise KeyFault(f"topology.{given}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent

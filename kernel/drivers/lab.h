@@ -223,8 +223,8 @@ struct tc_port_pfc {
 	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
 };
 
-/* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. With several classes a
- * struct tc_port_class_xstats for each follows.
+/* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. Where classes
+ * were given a struct tc_port_class_xstats for each follows.
  */
 struct tc_port_xstats {
 	__u64 marked;              /* frames that it marked, those among them that it dropped */

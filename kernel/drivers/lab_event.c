@@ -132,7 +132,7 @@ void lab_event_start(struct lab_event *event, u64 when_ns)
 	if (WARN_ON_ONCE(queued >= reserved))
 		return;
 	sift_up(++queued, &slot);
-	if (event->slot == 1 && !in_serving_softirq()) /* in a softirq lab_events_leave() does it */
+	if (event->slot == 1 && !in_serving_softirq()) /* lab_events_leave() does it in a softirq */
 		set_alarm();
 }
 

@@ -53,7 +53,7 @@ struct port_class {
 	u64 seed, draws;
 	u64 marked, ce_packets, ce_bytes;
 	u64 sent_packets, sent_bytes, drops;
-	struct port_tally tally; /* of ports with several classes */
+	struct port_tally tally; /* of classes that were given */
 	u32 quantum_bytes;       /* a round; 0: strict */
 	s32 deficit_bytes;
 	u32 reserve_bytes, alpha;
@@ -65,6 +65,7 @@ struct port_sched {
 	u8 classes, waiting, strict; /* how many; those with frames; those that go first: a bit each */
 	u8 turn;                     /* the class that deficit round robin is at */
 	bool tells;                  /* telemetry */
+	bool named;                  /* classes were given: their statistics are told */
 	struct port_tally tally;
 	struct port_pool *pool;
 	struct port_ingress *ingress; /* of what comes in here */
@@ -129,7 +130,7 @@ static void port_changes(struct Qdisc *sch, struct port_class *c, u64 now)
 	struct port_sched *q = qdisc_priv(sch);
 
 	port_integrate(&q->tally, sch->qstats.backlog, now);
-	if (unlikely(q->classes > 1))
+	if (unlikely(q->named))
 		port_integrate(&c->tally, c->bytes, now);
 }
 
@@ -531,6 +532,7 @@ static int port_set_classes(struct port_sched *q, struct nlattr *opt)
 		if (err)
 			break;
 		port_set_queue(q, tb);
+		q->named = true;
 	}
 	return err;
 }
@@ -705,7 +707,6 @@ static int port_dump_buffer(struct sk_buff *skb, const struct port_sched *q)
 	return q->ingress ? nla_put(skb, TCA_PORT_PFC, sizeof(q->ingress->pfc), &q->ingress->pfc) : 0;
 }
 
-/* Classes are told where there are several, or where they take room in a pool. */
 static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -720,7 +721,7 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put(skb, TCA_PORT_MARKING, sizeof(c->marking), &c->marking) ||
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
-	    ((q->classes > 1 || q->pool) && port_dump_classes(skb, q)) ||
+	    (q->named && port_dump_classes(skb, q)) ||
 	    (q->pool && port_dump_buffer(skb, q)))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
@@ -815,7 +816,7 @@ static int port_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	struct port_stats stats = {};
 	size_t bytes = sizeof(stats.port);
 
-	if (q->classes > 1)
+	if (q->named)
 		bytes += q->classes * sizeof(stats.class[0]);
 	sch_tree_lock(sch); /* bottom halves are off, so the clock costs nobody */
 	port_read(sch, &stats);

@@ -142,7 +142,7 @@ static int check_flows(const struct flow_table *t, struct fault *f)
 
 /* --- gates ------------------------------------------------------------------------------------------- */
 
-/* How many flows open each gate; one that nothing opens would keep its flows for ever. */
+/* Counts the flows that open each gate. A gate that nothing opens would keep its flows for ever. */
 static int count_gates(struct flow_table *t, struct fault *f)
 {
 	struct record_place at = { &t->file, &flow_kind, 0, f };

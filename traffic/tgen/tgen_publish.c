@@ -54,7 +54,7 @@ void publish_state(const struct run *run, uint32_t number)
 	tgen_matrix_store(&run->matrix, number, &row);
 }
 
-/* For a flow that a NIC sends, or caps. */
+/* Returns the CNPs of a flow that a NIC sends or caps, or 0. */
 static uint32_t cnps_of(const struct run *run, uint32_t number)
 {
 	if (!run->nics.sockets || run->table->flow[number].transport == FLOW_UDP)
