@@ -16,20 +16,25 @@ from typing import Any
 
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
-from dc_gym.benchmarks.checks.fabric_cases import FabricCase
+from dc_gym.benchmarks.checks import fabric_rules
+from dc_gym.benchmarks.checks.fabric_cases import KINDS, FabricCase, random_cases
 from dc_gym.benchmarks.checks.lab_job import run_guest
 from dc_gym.benchmarks.checks.links import parse
 from dc_gym.kernel import build
 
+CASES = 150
+"""Random cases of each kind."""
 CE, ECT0 = 3, 2
 PORT_FIELDS = (
-    "marked ce_packets ce_bytes queue_byte_ns busy_ns longest_bytes int_records int_missed paused_ns pauses_received pauses_sent"
-    " charged_bytes headroom_bytes most_headroom_bytes refused pool_used_bytes classes paused_classes"
-).split()
+    *("marked", "ce_packets", "ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes", "int_records", "int_missed"),
+    *("paused_ns", "pauses_received", "pauses_sent", "charged_bytes", "headroom_bytes", "most_headroom_bytes", "refused"),
+    *("pool_used_bytes", "classes", "paused_classes"),
+)
+"""struct tc_port_xstats and tc_port_class_xstats of kernel/drivers/lab.h, in their order."""
 CLASS_FIELDS = (
-    "backlog_bytes backlog_packets sent_bytes sent_packets drops marked ce_packets ce_bytes queue_byte_ns busy_ns longest_bytes"
-    " paused_ns charged_bytes pauses"
-).split()
+    *("backlog_bytes", "backlog_packets", "sent_bytes", "sent_packets", "drops", "marked", "ce_packets", "ce_bytes"),
+    *("queue_byte_ns", "busy_ns", "longest_bytes", "paused_ns", "charged_bytes", "pauses"),
+)
 OF_THE_CABLE = ("paused_ns", "pauses_received", "pauses_sent")
 """Counted since the cable was made, and not since the queue was."""
 
@@ -134,3 +139,30 @@ def case_check(name: str, cases: Sequence[FabricCase], replies: Iterable[dict[st
     bad = [(case, verdict.faults) for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
     measured = f"{len(bad)} cases differ; the first: {bad[0][0].name}: {bad[0][1][0]}" if bad else "all equal, to the nanosecond"
     return Check(name, f"{len(cases)} cases: {counted}", measured, not bad)
+
+
+def rows_of(reply: dict[str, Any]) -> dict[tuple[int, int], dict[str, int]]:
+    """Returns the lab's samples by time and port."""
+    return {(row[0], row[1]): dict(zip(names_of(row[2:]), row[2:], strict=True)) for row in samples_of(reply["probe"])}
+
+
+def rule_checks(replies: Sequence[dict[str, Any]]) -> list[Check]:
+    """Returns the checks of all rules. Each is of the lab's own figures."""
+    pairs = zip(fabric_rules.RULES, replies, strict=True)
+    return [rule.check(rows_of(reply), len(parse(reply["probe"]).arrivals)) for rule, reply in pairs]
+
+
+def hour_check(reply: dict[str, Any]) -> Check:
+    return fabric_rules.hour_check(rows_of(reply), len(parse(reply["probe"]).arrivals), reply)
+
+
+def checks(kernel: Path | None = None) -> list[Check]:
+    """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
+    groups = {kind: list(random_cases(kind, CASES)) for kind in KINDS}
+    rules = [rule.case() for rule in fabric_rules.RULES]
+    groups["the rules below"] = [*rules, fabric_rules.light_ring()]
+    cases = [case for group in groups.values() for case in group]
+    *replies, hour = play(kernel or build.ensure().path, [*cases, fabric_rules.hour()])
+    left = iter(replies)
+    found = [case_check(name, group, [next(left) for _ in group]) for name, group in groups.items()]
+    return [*found, *rule_checks(replies[-len(rules) - 1 : -1]), hour_check(hour)]

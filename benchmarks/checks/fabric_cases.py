@@ -34,6 +34,8 @@ class FabricCase:
     repeat: int = 1
     until_ns: int | None = None
     """The end of a case that has none by itself."""
+    times: tuple[int, ...] = ()
+    """Times of samples besides those of chance."""
 
     @property
     def shape(self) -> FabricNet:
@@ -41,12 +43,15 @@ class FabricCase:
 
     @cached_property
     def sample_times(self) -> list[int]:
-        """Times of samples: some random, some when something happens, and the end."""
+        """Times of samples: some random, some when something happens, a nanosecond before and at a pause's arrival, and the end."""
         first = run_fabric(self.shape, self.ports, self.frames, until_ns=self.until_ns)
         chance = random.Random(self.name)
         half = self.samples // 2
         times = [chance.randrange(1, first.end_ns) for _ in range(self.samples - half)]
-        return sorted([*times, *(chance.choice(first.event_times) for _ in range(half)), first.end_ns + 1_000])
+        times += [chance.choice(first.event_times) for _ in range(half)]
+        pauses = [chance.choice(first.pause_times)[0] for _ in range(half) if first.pause_times]
+        times += [t_ns + late_ns for t_ns in pauses for late_ns in (-1, 0)]
+        return sorted([*times, *self.times, first.end_ns + 1_000])
 
     @cached_property
     def run(self) -> FabricRun:
@@ -59,7 +64,11 @@ class FabricCase:
 
     def job(self) -> dict[str, Any]:
         rows = [
-            (frame.t_ns, 0, f"{frame.t_ns},{frame.sender},{frame.length},{int(frame.ect)},{frame.seq},{frame.dscp},{frame.receiver}")
+            (
+                frame.t_ns,
+                0,
+                f"{frame.t_ns},{frame.sender},{frame.length},{int(frame.ect)},{frame.seq},{frame.dscp},{frame.receiver}",
+            )
             for frame in self.frames
         ]
         rows += [(t_ns, 1, f"{t_ns},0,0,1,0") for t_ns in self.sample_times]
@@ -80,10 +89,12 @@ def _case(name: str, kind: str) -> FabricCase:
     shape = NETS[net]
     rate_bps, delay_ns = chance.choice(RATES), chance.choice(DELAYS_NS)
     classes = _classes(chance, kind)
+    stock = Queue(AMPLE_BYTES)
     ports = []
     for port in range(shape.ports):
         own_bps = chance.choice((rate_bps, rate_bps // 2, 2 * rate_bps // 3))
-        queue = _queue(chance, kind, classes) if shape.is_switch(port) else host_queue(classes)
+        host = stock if kind.startswith("pauses") and chance.random() < 0.2 else host_queue(classes)
+        queue = _queue(chance, kind, classes) if shape.is_switch(port) else host
         ports.append(FabricPort(own_bps, delay_ns, queue, chance.randrange(2**64)))
     told = f"{name}: {net}, {rate_bps / 1e6:g} Mbit/s, {len(classes)} classes"
     return FabricCase(told, net, _same_pools(chance, shape, ports), _frames(chance, shape, rate_bps, classes))
@@ -171,9 +182,7 @@ def _same_pools(chance: random.Random, shape: FabricNet, ports: list[FabricPort]
     return tuple(port(number, each) for number, each in enumerate(ports))
 
 
-def _frames(
-    chance: random.Random, shape: FabricNet, rate_bps: int, classes: tuple[QueueClass, ...]
-) -> tuple[FabricFrame, ...]:
+def _frames(chance: random.Random, shape: FabricNet, rate_bps: int, classes: tuple[QueueClass, ...]) -> tuple[FabricFrame, ...]:
     """Returns frames in bursts: most to the last host, some back."""
     last = shape.hosts - 1
     known = [dscp for each in classes for dscp in each.dscps]

@@ -92,9 +92,11 @@ class Network:
                 self._sockets[end.node].batch([delete_queue(end)])
         for end, port in zip(self.ports, ports, strict=True):
             change = cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"])
-            queue = tc.set_queue(end.ifindex, queue_of(port["queue"]), end.ifname)
-            seed = tc.seed_draws(end.ifindex, end.ifname, port["seed"])
-            self._sockets[end.node].batch([change, queue, seed])
+            queue = queue_of(port["queue"])
+            requests = [change, tc.set_queue(end.ifindex, queue, end.ifname)]
+            if queue.kind == "port":
+                requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
+            self._sockets[end.node].batch(requests)
         self._queued = True
 
     def check(self, ports: list[dict[str, Any]]) -> None:
@@ -109,7 +111,15 @@ class Network:
     def devices(self) -> list[dict[str, int]]:
         """Returns the counters of the device of each port."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
-        kept = ("tx_packets", "rx_packets", "flight_packets", "lost_packets", "pauses_in_flight", "pauses_sent", "pauses_received")
+        kept = (
+            "tx_packets",
+            "rx_packets",
+            "flight_packets",
+            "lost_packets",
+            "pauses_in_flight",
+            "pauses_sent",
+            "pauses_received",
+        )
         found = [asdict(devices[end.node][end.ifname]) for end in self.ports]
         return [{each: device[each] for each in kept} for device in found]
 

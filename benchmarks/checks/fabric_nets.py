@@ -31,6 +31,10 @@ class FabricNet:
     def node(self, port: int) -> str:
         return self.wires[port // 2][port % 2]
 
+    def name(self, port: int) -> str:
+        """Returns a name for people: the node, and the one at the other end."""
+        return f"{self.node(port)} to {self.node(peer(port))}"
+
     def ports_of(self, node: str) -> list[int]:
         return [port for port in range(self.ports) if self.node(port) == node]
 

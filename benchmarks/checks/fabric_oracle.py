@@ -11,6 +11,7 @@ docs/kernel.md: what was started first comes first; ports that may send again do
   the free bytes or more, or if the pool has too few.
 - A frame of a lossless class is charged where it came into the switch: to the reserve, then to the pool up to Xoff, then to
   headroom. It is refused where headroom ends. It is released when it leaves.
+- A stock queue knows no classes: any pause stops it.
 - A pause is a frame of 60 bytes. It starts behind the frame under way, and acts when it arrives, for as many times of 512 bits as
   it says. It is repeated after half of that, or a quantum if that is longer.
 
@@ -34,6 +35,8 @@ QUANTUM_BITS = 512
 NS_PER_S = 10**9
 ALL_CLASSES = (1 << CLASSES) - 1
 UNLIMITED = 2**32 - 1
+PORT_VALUES = 18
+"""Values of struct tc_port_xstats."""
 OF_2_16, OF_2_32 = 1 << 16, 1 << 32
 PPM = 10**6
 
@@ -272,9 +275,7 @@ class _Ingress:
         self._repeat_later()
 
     def _repeat_later(self) -> None:
-        lasts_ns, quantum_ns = (
-            quanta * QUANTUM_BITS * NS_PER_S // self._port.rate_bps for quanta in (self._settings.quanta, 1)
-        )
+        lasts_ns, quantum_ns = (quanta * QUANTUM_BITS * NS_PER_S // self._port.rate_bps for quanta in (self._settings.quanta, 1))
         self._clock.start(self._again, self._clock.now_ns + max(lasts_ns // 2, quantum_ns, 1))
 
 
@@ -290,10 +291,12 @@ class _Port:
             net,
             net.clock,
         )
-        rules = queue.classes or (QueueClass("", (), queue.limit_bytes, queue.marking),)
+        rules = queue.classes or (QueueClass("default", (), queue.limit_bytes, queue.marking),)
         seeds = [settings.seed, *(splitmix64(settings.seed, 2**64 - 1 - each) for each in range(1, len(rules)))]
         self.classes = [_Class(rule, seed) for rule, seed in zip(rules, seeds, strict=True)]
         self._class_of = {dscp: each for each, rule in enumerate(rules) for dscp in rule.dscps}
+        self._knows_classes = queue.kind == "port"
+        """False of a stock queue: any pause stops it, and it has no such statistics."""
         self._told = bool(queue.classes)
         """True if there are statistics of classes."""
         self._turn = 0
@@ -361,7 +364,8 @@ class _Port:
 
     def _choose(self) -> int | None:
         """Returns the number of the class that sends next."""
-        may = [number for number, each in enumerate(self.classes) if each.frames and not self.paused >> number & 1]
+        held = self.paused if self._knows_classes else ALL_CLASSES * bool(self.paused)
+        may = [number for number, each in enumerate(self.classes) if each.frames and not held >> number & 1]
         strict = [number for number in may if not self.classes[number].settings.quantum_bytes]
         if strict or not may:
             return max(strict, default=None)
@@ -459,6 +463,8 @@ class _Port:
         """Returns the values of struct tc_port_xstats, and if there are several classes those of each class."""
         now_ns = self._clock.now_ns
         self.count_pauses()
+        if not self._knows_classes:
+            return (0,) * PORT_VALUES
         whole = self.tally.look(self.waiting, now_ns)
         charged, headroom = (self.ingress.bytes, self.ingress.headroom) if self.ingress else ([0] * CLASSES, [0] * CLASSES)
         return (
