@@ -12,7 +12,7 @@ from typing import Any
 from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort
 from dc_gym.benchmarks.checks.fabric_oracle import FabricFrame, FabricRun, run_fabric
 from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES, FULL_FRAME
-from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, Pause, Pool, Queue, QueueClass
+from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass
 
 RATES = (10**8, 10**9, 10**10, 25 * 10**9, 10**11)
 DELAYS_NS = (100, 1_000, 10_000)
@@ -43,7 +43,7 @@ class FabricCase:
 
     @cached_property
     def sample_times(self) -> list[int]:
-        """Times of samples: some random, some when something happens, a nanosecond before and at a pause's arrival, and the end."""
+        """Times of samples: some random, some at events, some just before pauses arrive and as they do, and the end."""
         first = run_fabric(self.shape, self.ports, self.frames, until_ns=self.until_ns)
         chance = random.Random(self.name)
         half = self.samples // 2
@@ -144,7 +144,8 @@ def _class(chance: random.Random, kind: str, each: QueueClass) -> QueueClass:
 
 
 def _marking(chance: random.Random) -> Marking:
-    at = chance.choice(("arrival", "departure"))
+    moments: tuple[MarksAt, ...] = ("arrival", "departure")
+    at = chance.choice(moments)
     kmin = chance.randrange(1, 12_000)
     slope = Marking(
         "red-instant",

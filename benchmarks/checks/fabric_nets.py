@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from dc_gym.topologies.graph import Marking, Pause, Pool, Queue, QueueClass
@@ -75,7 +76,7 @@ def peer(port: int) -> int:
 def chain(switches: int) -> FabricNet:
     """Returns two hosts with switches in a row between them."""
     nodes = ["h0", *(f"s{number}" for number in range(switches)), "h1"]
-    return FabricNet(2, switches, tuple(zip(nodes, nodes[1:], strict=False)))
+    return FabricNet(2, switches, tuple(pairwise(nodes)))
 
 
 def star(senders: int) -> FabricNet:

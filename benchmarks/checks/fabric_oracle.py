@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The behaviour of a network of ports with classes, shared buffers and pauses, by definition: every frame, mark, pause and counter.
+"""The behaviour of a network of ports with classes, shared buffers and pauses, by definition: frames, marks, pauses, counters.
 
 It is the FIFO oracle (oracle.py) grown to several classes. Where two things fall into one nanosecond, the order is that of
 docs/kernel.md: what was started first comes first; ports that may send again do so after that; programs come last.
@@ -62,7 +62,7 @@ class Arrival:
 
 @dataclass
 class FabricRun:
-    """The outcome: by sequence number the times at which frames left their hosts and arrived, and all statistics at each sample."""
+    """The outcome: by sequence number when frames left their hosts and arrived, and all statistics at each sample."""
 
     departures: dict[int, int] = field(default_factory=dict)
     arrivals: dict[int, Arrival] = field(default_factory=dict)
