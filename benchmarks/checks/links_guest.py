@@ -135,7 +135,7 @@ class Network:
         nodes = [*self._senders, *self._bridges, self._receiver]
         add_namespaces([netns_path(node) for node in nodes])
         self._sockets = {node: NetlinkSocket(netns_path(node)) for node in nodes}
-        self.wires = [self._wire(*pair, index) for index, pair in enumerate(self._pairs())]
+        self.wires = [join(self._sockets, *pair, index) for index, pair in enumerate(self._pairs())]
         self._join_bridges()
         self._address_hosts()
         self._probe: subprocess.Popen[str] | None = None
@@ -146,43 +146,19 @@ class Network:
         yield from ((sender, first) for sender in self._senders)
         yield from zip(self._bridges, [*self._bridges[1:], self._receiver], strict=False)
 
-    def _wire(self, left: str, right: str, index: int) -> tuple[End, End]:
-        names = (f"p{index}", f"q{index}")
-        fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
-        halves = [
-            cables.CableEnd(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
-        ]
-        with NetlinkSocket() as sock:
-            sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
-        for fd in fds:
-            os.close(fd)
-        wire = (self._find(left, names[0]), self._find(right, names[1]))
-        for end in wire:
-            self._sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
-        return wire
-
-    def _find(self, node: str, ifname: str) -> End:
-        return End(node, ifname, cables.devices(self._sockets[node])[ifname].ifindex)
-
     def _join_bridges(self) -> None:
         for node in self._bridges:
-            info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
-            body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
             sock = self._sockets[node]
-            sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
-            with entered(netns_path(node)):
-                bridge = socket.if_nametoindex("br0")
-            slaves = [end for wire in self.wires for end in wire if end.node == node]
-            sock.batch([_enslave(end, bridge) for end in slaves])
+            add_bridge(sock, node, [end for wire in self.wires for end in wire if end.node == node])
             out = next(wire[0] for wire in self.wires if wire[0].node == node)
-            sock.batch([_forward(out, _mac(self._receiver, self.wires[-1][1].ifname))])
+            sock.batch([forward_to(out, mac_of(self._receiver, self.wires[-1][1].ifname))])
 
     def _address_hosts(self) -> None:
         receiver = self.wires[-1][1]
         for number, (sender, _) in enumerate(self.wires[: self.net.senders], 1):
-            self._sockets[sender.node].batch([_address(sender, number), _neighbour(sender, RECEIVER, receiver)])
-            self._sockets[receiver.node].batch([_neighbour(receiver, number, sender)])
-        self._sockets[receiver.node].batch([_address(receiver, RECEIVER)])
+            self._sockets[sender.node].batch([add_address(sender, number), add_neighbour(sender, RECEIVER, receiver)])
+            self._sockets[receiver.node].batch([add_neighbour(receiver, number, sender)])
+        self._sockets[receiver.node].batch([add_address(receiver, RECEIVER)])
 
     def _start_probe(self) -> subprocess.Popen[str]:
         senders = ",".join(netns_path(node) for node in self._senders)
@@ -204,7 +180,7 @@ class Network:
         """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may say so itself."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
             queue = _queue(port, stock or port.get("stock", False))
-            requests = [_delete_queue(end)] if index in self._queued else []
+            requests = [delete_queue(end)] if index in self._queued else []
             requests.append(tc.set_queue(end.ifindex, queue, end.ifname))
             if queue.kind == "port":
                 requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
@@ -215,20 +191,12 @@ class Network:
     def play(self, schedule: str) -> str:
         """Runs one schedule with linkprobe and returns its answer."""
         self._probe = self._probe or self._start_probe()
-        assert self._probe.stdin is not None and self._probe.stdout is not None
-        self._probe.stdin.write(schedule + "run\n")
-        self._probe.stdin.flush()
-        lines: list[str] = []
-        for line in self._probe.stdout:
-            if line == "end\n":
-                return "".join(lines)
-            lines.append(line)
-        raise RuntimeError(f"linkprobe ended with status {self._probe.wait()}")
+        return play(self._probe, schedule)
 
     @staticmethod
     def mac(end: End) -> bytes:
         """Returns the address of a device."""
-        return bytes.fromhex(_mac(end.node, end.ifname).replace(":", ""))
+        return bytes.fromhex(mac_of(end.node, end.ifname).replace(":", ""))
 
     def counters(self) -> list[Counters]:
         """Returns the counters of all ports. Raises RuntimeError if any of them changed while they were read."""
@@ -264,6 +232,50 @@ class Network:
             sender.shutdown(socket.SHUT_RDWR)
 
 
+def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
+    """Makes a cable between two nodes, whose sockets are given, and sets it up."""
+    names = (f"p{index}", f"q{index}")
+    fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
+    halves = [
+        cables.CableEnd(ifname, mac_of(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
+    ]
+    with NetlinkSocket() as sock:
+        sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
+    for fd in fds:
+        os.close(fd)
+    wire = (_find(sockets, left, names[0]), _find(sockets, right, names[1]))
+    for end in wire:
+        sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
+    return wire
+
+
+def _find(sockets: dict[str, NetlinkSocket], node: str, ifname: str) -> End:
+    return End(node, ifname, cables.devices(sockets[node])[ifname].ifindex)
+
+
+def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
+    """Makes a bridge of devices."""
+    info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
+    body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
+    sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
+    with entered(netns_path(node)):
+        bridge = socket.if_nametoindex("br0")
+    sock.batch([enslave(end, bridge) for end in slaves])
+
+
+def play(probe: subprocess.Popen[str], schedule: str) -> str:
+    """Runs one schedule with linkprobe and returns its answer."""
+    assert probe.stdin is not None and probe.stdout is not None
+    probe.stdin.write(schedule + "run\n")
+    probe.stdin.flush()
+    lines: list[str] = []
+    for line in probe.stdout:
+        if line == "end\n":
+            return "".join(lines)
+        lines.append(line)
+    raise RuntimeError(f"linkprobe ended with status {probe.wait()}")
+
+
 def _sink(listener: socket.socket) -> None:
     connection, _ = listener.accept()
     with connection:
@@ -289,7 +301,7 @@ def ip(number: int) -> str:
     return f"10.0.0.{number}"
 
 
-def _mac(node: str, ifname: str) -> str:
+def mac_of(node: str, ifname: str) -> str:
     return "02:" + ":".join(f"{byte:02x}" for byte in _five_bytes(f"{node}/{ifname}"))
 
 
@@ -300,32 +312,32 @@ def _five_bytes(text: str) -> bytes:
     return value.to_bytes(5, "big")
 
 
-def _enslave(end: End, bridge: int) -> NetlinkRequest:
+def enslave(end: End, bridge: int) -> NetlinkRequest:
     body = IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + attr_u32(IFLA_MASTER, bridge)
     return NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
 
 
-def _forward(end: End, mac: str) -> NetlinkRequest:
+def forward_to(end: End, mac: str) -> NetlinkRequest:
     """Tells the bridge where the receiver is, without learning; otherwise it would flood."""
     body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
     body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
 
 
-def _address(end: End, number: int) -> NetlinkRequest:
+def add_address(end: End, number: int) -> NetlinkRequest:
     value = socket.inet_aton(ip(number))
     body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
     return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {ip(number)}")
 
 
-def _neighbour(end: End, number: int, other: End) -> NetlinkRequest:
-    mac = bytes.fromhex(_mac(other.node, other.ifname).replace(":", ""))
+def add_neighbour(end: End, number: int, other: End) -> NetlinkRequest:
+    mac = bytes.fromhex(mac_of(other.node, other.ifname).replace(":", ""))
     body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
     body += attribute(NDA_DST, socket.inet_aton(ip(number))) + attribute(NDA_LLADDR, mac)
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip(number)}")
 
 
-def _delete_queue(end: End) -> NetlinkRequest:
+def delete_queue(end: End) -> NetlinkRequest:
     body = TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
     return NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
 

@@ -141,7 +141,10 @@ GROUPS: dict[str, Callable[[], list[str]]] = {
     "rewards": _rewards,
     "distributions": _distributions,
 }
-FILES = (*("class_queues.parquet", "port_metrics.parquet", "flow_metrics.parquet", "ports.json", "summary.json"),)
+FILES = (
+    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "classes.parquet"),
+    *("class_queues.parquet", "port_metrics.parquet", "flow_metrics.parquet", "ports.json", "summary.json"),
+)
 """The files of a result that have columns or keys."""
 
 

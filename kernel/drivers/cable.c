@@ -148,15 +148,15 @@ static void cable_free(struct lab_event *event)
 static void cable_tally_pauses(struct cable *cable, u64 now_ns)
 {
 	u64 passed = now_ns - cable->paused_since_ns;
-	unsigned int class;
+	unsigned int which;
 
 	cable->paused_since_ns = now_ns;
 	if (!cable->paused)
 		return;
 	cable->paused_ns += passed;
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		if (cable->paused & BIT(class))
-			cable->class_paused_ns[class] += passed;
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		if (cable->paused & BIT(which))
+			cable->class_paused_ns[which] += passed;
 }
 
 /* The NIC's ring holds its tokens while the wire holds its frames: fq keeps them until then. */
@@ -197,13 +197,13 @@ static void cable_hold(struct cable *cable, u8 paused)
 static void cable_look_at_pauses(struct cable *cable, u64 now_ns)
 {
 	u64 next_ns = U64_MAX;
-	unsigned int class;
+	unsigned int which;
 	u8 paused = 0;
 
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		if (cable->paused_until_ns[class] > now_ns) {
-			paused |= BIT(class);
-			next_ns = min(next_ns, cable->paused_until_ns[class]);
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		if (cable->paused_until_ns[which] > now_ns) {
+			paused |= BIT(which);
+			next_ns = min(next_ns, cable->paused_until_ns[which]);
 		}
 	cable_tally_pauses(cable, now_ns);
 	if (paused)
@@ -233,23 +233,23 @@ static void cable_hear_pause(struct cable *cable, const struct sk_buff *skb)
 {
 	const struct pause_frame *frame = (const void *)skb->data;
 	u64 now_ns = ktime_to_ns(ktime_get());
-	unsigned int class;
+	unsigned int which;
 	u16 operand;
 
 	cable->pauses_received++;
 	if (skb_headlen(skb) < sizeof(*frame))
 		return;
 	operand = ntohs(frame->operand);
-	for (class = 0; class < TC_PORT_CLASSES; class ++) {
+	for (which = 0; which < TC_PORT_CLASSES; which++) {
 		u32 quanta;
 
 		if (frame->opcode == htons(PAUSE_OPCODE_PORT))
 			quanta = operand;
-		else if (frame->opcode == htons(PAUSE_OPCODE_CLASSES) && operand & BIT(class))
-			quanta = ntohs(frame->quanta[class]);
+		else if (frame->opcode == htons(PAUSE_OPCODE_CLASSES) && operand & BIT(which))
+			quanta = ntohs(frame->quanta[which]);
 		else
 			continue;
-		cable->paused_until_ns[class] = now_ns + cable_pause_ns(cable, quanta);
+		cable->paused_until_ns[which] = now_ns + cable_pause_ns(cable, quanta);
 	}
 	cable_look_at_pauses(cable, now_ns);
 }
@@ -461,7 +461,7 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 	static const u8 to[ETH_ALEN] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
 	struct sk_buff *skb = netdev_alloc_skb(dev, ETH_ZLEN);
 	struct pause_frame *frame;
-	unsigned int class;
+	unsigned int which;
 
 	if (!skb)
 		return NULL;
@@ -475,14 +475,15 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 		return skb;
 	}
 	frame->operand = htons(changed);
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		frame->quanta[class] = htons(hold & BIT(class) ? quanta : 0);
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		frame->quanta[which] = htons(hold & BIT(which) ? quanta : 0);
 	return skb;
 }
 
 void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, bool whole_port)
 {
-	struct sk_buff *skb = cable_new_pause(dev, changed, hold, quanta, whole_port);
+	struct sk_buff *skb =
+		netif_running(dev) ? cable_new_pause(dev, changed, hold, quanta, whole_port) : NULL;
 	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
 	struct cable *cable = netdev_priv(dev);
 	u64 now_ps = ktime_to_ns(ktime_get()) * PSEC_PER_NSEC;

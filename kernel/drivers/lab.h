@@ -237,7 +237,7 @@ struct tc_port_xstats {
 	__u64 ce_bytes;            /* likewise */
 	__u64 queue_byte_ns;       /* the time integral of the queue */
 	__u64 busy_ns;             /* time in which frames waited */
-	__u64 longest_bytes;       /* the longest queue since these statistics were read before */
+	__u64 longest_bytes;       /* the longest queue since these statistics were read at an earlier time */
 	__u64 int_records;         /* that it wrote */
 	__u64 int_missed;          /* frames that asked and had no record left */
 	__u64 paused_ns;           /* time in which its peer had it hold some class */
