@@ -28,7 +28,7 @@ controller.name = "hpcc"
 nic = {{ preset = "ns3", payload = "{payload}B", trace = "off", message = "1GB" }}
 workload = {{ kind = "matrix", file = "{name}.csv" }}
 time = {{ duration = "{until_us}us", warmup = "{from_us}us" }}
-monitor = {{ interval = "{sweep_ns}ns", tcp_interval = "100us" }}
+monitor = {{ interval = "{sweep_us}us", tcp_interval = "100us" }}
 metrics.slowdown = "off"
 [topology]
 kind = "{topology}"
@@ -38,8 +38,8 @@ delay = "{delay}ns"
 buffer = "32MB"
 host_buffer = "4MB"
 """
-SWEEP_NS = 1001
-"""The queue is read as often; no multiple of a packet's time."""
+SWEEP_US = 10
+"""From one reading of the queue to the next."""
 
 
 def checks() -> Iterable[Check]:
@@ -68,7 +68,7 @@ def cell(name: str, case: PeerCase, folder: Path) -> Cell:
         payload=PAYLOAD_BYTES,
         until_us=case.until_us,
         from_us=case.from_us,
-        sweep_ns=SWEEP_NS,
+        sweep_us=SWEEP_US,
         topology=case.topology,
         size=f"hosts = {case.flows + 1}" if single else f"pairs = {case.flows}",
         rate=case.rate_gbps,
