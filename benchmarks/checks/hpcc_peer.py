@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NIC's HPCC beside its authors' simulator: queue, utilization and shares of the same flows into one port.
 
-The simulator's results are stored (peers/hpcc_ns3.toml): nothing of it need be installed. Its packets carry 1000 bytes and have 1090;
-ours have 1090, too, of which 974 are payload. docs/peers.md says what differs, and how the simulator is built and asked.
+The simulator's results are stored (peers/hpcc_ns3.toml): nothing of it need be installed. Its packets carry 1000 bytes and have
+1090; ours have 1090, too, of which 974 are payload. docs/peers.md says what differs, and how the simulator is built and asked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HPCC's authors' simulator as a peer: runs flows into one port there, and reads queue and rates from its trace.
 
-The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project: build
-it as docs/peers.md says. `third` reads a configuration and three lists, and writes a binary record of each packet at a port.
+The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project:
+build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a binary record of each packet at a port.
 
     python -m dc_gym.benchmarks.peers.hpcc_ns3 FOLDER [NAME ...]     # prints the rows of hpcc_ns3.toml
 
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
-"""What the simulator gave, with its commit, build and command."""
+"""The simulator's results, with its commit, build and command."""
 PROGRAM, LIBRARIES = Path("build/scratch/third"), Path("build")
 FLOW_BYTES = 4_000_000_000
 """A flow's size, near the most that the simulator counts (2^32): none ends while it is measured."""
@@ -133,7 +133,7 @@ class PeerCase:
     flows: int
     rate_gbps: int
     delay_ns: int
-    """Of each link."""
+    """Delay of each link."""
     gap_ns: int
     """From one flow's start to the next."""
     from_us: int
@@ -146,7 +146,7 @@ class PeerCase:
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """What a case gave."""
+    """The results of a case."""
 
     queue_bytes: float
     """Mean over time of what waits in the shared port. A packet that is being sent waits no more."""
@@ -158,7 +158,7 @@ class PeerRow:
 
 @dataclass(frozen=True, slots=True)
 class PeerData:
-    """What the simulator gave, and how it was asked."""
+    """The simulator's results, and how it was asked for them."""
 
     simulator: Mapping[str, str]
     rows: Mapping[PeerCase, PeerRow]
@@ -241,7 +241,8 @@ def read_trace(path: Path) -> npt.NDArray[np.void]:
     events = events[(events["protocol"] == UDP) & np.isin(events["event"], (ENQUEUE, DEQUEUE))]
     if not len(events):
         raise ProtocolError(f"{path.name}: no packet left a port")
-    return events[events["port"] == np.bincount(events["port"]).argmax()]
+    busiest: npt.NDArray[np.void] = events[events["port"] == np.bincount(events["port"]).argmax()]
+    return busiest
 
 
 def measure(case: PeerCase, events: npt.NDArray[np.void]) -> PeerRow:
