@@ -2,7 +2,7 @@
 """HPCC's authors' simulator as a peer: runs flows into one port there, and reads queue and rates from its trace.
 
 The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project:
-build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a binary record of each packet at a port.
+build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a record of each packet at a port.
 
     python -m dc_gym.benchmarks.peers.hpcc_ns3 FOLDER [NAME ...]     # prints the rows of hpcc_ns3.toml
 
