@@ -561,10 +561,12 @@ static int port_join_pool(struct Qdisc *sch, const struct nlattr *attr, struct n
 	port_pool_put(pool);
 	if (pool == q->pool)
 		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, attr,
-			    q->pool ? "a port cannot change to another pool"
-				    : "frames wait that took no room in the pool");
-	return q->pool ? -EOPNOTSUPP : -EBUSY;
+	if (q->pool) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "a port cannot change to another pool");
+		return -EOPNOTSUPP;
+	}
+	NL_SET_ERR_MSG_ATTR(extack, attr, "frames wait that took no room in the pool");
+	return -EBUSY;
 }
 
 static int port_set_pfc(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
