@@ -6,7 +6,7 @@ first names it. Every port of a job gets its rate, its delay and a new queue.
 
     {"net": NAME, "ports": [fields of FabricPort, ...], "schedule": rows of linkprobe, "repeat": N}
       -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port, ...],
-          "memory": [kB of the kernel's memory after the first repetition and after the last]}
+          "memory_kb": [the kernel's memory after each repetition, ...]}
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     for _ in range(job["repeat"]):
         probe = network.play(job["schedule"])
         memory.append(kernel_memory_kb())
-    return {"probe": probe, "devices": network.devices(), "memory": [memory[0], memory[-1]]}
+    return {"probe": probe, "devices": network.devices(), "memory_kb": memory}
 
 
 def main(folder: Path) -> None:
