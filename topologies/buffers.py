@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym.base.amount import Size
 from dc_gym.base.errors import SpecError, TopologyError
-from dc_gym.base.key import COUNT, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
+from dc_gym.base.key import COUNT, FLAG, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
 from dc_gym.base.units import FRAME_BYTES, format_size, parse_size_bytes
 from dc_gym.topologies import marking
 from dc_gym.topologies.graph import CLASSES, DSCPS, Cable, Graph, Pause, Pool, Port, Queue
@@ -74,7 +74,7 @@ class ClassRule:
         " before all with one, and a later class before an earlier one",
     )
     lossless: bool | None = key(
-        Kind((bool,), "true or false", bool, bool),
+        FLAG,
         otherwise="false",
         help="its packets wait instead of being dropped: needs `pfc`",
     )

@@ -117,12 +117,38 @@ static __always_inline uint64_t line_time(const struct nic_port *port, uint32_t 
 	return (bytes * port->byte_ns >> (BYTE_NS_SHIFT - LINE_SHIFT)) + 1;
 }
 
+/* Where the line is free, the host's own frames pass. */
+static __always_inline void let_host_pass(struct nic_port *port, uint64_t at)
+{
+	uint64_t since = port->free_at > port->host_at ? port->free_at : port->host_at;
+	uint64_t idle = at > since ? at - since : 0;
+
+	port->host_left -= idle < port->host_left ? idle : port->host_left;
+	port->host_at = at;
+}
+
+/*
+ * NIC and host take turns at the line while both have frames: behind a frame of the NIC's the host gets as
+ * much time as that took, if it needs it.
+ */
+static __always_inline uint64_t turn_of_host(struct nic_port *port, uint64_t needs)
+{
+	uint64_t turn = needs < port->host_left ? needs : port->host_left;
+
+	port->host_left -= turn;
+	return turn;
+}
+
 /* The NIC sends so many bytes now. */
 static __always_inline void count_sent(struct nic_port *port, uint32_t bytes, uint64_t now)
 {
-	uint64_t at = now << LINE_SHIFT;
+	uint64_t at = now << LINE_SHIFT, needs = line_time(port, bytes);
 
-	port->free_at = (port->free_at > at ? port->free_at : at) + line_time(port, bytes);
+	if (settings.beside) {
+		let_host_pass(port, at);
+		needs += turn_of_host(port, needs);
+	}
+	port->free_at = (port->free_at > at ? port->free_at : at) + needs;
 	port->sent_packets++;
 	port->sent_bytes += bytes;
 }

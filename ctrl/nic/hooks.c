@@ -113,7 +113,7 @@ static int attach(struct data_path *d, struct hook *h, const char *device, size_
 static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	const struct nic *nic = &d->nics->nic[i];
-	size_t n = d->nics->capped ? N_PLACES : N_PLACES - 1;
+	size_t n = nics_watch_wire(d->nics) ? N_PLACES : N_PLACES - 1;
 	int rc = 0;
 
 	for (size_t p = 0; p < n && !rc; p++) {

@@ -10,6 +10,7 @@
 #include "shim.h"
 
 #include <net/if.h>
+#include <stdbool.h>
 
 #define NIC_MAGIC         "DCGYNICS"
 #define NIC_FLOW_MAGIC    "DCGYQPRS"
@@ -37,7 +38,8 @@ struct nic_flow {
 	uint32_t flow;                       /* its row; each is larger than the last */
 	uint32_t src_nic, dst_nic;           /* rows of NICs */
 	uint32_t src_addr, dst_addr;         /* network byte order */
-	uint32_t payload_bytes, base_rtt_ns, hops;
+	uint32_t payload_bytes, base_rtt_ns;
+	uint8_t hops, dscp, reserved[2];
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t src_port;
 	uint16_t tcp_src_port, tcp_dst_port; /* ports of the segments of the host's TCP; no such flow: 0 */
@@ -59,6 +61,12 @@ struct nics {
 	uint32_t n, flows, rows; /* rows: the last flow's number plus 1 */
 	uint32_t capped;         /* flows of the host's TCP */
 };
+
+/* The wire's egress is looked at. */
+static inline bool nics_watch_wire(const struct nics *nics)
+{
+	return nics->capped || nics->settings.beside;
+}
 
 /* All of `file`: 0, or -EINVAL with *f filled in. */
 int nics_take(struct nics *nics, struct fault *f);

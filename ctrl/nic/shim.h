@@ -99,6 +99,9 @@ struct nic_port {
 	uint64_t busy_until_ns; /* settings.in_turn: when the last decision so far will have been made */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
 	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
+	/* settings.beside, both ns in Q8 */
+	uint64_t host_left; /* line time that the host's own frames are still due */
+	uint64_t host_at;   /* when that was so */
 };
 
 /* Events of one type that the algorithm has not been told of yet. */
@@ -218,14 +221,18 @@ struct nic_settings {
 	uint32_t parameter[CC_PARAMETERS_MAX];
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
+	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
 };
 _Static_assert(__builtin_offsetof(struct nic_settings, caps) -
 			       __builtin_offsetof(struct nic_settings, parameter) ==
 		       CC_SETTING_WORDS * sizeof(uint32_t),
 	       "the table of rates stands behind the parameters");
 
-/* The addresses and ports of a capped flow's segments, in network byte order: key of the map `capped`, whose
- * value is the flow. */
+/*
+ * The addresses and ports of a capped flow's segments, in network byte order: key of the map `capped`, whose
+ * value is the flow. With settings.beside the key is a source address alone, and the value is the NIC of that
+ * address.
+ */
 struct nic_tcp {
 	uint32_t src_addr, dst_addr;
 	uint16_t src_port, dst_port;

@@ -72,8 +72,8 @@ FORMULAS = (
     ),
     Metrics(
         {"lost_on_links": "Frames lost on links"},
-        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering), over the whole run: only the"
-        " cables count them, sweeps do not. `drops` counts queues only and does not include them",
+        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering) or a [cut](events.md#a-cut), over"
+        " the whole run: only the cables count them, sweeps do not. `drops` counts queues only and does not include them",
     ),
     Metrics({"loss_ratio": "Share of frames lost on links"}, "the same over the frames that hosts sent in the whole run"),
     Metrics(
@@ -178,6 +178,13 @@ FORMULAS = (
             "nic_broken_messages": "Broken messages",
         },
         "sums over [`nic_flows`](#nic_flowsparquet)",
+    ),
+    Metrics(
+        {"classes": ""},
+        "a list: the flows by transport, controller and DSCP; null if all are alike. Each entry has `transport`, `controller` and"
+        " `dscp`, and of its flows `flows`, `flows_done`, `retransmits`, `goodput_bps`, `goodput_share` (of the goodput of all),"
+        " `jain`, `mean_srtt_us`, `fct_flows`, `fct_unfinished`, `fct_mean_s`, `fct_p50_s`, `fct_p99_s`, `slowdown_mean`,"
+        " `slowdown_p50` and `slowdown_p99`",
     ),
     Metrics(
         {"fct_groups": ""},

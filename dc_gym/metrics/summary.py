@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.tally import Tally, percentile
+from dc_gym.metrics.classes import class_metrics
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
@@ -84,6 +85,7 @@ def summarize(
         | fct_metrics(tables.flows, context.starts, context.ideal_ns)
         | {"ideal_error": context.ideal_error}
         | nic_metrics(tables, window)
+        | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
     )
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym import metrics
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
+from dc_gym.metrics.capacity import UDP_SHARE
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records.tables import TableSource
@@ -65,7 +66,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     return Context(
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
-        routes=routes_of(schedule, payload_share(spec)),
+        routes=routes_of(schedule, payload_share(spec, schedule)),
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,
@@ -73,13 +74,18 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     )
 
 
-def payload_share(spec: Spec) -> float:
-    """Returns the payload's share of a full frame as a cable counts it."""
+def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.float64]:
+    """Returns the payload's share of a full frame as a cable counts it; that of each flow beside RDMA."""
     payload = spec.payload_bytes
-    return payload / (payload + spec.frame_headers_bytes) if spec.rdma else PAYLOAD_SHARE
+    of_rdma = payload / (payload + spec.frame_headers_bytes)
+    transports = [str(flow.request.transport) for flow in schedule.flows]
+    if not spec.rdma or set(transports) <= {"rdma"}:
+        return of_rdma if spec.rdma else PAYLOAD_SHARE
+    shares = {"rdma": of_rdma, "tcp": PAYLOAD_SHARE, "udp": UDP_SHARE}
+    return np.array([shares[each] for each in transports])
 
 
-def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:
+def routes_of(schedule: Schedule, payload_share: float | npt.NDArray[np.float64] = PAYLOAD_SHARE) -> Routes:
     """Returns the ports that each flow crosses, and the rate of its application."""
     paths: Sequence[tuple[int, ...]] = [flow.rows for flow in schedule.flows]
     rates = np.array([flow.request.rate_bps for flow in schedule.flows], np.float64)

@@ -135,6 +135,11 @@ enum {
 	IFLA_CABLE_PAUSES_IN_FLIGHT, /* u64, read-only: sent by this end and not yet arrived */
 	IFLA_CABLE_PAUSED_NS,        /* u64, read-only: time in which this end was paused, in some class */
 	IFLA_CABLE_PAUSED_CLASSES,   /* u32, read-only: classes that are paused now, a bit each */
+	IFLA_CABLE_CUT, /* u32, 1: frames on their way from this end are lost, and so are those that it sends
+			 */
+	IFLA_CABLE_CUT_PACKETS, /* u64, read-only: frames lost by IFLA_CABLE_CUT */
+	IFLA_CABLE_CUT_BYTES,   /* u64, read-only */
+	IFLA_CABLE_PAUSES_LOST, /* u64, read-only: PAUSE frames that were lost with the link */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)

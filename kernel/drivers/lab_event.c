@@ -173,6 +173,8 @@ void lab_events_release(unsigned int count)
 
 /* ---- Running ---- */
 
+u64 lab_event_now_ns;
+
 /* Runs the first event if it is due and comes before the given one; false if not. */
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 {
@@ -185,7 +187,9 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	take(event);
 	lab_page->events++;
 	lab_page->loop_events += running_alone;
+	lab_event_now_ns = now_ns;
 	event->run(event);
+	lab_event_now_ns = 0;
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #ifndef _LINUX_LAB_EVENT_H
 #define _LINUX_LAB_EVENT_H
 
+#include <linux/timekeeping.h>
 #include <linux/types.h>
 
 struct lab_event {
@@ -24,6 +25,13 @@ static inline void lab_event_setup(struct lab_event *event, void (*run)(struct l
 static inline bool lab_event_queued(const struct lab_event *event)
 {
 	return event->slot;
+}
+
+/* The time, in bottom halves. Time stands still while an event runs, so it need not be read again. */
+extern u64 lab_event_now_ns; /* 0: no event runs */
+static inline u64 lab_event_clock(void)
+{
+	return lab_event_now_ns ?: ktime_get_ns();
 }
 
 /* Reserves room for `count` more queued events; returns 0 or -ENOMEM. Both may sleep. */

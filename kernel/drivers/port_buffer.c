@@ -238,16 +238,16 @@ static void port_ingress_tell(struct port_ingress *in, u8 off)
 }
 
 /* False: there is no room, and the frame is to be dropped. */
-bool port_ingress_charge(struct port_ingress *in, unsigned int class, u32 len)
+bool port_ingress_charge(struct port_ingress *in, unsigned int which, u32 len)
 {
-	struct port_ingress_class *c = &in->class[class];
+	struct port_ingress_class *c = &in->of_class[which];
 	u8 off = in->off;
 	bool fits;
 
 	spin_lock(&in->pool->lock);
 	fits = port_ingress_take(in, c, len);
 	if (c->headroom_bytes || port_beyond(c->bytes, in->pfc.reserve_bytes) >= port_xoff_bytes(in))
-		off |= BIT(class);
+		off |= BIT(which);
 	spin_unlock(&in->pool->lock);
 	in->frames += fits;
 	in->refused += !fits;
@@ -259,9 +259,9 @@ bool port_ingress_charge(struct port_ingress *in, unsigned int class, u32 len)
 }
 
 /* The frame starts to leave the switch, or is dropped there. */
-void port_ingress_release(struct port_ingress *in, unsigned int class, u32 len)
+void port_ingress_release(struct port_ingress *in, unsigned int which, u32 len)
 {
-	struct port_ingress_class *c = &in->class[class];
+	struct port_ingress_class *c = &in->of_class[which];
 	bool resume;
 	u32 beyond;
 
@@ -276,6 +276,6 @@ void port_ingress_release(struct port_ingress *in, unsigned int class, u32 len)
 			port_ingress_free(in);
 		return;
 	}
-	if (in->off & BIT(class) && resume)
-		port_ingress_tell(in, in->off & ~BIT(class));
+	if (in->off & BIT(which) && resume)
+		port_ingress_tell(in, in->off & ~BIT(which));
 }

@@ -19,6 +19,7 @@
 #define FLOW_NETNS_LEN  256        /* a namespace's path and its NUL */
 #define FLOW_LIST_MAX   256        /* rows that one flow may cross; gates that it may open */
 #define FLOW_NO_GATE    UINT32_MAX
+#define FLOW_DSCP_MAX   63
 #define FLOW_TIME_MAX   (INT64_C(1) << 60)
 #define FLOW_AMOUNT_MAX (UINT64_C(1) << 60) /* bytes, and bit/s */
 
@@ -47,7 +48,8 @@ struct flow_spec {
 	uint16_t src_port, dst_port;     /* host byte order */
 	uint8_t transport, gaps;         /* enum flow_transport, enum flow_gaps */
 	char cc[FLOW_CC_MAX];            /* congestion control; a word and a NUL */
-	uint8_t reserved[2];
+	uint8_t dscp;                    /* of its packets, and of TCP's that answer them */
+	uint8_t reserved;
 };
 
 static_assert(sizeof(struct flow_spec) == 104, "flow");

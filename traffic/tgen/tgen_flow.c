@@ -157,7 +157,7 @@ static int open_sender(struct run *run, uint32_t number)
 	if (fd < 0)
 		return fd;
 	flow->sender = fd;
-	return 0;
+	return net_set_dscp(fd, spec->dscp);
 }
 
 static int connect_sender(struct run *run, uint32_t number)

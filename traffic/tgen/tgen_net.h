@@ -48,6 +48,7 @@ int net_datagrams(struct net_end from, struct net_end to, const char **step);
 int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* their number; 0: none has arrived; fewer than
 							      * NET_BATCH: no more has */
 
+int net_set_dscp(int fd, uint8_t dscp); /* of what a sender sends; ECN stays the kernel's */
 int net_set_ahead(int fd, int ahead);
 int net_set_batch(int fd, int batch);
 int net_error(int fd);   /* the value of SO_ERROR, as -errno */
