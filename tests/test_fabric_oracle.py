@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise, takewhile
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_a_dscp_that_no_class_names_is_of_the_first():
 
 
 def test_deficit_round_robin_by_hand():
-    """Quanta of 1,000 and 2,000 bytes, frames of 1,000: frame 0 finds an idle port. Then class 1 sends two and class 0 one, in turns.
+    """Quanta of 1,000 and 2,000 bytes, frames of 1,000: frame 0 finds an idle port. Then class 1 sends two and class 0 one.
 
     Frame 0 has left class 0 empty, so the turn is still there without deficit, and goes on to class 1.
     """
@@ -63,11 +64,14 @@ def test_deficit_round_robin_by_hand():
 
 
 def test_a_lossy_class_is_full_at_alpha_times_the_free_pool():
-    """Pool 10,000, alpha 1: a queue of q takes a frame while q < 10,000 - q, so until 5,000; one more is under transmission."""
+    """Pool 10,000, alpha 1: a queue of q takes a frame while q < 10,000 - q, so until 5,000.
+
+    Frame 0 leaves at once and takes 8 us; 1 .. 5 wait, and 6 .. 10 come before the next one leaves.
+    """
     pool = Queue(AMPLE, "port", classes=(QueueClass("c", (0,), AMPLE, alpha_2_16=1 << 16),), pool=Pool(1, 10_000))
     run = run_fabric(NETS["chain2"], chain2(pool), frames(*[(0, 1_000, 0)] * 20), samples=[20_000])
     dropped = [seq for seq in range(20) if seq not in run.arrivals]
-    assert dropped[0] == 7, "frame 0 and one more left while the first seven came"
+    assert dropped[:4] == [6, 7, 8, 9]
     assert max(row[7] for row in run.samples if row[1] == OUT) == 5_000
 
 
@@ -92,9 +96,9 @@ HOST = classes(QueueClass("other", (9,), AMPLE), QueueClass("rdma", (0,), AMPLE)
 def test_a_pause_by_hand():
     """Frames of 1,500 bytes take 1.2 us to the switch and 12 us from it.
 
-    Frame 0 comes at 2.2 us and leaves at once; 1 and 2 wait from 3.4 and 4.6 us on: 3,000 bytes are Xoff. The pause takes 48 ns and
-    1 us, so the host hears it at 5.648 us, in frame 4. Frame 1 leaves at 14.2 us, and with what came until then frames
-    1 .. 4 are 6,000 bytes, frame 2 at 26.2 us, frame 3 at 38.2 us leaves 1,500 behind.
+    Frame 0 comes at 2.2 us and leaves at once; 1 and 2 wait from 3.4 and 4.6 us on: 3,000 bytes are Xoff. The pause takes 48 ns
+    and 1 us, so the host hears it at 5.648 us, in frame 4. Frames 1 .. 4 wait then, 6,000 bytes, two of them in headroom. Frame 1
+    leaves at 14.2 us, and frame 2 at 26.2 us, which leaves 3,000 bytes behind.
     """
     run = run_fabric(NETS["chain2"], chain2(lossless(), HOST), frames(*[(0, 1_500, 0)] * 6))
     first = run.pause_times[0]
@@ -108,8 +112,9 @@ def test_a_pause_by_hand():
 def test_a_pause_is_repeated_after_half_of_its_quanta():
     """100 quanta of 512 bits at 10 Gbit/s are 5,120 ns."""
     run = run_fabric(NETS["chain2"], chain2(lossless(), HOST), frames(*[(0, 1_500, 0)] * 6))
-    heard = [t_ns for t_ns, _, paused in run.pause_times if paused]
-    assert {later - sooner for sooner, later in zip(heard, heard[1:], strict=False)} == {2_560}
+    heard = [t_ns for t_ns, _, _ in takewhile(lambda pause: pause[2], run.pause_times)]
+    assert len(heard) > 5
+    assert {later - sooner for sooner, later in pairwise(heard)} == {2_560}
 
 
 def test_a_pause_that_nobody_repeats_in_time_ends_by_itself():
@@ -119,7 +124,7 @@ def test_a_pause_that_nobody_repeats_in_time_ends_by_itself():
     rows = [*frames(*[(0, 1_500, 0)] * 12), back]
     run = run_fabric(NETS["chain2"], ports, sorted(rows, key=lambda frame: frame.t_ns), samples=[400_000])
     held = next(row for row in run.samples if row[1] == 0)
-    repeated = [later - sooner for (sooner, *_), (later, *_) in zip(run.pause_times, run.pause_times[1:], strict=False)]
+    repeated = [later - sooner for (sooner, *_), (later, *_) in pairwise(run.pause_times)]
     assert max(repeated) > 3 * 512 / 10, "a repetition came too late"
     assert 0 < held[10] < run.pause_times[-1][0] - run.pause_times[0][0], "the host was not held all the time"
 
@@ -152,7 +157,7 @@ def test_with_one_class_it_is_the_fifo_oracle(number):
     t_ns, rows = 0, []
     for seq in range(200):
         rows.append(FabricFrame(t_ns, 0, 1, chance.randrange(60, 1515), 0, chance.random() < 0.8, seq))
-        t_ns += chance.randrange(1 + 16 * 790 * 10**9 // rate)
+        t_ns += chance.randrange(1 + 12 * 790 * 10**9 // rate)
     run = run_fabric(NETS["chain2"], ports, rows)
     host = OraclePort(10 * rate, 1_000, AMPLE)
     first, second = run_chain([host, fifo], [OracleFrame(each.t_ns, each.length, each.ect, each.seq) for each in rows])
