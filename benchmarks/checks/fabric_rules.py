@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What classes, pools and pauses must do by arithmetic alone: shares, thresholds, headroom, deadlocks. Cases, and checks of them.
+"""Cases of classes, pools and pauses that arithmetic alone decides, and their checks: shares, thresholds, headroom, deadlocks.
 
 The oracle answers each of these cases, too (fabric.py). Here the lab's figures are compared with formulas that neither of both
 has.
@@ -79,7 +79,7 @@ class Shares:
     weights: tuple[int, ...]
     lengths: tuple[int, ...]
     strict: bool = False
-    """Whether a strict class takes a fifth of the line before them."""
+    """True if a strict class takes a fifth of the line before them."""
 
     @property
     def name(self) -> str:
