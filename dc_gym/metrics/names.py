@@ -180,6 +180,13 @@ FORMULAS = (
         "sums over [`nic_flows`](#nic_flowsparquet)",
     ),
     Metrics(
+        {"paused_share": "Share of a flow's life in which its path was paused, mean"},
+        "mean over flows of `paused_share` in `flow_metrics.parquet`: time in which a port of a flow's path had to hold the flow's"
+        " class, over the flow's life; between two sweeps the largest growth of `paused_ns` over the ports of the path. This row"
+        " and the next exist where [`classes`](#classesparquet) does",
+    ),
+    Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics(
         {"fct_groups": ""},
         "a list: the counted flows by their [`group`](#flowsparquet). Each entry has `group` and the fields of a bin (next row)",
     ),

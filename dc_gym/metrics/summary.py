@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
+from dc_gym.metrics.pauses import pause_metrics, paused_shares
 from dc_gym.metrics.queues import port_table, queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
 from dc_gym.records.tables import Records, TableSource
@@ -50,6 +51,8 @@ class Context:
     cutoff_ns: int | None = None
     """Flows that start later do not count for completion times; None: the window's end."""
     routes: Routes | None = None
+    classes: Sequence[int] | None = None
+    """The class of each flow; None: all are of the first."""
     ideal_ns: Floats | None = None
     """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
@@ -84,21 +87,31 @@ def summarize(
         | fct_metrics(tables.flows, context.starts, context.ideal_ns)
         | {"ideal_error": context.ideal_error}
         | nic_metrics(tables, window)
+        | pause_metrics(tables, _paused_shares(tables, context))
     )
 
 
 def flow_table(
     tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Returns one value for each flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown,
+    """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra` (ideal FCT, slowdown,
     path class)."""
-    window = context.window
+    window, paused = context.window, _paused_shares(tables, context)
     return {
         "flow": tables.flows["flow"],
         "goodput_bps": flow_goodput_bps(tables, window),
         "counted": counted(tables.flows, context.starts),
+        **({} if paused is None else {"paused_share": paused}),
         **(extra or {}),
     }
+
+
+def _paused_shares(tables: TableSource, context: Context) -> Floats | None:
+    """Returns the share of each flow's life in which its path was paused; None without classes, or if paths are unknown."""
+    if context.routes is None:
+        return None
+    paths = context.routes.paths
+    return paused_shares(tables, paths, context.classes or [0] * len(paths), context.window.stop_ns)
 
 
 def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:

@@ -23,6 +23,8 @@ from dc_gym.spec import Spec
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
+UNMARKED_DSCP = 0
+"""The DSCP of all flows: neither hosts' TCP nor NICs set another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,18 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
         routes=routes_of(schedule, payload_share(spec)),
+        classes=[class_of_dscp(spec, UNMARKED_DSCP)] * len(schedule.flows),
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,
         within=spec.metrics.within_percent / 100,
     )
+
+
+def class_of_dscp(spec: Spec, dscp: int) -> int:
+    """Returns the number of the class to which ports assign packets of a DSCP: the first one unless another names it."""
+    rules = spec.topology.classes or ()
+    return next((number for number, rule in enumerate(rules) if dscp in rule.dscp), 0)
 
 
 def payload_share(spec: Spec) -> float:
