@@ -52,6 +52,7 @@ def tables(
     of_ports: list[dict[str, Any]] | None = None,
     nic_flows: list[dict[str, Any]] | None = None,
     decisions: list[dict[str, Any]] | None = None,
+    classes: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -60,6 +61,7 @@ def tables(
         tcp=array("tcp", tcp or []),
         nic_flows=array("nic_flows", nic_flows or []),
         decisions=array("decisions", decisions or []),
+        classes=array("classes", classes or []),
         ports=of_ports or ports(),
     )
 

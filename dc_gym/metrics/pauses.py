@@ -47,7 +47,9 @@ def paused_shares(tables: TableSource, paths: Sequence[Sequence[int]], classes: 
             until_start, until_end = (np.interp(life[end, rows], t_ns, total) for end in (0, 1))
             paused_ns[rows] = until_end - until_start
     lived = (starts >= 0) & (life[1] > life[0])
-    return np.divide(paused_ns, life[1] - life[0], out=np.full(len(starts), np.nan), where=lived)
+    shares = np.full(len(starts), np.nan)
+    shares[lived] = paused_ns[lived] / (life[1] - life[0])[lived]
+    return shares
 
 
 def pause_metrics(tables: TableSource, shares: Floats | None) -> dict[str, Any]:

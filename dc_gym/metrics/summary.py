@@ -94,8 +94,10 @@ def summarize(
 def flow_table(
     tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra` (ideal FCT, slowdown,
-    path class)."""
+    """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra`.
+
+    `extra` are ideal FCT, slowdown and path class.
+    """
     window, paused = context.window, _paused_shares(tables, context)
     return {
         "flow": tables.flows["flow"],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 4.1 of FDCC (K. Zhang, MSc thesis 2023): 64 flows to one within 1 us, with and without a window of one BDP.
 
-The thesis shows that without the window the buffer fills, since flows begin at line rate and no signal comes back in time. It does
-not say which algorithm, what buffer and which delays. Here it is DCQCN; delay and buffer are those of tables 6.1 and 6.2
+The thesis shows that without the window the buffer fills, since flows begin at line rate and no signal comes back in time. It
+does not say which algorithm, what buffer and which delays. Here it is DCQCN; delay and buffer are those of tables 6.1 and 6.2
 (n_to_one.py). Flows have 20 MB as in these tables, of which a run carries the first part.
 """
 
@@ -88,7 +88,7 @@ FACTS = (
 )
 NOTES = (
     "Delay and buffer are not given. Ours follow from numbers of the thesis' table 6.2.",
-    "Within a microsecond 64 flows of one BDP each leave 63 BDPs in the switch: the window bounds the queue, whatever the algorithm.",
+    "64 flows of one BDP each leave at most 63 BDPs in the switch: the window bounds the queue, whatever the algorithm.",
 )
 
 

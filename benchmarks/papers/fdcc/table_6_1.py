@@ -86,7 +86,9 @@ def measure(result: Result) -> dict[str, float]:
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = own_rate.run(NAME, ROWS, options, progress, measure)
-    facts = flows_to_one.facts("a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", COUNTS, options.full)
+    facts = flows_to_one.facts(
+        "a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", COUNTS, options.full
+    )
     return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, _figure(evidence), flows_to_one.NOTES)
 
 
