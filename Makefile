@@ -17,7 +17,7 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd tgen linkprobe vm-init nicd cctest libsteps.so libfailing.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd eventd tgen linkprobe vm-init nicd cctest libsteps.so libfailing.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
@@ -159,6 +159,10 @@ HOSTD := $(CONTROL)/hostd.c $(CTRL)
 $(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(HOSTD))
 
+EVENTD := $(addprefix $(CONTROL)/,eventd.c events_file.c) $(MONITORS)/ports.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(INPUT)
+$(BIN)/eventd: $(EVENTD) $(CONTROL_HEADERS) | $(BIN)
+	$(call link,$(CONTROL_FLAGS) $(EVENTD))
+
 TGEN := $(wildcard $(TGEN_FOLDER)/*.c) $(DAEMON)/calls.c $(INPUT)
 $(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(KERNEL)/drivers/lab_int.h $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) -I$(KERNEL)/drivers $(TGEN))
@@ -215,7 +219,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)

@@ -7,7 +7,7 @@
  * capture, and one line a port counts frames, 'NAME OUT IN OUT-LATER IN-LATER LOST': those in its file, those
  * after the duration until SIGTERM, and those that found no room.
  *
- * It must not move anybody else on a virtual clock. So it reads the clock before t0 and at its end alone,
+ * It must not move anybody else on a virtual clock. So it reads the clock before t0 and once at its end,
  * sleeps until a block of a ring is full, and makes no call that fails in between.
  */
 #include "options.h"
@@ -29,6 +29,8 @@
 #define MIN_FRAME   60u /* a shorter one is padded behind the place where it is captured */
 #define MAX_PATH    4096
 #define MAX_CAPTURE 256 /* ports: each has a file and a ring */
+#define MAX_WAITS   500 /* for the last blocks: 10 s */
+#define CLOCK_TRIES 5
 
 struct options {
 	const char *ports, *out, *direction;
@@ -50,8 +52,9 @@ struct capd {
 	struct ports ports;
 	struct capture *captures;
 	struct pollfd *polled;
-	uint64_t t0_real_ns;  /* t0 by CLOCK_REALTIME, which the kernel's times of frames have */
-	uint64_t end_real_ns; /* likewise SIGTERM's time; UINT64_MAX: not yet */
+	uint64_t real_ahead_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	uint64_t t0_real_ns;    /* t0 by CLOCK_REALTIME, which the kernel's times of frames have */
+	uint64_t end_real_ns;   /* likewise SIGTERM's time; UINT64_MAX: not yet */
 };
 
 /* ---- options ---- */
@@ -97,13 +100,24 @@ static uint64_t real_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* A clock read takes time, on a virtual clock always the same: the one in the middle is between the others.
+/*
+ * CLOCK_REALTIME less CLOCK_MONOTONIC. A clock read takes time, on a virtual clock always the same: the one
+ * in the middle is between the others. On a machine in real time others may run in between: the shortest of
+ * some tries counts.
  */
-static uint64_t by_real_clock(uint64_t t_ns)
+static uint64_t real_ahead_ns(void)
 {
-	uint64_t first = now_ns(), real = real_ns(), last = now_ns();
+	uint64_t shortest = UINT64_MAX, ahead = 0;
 
-	return t_ns + real - (first + (last - first) / 2);
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		uint64_t first = now_ns(), real = real_ns(), last = now_ns();
+
+		if (last - first >= shortest)
+			continue;
+		shortest = last - first;
+		ahead = real - (first + shortest / 2);
+	}
+	return ahead;
 }
 
 static int open_capture(struct capture *each, const struct options *o, enum ring_direction direction,
@@ -149,7 +163,8 @@ static int prepare(struct capd *c, struct fault *f)
 		rc = ports_take(&c->ports, f);
 	if (!rc)
 		rc = open_captures(c, f);
-	c->t0_real_ns = by_real_clock(c->opt.t0_ns);
+	c->real_ahead_ns = real_ahead_ns();
+	c->t0_real_ns = c->opt.t0_ns + c->real_ahead_ns;
 	c->end_real_ns = UINT64_MAX;
 	return rc;
 }
@@ -232,28 +247,80 @@ static int run(struct capd *c, const sigset_t *before, struct fault *f)
 
 static int finish_file(struct capture *each, struct fault *f)
 {
-	int64_t lost = ring_lost(&each->ring);
-	int rc = lost < 0 ? (int)lost
-			  : pcapng_finish(&each->file, each->capd->opt.duration_ns,
-					  each->out + each->in + (uint64_t)lost, (uint64_t)lost);
+	uint64_t lost = each->ring.lost;
+	int rc = pcapng_finish(&each->file, each->capd->opt.duration_ns, each->out + each->in + lost, lost);
 
 	if (rc)
 		return fault_say(f, -EIO, "finish the capture of '%s': %s; make room, or capture less",
 				 each->port->name, strerror(-rc));
-	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", each->port->name,
+	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", each->port->name,
 	       each->out, each->in, each->out_later, each->in_later, lost);
 	return 0;
 }
 
-/* The kernel gives the last blocks, which are not full, within RING_RETIRE_NS. */
+static int stop_rings(struct capd *c, struct fault *f)
+{
+	for (uint32_t i = 0; i < c->ports.n; i++) {
+		int rc = ring_stop(&c->captures[i].ring);
+
+		if (rc)
+			return fault_say(f, rc, "stop the capture of '%s': %s", c->captures[i].port->name,
+					 strerror(-rc));
+	}
+	return 0;
+}
+
+/* *left: frames in blocks that the kernel has not given yet. */
+static int count_left(struct capd *c, int64_t *left, struct fault *f)
+{
+	*left = 0;
+	for (uint32_t i = 0; i < c->ports.n; i++) {
+		int64_t found = ring_left(&c->captures[i].ring);
+
+		if (found < 0)
+			return fault_say(f, (int)found, "count the frames of '%s': %s",
+					 c->captures[i].port->name, strerror((int)-found));
+		*left += found;
+	}
+	return 0;
+}
+
+static int drain_and_count(struct capd *c, int64_t *left, struct fault *f)
+{
+	int rc = drain(c, f);
+
+	return rc ? rc : count_left(c, left, f);
+}
+
+/*
+ * The kernel gives the last blocks, which are not full, within RING_RETIRE_NS; later, if its timers are late.
+ * Rings are stopped after the first wait, for on a virtual clock what is due now may come when we sleep.
+ */
+static int drain_last(struct capd *c, uint64_t now, struct fault *f)
+{
+	int64_t left;
+	int rc;
+
+	sleep_until(now += 2 * RING_RETIRE_NS);
+	rc = stop_rings(c, f);
+	if (!rc)
+		rc = drain_and_count(c, &left, f);
+	for (unsigned int i = 0; i < MAX_WAITS && !rc && left; i++) {
+		sleep_until(now += 2 * RING_RETIRE_NS);
+		rc = drain_and_count(c, &left, f);
+	}
+	if (!rc && left)
+		rc = fault_say(f, -EIO, "the kernel keeps %" PRId64 " captured frames; run it again", left);
+	return rc;
+}
+
 static int finish(struct capd *c, struct fault *f)
 {
 	uint64_t now = now_ns();
 	int rc;
 
-	c->end_real_ns = by_real_clock(now);
-	sleep_until(now + 2 * RING_RETIRE_NS);
-	rc = drain(c, f);
+	c->end_real_ns = now + c->real_ahead_ns;
+	rc = drain_last(c, now, f);
 	for (uint32_t i = 0; i < c->ports.n && !rc; i++)
 		rc = finish_file(&c->captures[i], f);
 	return rc;

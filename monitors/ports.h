@@ -17,9 +17,10 @@ struct port {
 	char netns[PORT_NETNS_LEN]; /* a path; "-": the present namespace */
 	char ifname[PORT_IFNAME_LEN];
 	uint32_t class; /* 0: the whole port; n: its class n - 1 */
+	uint32_t reserved;
 };
 
-static_assert(sizeof(struct port) == 308, "port");
+static_assert(sizeof(struct port) == 312, "port");
 static_assert(offsetof(struct port, netns) == 32, "port");
 static_assert(offsetof(struct port, ifname) == 288, "port");
 static_assert(offsetof(struct port, class) == 304, "port");

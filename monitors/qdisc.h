@@ -12,7 +12,8 @@
  *       through qdisc_tree_reduce_backlog. So the root's counter has each lost packet once, and a sum
  *       over the tree would have it once a layer.
  *   marks   the sum over all qdiscs of the port: parents do not count what a child marks.
- *   bytes with CE, time integral of the queue, busy time, longest queue, pauses   of the root, if it is a `port`.
+ *   bytes with CE, time integral of the queue, busy time, longest queue, pauses   of the root, if it is a
+ * `port`.
  *
  * ingress and clsact hold no queue and are not counted. noqueue is passed by: its counters stay 0.
  * A netem with a delay has what is under way in its queue, as tc shows it.

@@ -39,6 +39,14 @@ static int set_filter(int fd, uint32_t snap, enum ring_direction direction)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter)) ? -errno : 0;
 }
 
+int ring_stop(struct ring *r)
+{
+	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	const struct sock_fprog filter = { sizeof(none) / sizeof(none[0]), none };
+
+	return setsockopt(r->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ? -errno : 0;
+}
+
 static int map_ring(struct ring *r)
 {
 	const struct tpacket_req3 request = {
@@ -143,17 +151,22 @@ int ring_drain(struct ring *r, ring_visit visit, void *arg)
 		if (!(__atomic_load_n(status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 			break;
 		rc = visit_block(block, visit, arg);
+		r->visited += block->hdr.bh1.num_pkts;
 		__atomic_store_n(status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 		r->next = (r->next + 1) % BLOCKS;
 	}
 	return rc;
 }
 
-int64_t ring_lost(struct ring *r)
+/* The kernel counts from 0 again after each look. Those that it lost are among its packets. */
+int64_t ring_left(struct ring *r)
 {
 	struct tpacket_stats_v3 stats = { 0 };
 	socklen_t len = sizeof(stats);
 
-	return getsockopt(r->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) ? -errno
-									      : (int64_t)stats.tp_drops;
+	if (getsockopt(r->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len))
+		return -errno;
+	r->taken += stats.tp_packets - stats.tp_drops;
+	r->lost += stats.tp_drops;
+	return (int64_t)(r->taken - r->visited);
 }

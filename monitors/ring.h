@@ -22,6 +22,8 @@ struct ring {
 	int fd;
 	unsigned char *at;
 	uint32_t next; /* block */
+	uint64_t taken, lost,
+		visited; /* frames that the kernel took, or lost for want of room; those visited */
 };
 
 #define RING_INIT                                                                                            \
@@ -48,7 +50,10 @@ void ring_close(struct ring *r);
 /* Visits the frames of all blocks that are there, in order, and gives the blocks back. */
 int ring_drain(struct ring *r, ring_visit visit, void *arg);
 
-/* Frames that found no room since the ring was opened or last asked, or -errno. */
-int64_t ring_lost(struct ring *r);
+/* No frame is taken from here on: 0, or -errno. */
+int ring_stop(struct ring *r);
+
+/* Frames that the kernel took and ring_drain() has not visited yet, or -errno. It counts `lost` up to now. */
+int64_t ring_left(struct ring *r);
 
 #endif

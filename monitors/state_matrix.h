@@ -3,7 +3,8 @@
  * The state matrix: what every queue of the network looks like now.
  *
  * One region of shared memory, one writer (qmon), any number of readers. A row is a port (a switch
- * port or a host's egress) or, behind all ports, a class of one; a column a named feature; a cell is a u64. All integers little-endian.
+ * port or a host's egress) or, behind all ports, a class of one; a column a named feature; a cell is a u64.
+ * All integers little-endian.
  *
  *   0                       struct sm_header (256 bytes)
  *   header.off_row_names    rows x SM_NAME_LEN bytes, NUL-padded
@@ -124,7 +125,7 @@ static_assert(sizeof(struct sm_command) == 96, "state matrix command");
 	X(QUEUE_BYTE_NS, "queue_byte_ns") /* time integral of the queue, total; wraps */                     \
 	X(BUSY_NS, "busy_ns")             /* time in which frames waited, total */                           \
 	X(LONGEST_BYTES, "longest_bytes") /* the longest queue since the sweep before */                     \
-	X(PAUSED_NS, "paused_ns")         /* time in which the peer had it hold some class, total */                     \
+	X(PAUSED_NS, "paused_ns")         /* time in which the peer had it hold some class, total */         \
 	X(CHARGED_BYTES, "charged_bytes") /* came in here and waits in the switch, lossless, now */          \
 	X(PAUSES, "pauses")               /* times that the peer was told to hold the class, total */
 

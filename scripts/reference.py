@@ -29,6 +29,7 @@ from dc_gym.metrics.names import FORMULAS
 from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
+from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic import sizes, storage
@@ -244,6 +245,7 @@ def metrics() -> Iterator[str]:
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "keys": keys,
     "programs": lambda: _keys_of(ExecSpec),
+    "events": lambda: _keys_of(EventSpec),
     "networks": networks,
     "presets": lambda: table(("preset", "shape", "hosts", "links", "buffer", "K", "from"), map(_preset, presets.PRESETS)),
     "markings": markings,

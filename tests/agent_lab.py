@@ -77,7 +77,8 @@ def write_rows(*rows):
 def write_actuators(**amounts):
     write_rows(*(rate_of(row, **amounts) for row in range(len(NAMES))))
 
-record_file.write(RUN / "ports", inputs.PORT.table(dict(name=name, netns=f"/run/netns/{name}", ifname=name) for name in NAMES))
+PORTS = [{"name": name, "netns": f"/run/netns/{name}", "ifname": name, "class": 0} for name in NAMES]
+record_file.write(RUN / "ports", inputs.PORT.table(PORTS))
 write_actuators()
 
 class Hostd:

@@ -23,9 +23,10 @@ from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import external
-from dc_gym.grounds import actuation, inputs
+from dc_gym.grounds import actuation, changes, inputs
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.lab import boot_entries
+from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.telemetry import table_of
@@ -43,6 +44,7 @@ FUZZERS = {
     "fuzz_nl": ("dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c", *BATCH, "monitors/qdisc.c"),
     "fuzz_ports": ("monitors/ports.c", *RECORD_FILE),
     "fuzz_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
+    "fuzz_events": ("ctrl/agent/events_file.c", *RECORD_FILE),
     "fuzz_nics": ("ctrl/nic/nics.c", "ctrl/nic/rows.c", *RECORD_FILE),
     "fuzz_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
     "fuzz_commands": ("ctrl/agent/commands.c",),
@@ -87,7 +89,15 @@ def _nics() -> bytes:
     """The NICs of a network, a flow of theirs, and one of the hosts' TCP that they cap."""
     flow = {"message_bytes": 64000, "total_bytes": 2**64 - 1, "flow": 0, "src_nic": 0, "dst_nic": 1, "payload_bytes": 1440}
     flow |= {"src_addr": (10, 0, 0, 1), "dst_addr": (10, 0, 0, 2), "src_mac": (2,) * 6, "dst_mac": (4,) * 6, "src_port": 9}
-    flow |= {"base_rtt_ns": 1000, "hops": 3, "tcp_src_port": 0, "tcp_dst_port": 0, "int_bytes": 42, "inflight_bytes": 9000}
+    flow |= {
+        "base_rtt_ns": 1000,
+        "hops": 3,
+        "dscp": 26,
+        "tcp_src_port": 0,
+        "tcp_dst_port": 0,
+        "int_bytes": 42,
+        "inflight_bytes": 9000,
+    }
     capped = flow | {"flow": 2, "total_bytes": 100_001, "tcp_src_port": 1, "tcp_dst_port": 2}
     told = {name: 1 for name in inputs.NIC_SETTINGS.dtype.names or () if name not in ("parameter", "int_rate", "caps")}
     settings = inputs.settings_table(told, (1, 2), table_of((10**10, 10**11)))
@@ -97,6 +107,13 @@ def _nics() -> bytes:
 def _actuators(name: str) -> bytes:
     wanted = external(spec.from_dict({"name": "fuzz", **SPECS[f"dcgym/{name}-v0"]}, ROOT))
     return _tables(*actuation.tables(Experiment.of(wanted)))
+
+
+def _events() -> bytes:
+    link = (("cut", 1), ("rate_bps", 10**6), ("loss_ppb", 5))
+    queue = (("limit_bytes", 9000), ("kmin_bytes", 3000), ("kmax_bytes", 6000), ("pmax_ppm", 10**5))
+    made = [Change(5, 0, "s1-eth3", link), Change(5, 0, "s2-eth3", link), Change(7, 1, "s1-eth1", queue)]
+    return _tables(*changes.tables(made, GRAPH))
 
 
 def _attribute(kind: int, data: bytes) -> bytes:
@@ -135,6 +152,7 @@ def seeds(name: str, folder: Path) -> list[bytes]:
         "fuzz_nl": lambda: [_dump(), _dump()[16:]],
         "fuzz_ports": lambda: [_ports(folder)],
         "fuzz_actuators": lambda: [_actuators(each) for each in ("Dumbbell10m", "EcnDumbbell1g")],
+        "fuzz_events": lambda: [_events()],
         "fuzz_nics": lambda: [_nics()],
         "fuzz_flow_table": lambda: [_flows()],
         "fuzz_commands": lambda: [bytes([3, 0, 0, 4, 0, 0, 0, 0, 4, 7, 0])],

@@ -168,6 +168,7 @@ class Nics:
             "payload_bytes": PAYLOAD - flow.telemetry_bytes,
             "base_rtt_ns": 20000,
             "hops": 2,
+            "dscp": 0,
             "src_mac": inputs.mac(src.mac),
             "dst_mac": inputs.mac(dst.mac),
             "src_port": 10000 + number,

@@ -21,11 +21,11 @@ metrics.slowdown = "off"
 BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=60us", "topology.jitter=5us")
 
 
-def load(folder: Path, *settings: str, text: str = "") -> spec.Spec:
-    (folder / "spec.toml").write_text(SPEC + text)
+def load(folder: Path, *settings: str, text: str = "", base: str = SPEC) -> spec.Spec:
+    (folder / "spec.toml").write_text(base + text)
     return spec.load(folder / "spec.toml", settings)
 
 
-def run(folder: Path, name: str, *settings: str, text: str = "") -> Result:
+def run(folder: Path, name: str, *settings: str, text: str = "", base: str = SPEC) -> Result:
     folder.chmod(0o755)
-    return runner.run(load(folder, *settings, text=text), folder / name, Quiet(), plot=False)
+    return runner.run(load(folder, *settings, text=text, base=base), folder / name, Quiet(), plot=False)

@@ -14,6 +14,7 @@ UNIT_TESTS = {
     "test_options": ("dc_gym/daemon/options.c", "dc_gym/daemon/program.c"),
     "test_ports": ("monitors/ports.c", *RECORD_FILE),
     "test_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
+    "test_events_file": ("ctrl/agent/events_file.c", *RECORD_FILE),
     "test_enforce": (
         "ctrl/agent/enforce.c", "ctrl/agent/actuators.c", "monitors/qdisc.c", "dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c",
         *BATCH, *RECORD_FILE,

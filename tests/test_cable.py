@@ -186,6 +186,47 @@ def test_without_attributes_a_cable_has_defaults_and_names_of_the_kernel(cable):
     """)
 
 
+def test_a_cut_loses_what_is_on_its_way_and_what_is_sent_and_counts_it(cable):
+    cable("""
+        pair(10**9, 10**8)
+        connect()
+        before = device("a").tx_packets
+        assert send("a", 1000, 1000, 1000) == 3
+        time.sleep(0.01)
+        assert device("a").flight_packets == 3
+        change("a", cut=1)
+        cut = device("a")
+        assert (cut.cut, cut.cut_packets, cut.cut_bytes, cut.flight_packets, cut.flight_bytes) == (1, 3, 3000, 0, 0), cut
+        assert send("a", 500, 500) == 2 and send("b", 60) == 1
+        time.sleep(0.5)
+        a, b = device("a"), device("b")
+        assert (a.tx_packets - before, a.cut_packets, a.cut_bytes, a.lost_packets) == (5, 5, 4000, 0), a
+        assert a.rx_packets >= 1 and b.cut_packets == 0, "the other direction is whole"
+        change("a", cut=0)
+        arrived = b.rx_packets
+        assert send("a", 1000) == 1
+        time.sleep(0.5)
+        assert device("b").rx_packets == arrived + 1 and device("a").cut_packets == 5
+    """)
+
+
+def test_a_delay_that_shrinks_keeps_the_order(cable):
+    cable("""
+        pair(10**9, 10**8)
+        connect()
+        receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88B5))
+        receiver.bind(("b", 0x88B5))
+        send("a", 1000)
+        time.sleep(0.001)
+        change("a", delay_ns=1000)
+        assert device("a").flight_packets == 1
+        send("a", 100)
+        time.sleep(0.5)
+        assert [len(receiver.recv(2000)) for _ in range(2)] == [1000, 100]
+        assert device("a").delay_ns == 1000
+    """)
+
+
 def test_the_widest_values_are_taken(cable):
     cable("""
         pair(1, 10**10)

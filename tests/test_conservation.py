@@ -5,13 +5,14 @@ import copy
 
 import pytest
 
-from dc_gym.run.conservation import violations
+from dc_gym.run.conservation import account, lost_on_links, violations
 from dc_gym.topologies.presets import TopologySpec, build
 
 GRAPH = build(TopologySpec.of(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
 NAMES = (
     *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "flight_packets", "flight_bytes", "lost_packets", "lost_bytes"),
-    *("dropped_packets", "dropped_bytes"),
+    *("dropped_packets", "dropped_bytes", "cut_packets", "cut_bytes", "pauses_sent", "pauses_received"),
+    *("pauses_in_flight", "pauses_lost"),
     *("queue_tx_packets", "queue_tx_bytes", "queue_backlog_packets", "queue_backlog_bytes", "queue_drops"),
 )
 ZERO = {name: 0 for name in NAMES}
@@ -46,6 +47,16 @@ def balanced():
 def test_balanced_counters_pass():
     before, after = balanced()
     assert violations(GRAPH, before, after, {}) == []
+
+
+def test_frames_lost_in_a_cut_are_accounted_for():
+    before, after = balanced()
+    end = after["s1-eth2"]
+    end["flight_packets"], end["flight_bytes"], end["cut_packets"], end["cut_bytes"] = 0, 0, 1, 1000
+    assert violations(GRAPH, before, after, {}) == []
+    assert account(GRAPH, before, after, {})["lost_in_cuts"] == 1 and lost_on_links(GRAPH, before, after).count(1) == 1
+    end["cut_packets"] = 0
+    assert violations(GRAPH, before, after, {}) == ["s1-eth2: sent 7 packets, but 6 arrived, are on their way or were lost"]
 
 
 def test_counts_before_the_run_do_not_matter():

@@ -18,6 +18,8 @@ from dc_gym.grounds import inputs
 from dc_gym.grounds.inputs import (
     ACTUATOR_FIELD,
     ACTUATOR_ROW,
+    EVENT,
+    EVENT_DONE,
     FLOW,
     KINDS,
     NETNS,
@@ -39,6 +41,8 @@ HEADERS = {
     ACTUATOR_ROW: ("ctrl/agent/actuators.h", "actuator_row", "ACTUATOR_MAGIC", "ACTUATOR_VERSION"),
     ACTUATOR_FIELD: ("ctrl/agent/actuators.h", "actuator_field", "FIELD_MAGIC", "ACTUATOR_VERSION"),
     REQUEST_BYTE: ("ctrl/agent/actuators.h", "unsigned char", "REQUEST_MAGIC", "ACTUATOR_VERSION"),
+    EVENT: ("ctrl/agent/events_file.h", "event_change", "EVENT_MAGIC", "EVENT_VERSION"),
+    EVENT_DONE: ("ctrl/agent/events_file.h", "event_done", "EVENT_DONE_MAGIC", "EVENT_VERSION"),
     NETNS: ("traffic/tgen/flow_table.h", "flow_netns", "FLOW_NETNS_MAGIC", "FLOW_VERSION"),
     FLOW: ("traffic/tgen/flow_table.h", "flow_spec", "FLOW_MAGIC", "FLOW_VERSION"),
     OPENS: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),
@@ -89,8 +93,8 @@ def test_flows_byte_for_byte() -> None:
     found = tables(asked)
     assert found[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
     rows = [
-        (0, 30, 0, 0, 10**7, 0, 1, (10, 0, 0, 1), (10, 0, 0, 3), 0, 2**32 - 1, 0, 0, 0, 3, 26551, 5001, 0, 0, b"dctcp", 0),
-        (0, 30, 0, 0, 10**7, 2, 3, (10, 0, 0, 2), (10, 0, 0, 4), 1, 2**32 - 1, 0, 0, 3, 3, 46482, 5001, 0, 0, b"dctcp", 0),
+        (0, 30, 0, 0, 10**7, 0, 1, (10, 0, 0, 1), (10, 0, 0, 3), 0, 2**32 - 1, 0, 0, 0, 3, 26551, 5001, 0, 0, b"dctcp", 0, 0),
+        (0, 30, 0, 0, 10**7, 2, 3, (10, 0, 0, 2), (10, 0, 0, 4), 1, 2**32 - 1, 0, 0, 3, 3, 46482, 5001, 0, 0, b"dctcp", 0, 0),
     ]
     assert found[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
     assert found[OPENS].tolist() == [] and found[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]
@@ -129,8 +133,8 @@ def test_ports_are_the_rows_of_the_state_matrix(tmp_path: Path) -> None:
 # --- how a file is shown and refused
 
 
-def port(name: str, netns: str) -> dict[str, str]:
-    return {"name": name, "netns": netns, "ifname": name}
+def port(name: str, netns: str) -> dict[str, object]:
+    return {"name": name, "netns": netns, "ifname": name, "class": 0}
 
 
 def rows_of_actuators() -> record_file.Table:
@@ -146,7 +150,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
-        "name,netns,ifname\na,-,a\nb,/n/b,b\n\n"
+        "name,netns,ifname,class\na,-,a,0\nb,/n/b,b,0\n\n"
         "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
         "control_addr,control_port,reserved\n"
         "rate,tbf,8.0.0.0,10000000.0.0.0,10000000.0.0.0,3,1,0,108,0,2,2,2,172.16.0.1,20130,0.0\n\n"
@@ -161,8 +165,8 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     ("spoil", "words"),
     [
         (lambda data: data[:10], "10 bytes at byte 0 are too few"),
-        (lambda data: b"X" + data[1:], r"records b'XCGPORTS' of version 1 and 304 bytes at byte 0 are not known"),
-        (lambda data: data[:8] + b"\x02" + data[9:], "of version 2"),
+        (lambda data: b"X" + data[1:], r"records b'XCGPORTS' of version 2 and 312 bytes at byte 0 are not known"),
+        (lambda data: data[:8] + b"\x03" + data[9:], "of version 3"),
         (lambda data: data[:-1], "cut off within 1 records b'DCGPORTS'"),
     ],
 )

@@ -124,7 +124,7 @@ def test_tcp_below_a_nic_uses_no_ecn_and_hosts_keep_departure_times(tmp_path: Pa
         (("controller.name=bbr",), 'nic.tcp = "cubic": needs an algorithm of the NICs'),
         (("nic.tcp=dctcp",), "nic.tcp"),
         (("nic.tcp=fixed",), "nic.tcp"),
-        (("workload.transport=rdma",), 'cannot go with workload.transport "rdma"'),
+        (("workload.transport=rdma",), "workload.transport = \"rdma\": cannot go with nic.tcp = 'cubic'"),
         (("topology.host_qdisc=bfifo",), "keeps no departure times"),
         (("ground=host",), 'cannot go with ground "host"'),
     ],

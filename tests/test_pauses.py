@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from dc_gym.metrics import Context, Routes, Window, flow_table, summarize
 from dc_gym.metrics.pauses import paused_shares
 from dc_gym.records import tables as records
-from dc_gym.records.tables import Tables
+from dc_gym.records.tables import TABLES, Tables
 from tests.synthetic import flow_row, tables
 
 STEP_NS, SWEEPS = 100, 10
@@ -31,7 +32,7 @@ def run(
                 held = sum(ns for at, ns in growth.get((port, number), {}).items() if at <= sweep)
                 told = (pauses or {}).get((port, number), 0) if sweep == SWEEPS else 0
                 rows.append({"t_ns": sweep * STEP_NS, "port": NAMES[port], "class": number, "paused_ns": held, "pauses": told})
-    return tables(flows=[flow_row(number, **each) for number, each in enumerate(flows)], classes=rows)
+    return tables(flows=[flow_row(number, **each) for number, each in enumerate(flows)], class_queues=rows)
 
 
 def shares(made: Tables, *paths: tuple[int, ...], classes: tuple[int, ...] | None = None) -> list[float]:
@@ -78,6 +79,14 @@ def test_the_summary_has_mean_and_sum() -> None:
     summary = summarize(made, context)
     assert summary["paused_share"] == pytest.approx(0.15) and summary["pauses"] == 7
     assert flow_table(made, context)["paused_share"].tolist() == [0.1, 0.2]
+
+
+def test_a_flow_is_of_the_class_of_its_dscp() -> None:
+    made = run([{"end_ns": 1000}, {"end_ns": 1000}, {"end_ns": 1000}], {(H1, 1): {2: 100}}, classes=2)
+    dscps = np.zeros(3, TABLES["classes"].dtype)
+    dscps["flow"], dscps["dscp"] = np.arange(3), [26, 0, 10]
+    context = Context(Window(0, 1000), routes=Routes([(H1,)] * 3, np.full(3, np.inf)), class_of_dscp={26: 1, 0: 0})
+    assert flow_table(replace(made, classes=dscps), context)["paused_share"].tolist() == [0.1, 0, 0]
 
 
 def test_ports_without_classes_have_no_such_metrics() -> None:

@@ -96,7 +96,7 @@ def over_rdma(flows: int, srtt_us: int) -> Series:
         for n in range(flows)
     ]
     rows = [synthetic.flow_row(n, transport="rdma") for n in range(flows)]
-    return series(synthetic.tables(rows, tcp=samples, nic_flows=[{"flow": 0}]), 2 * S, Window(0, 2 * S), 2)
+    return series(synthetic.tables(rows, tcp=samples, nic_flows=[{"flow": n} for n in range(flows)]), 2 * S, Window(0, 2 * S), 2)
 
 
 def test_runs_over_rdma_show_what_nics_allow() -> None:

@@ -34,7 +34,9 @@ def qmon(*args) -> subprocess.CompletedProcess[str]:
 
 
 def write_ports(path: Path, *ports: tuple[str, str, str]) -> Path:
-    record_file.write(path, PORT.table(dict(zip(("name", "netns", "ifname"), port, strict=True)) for port in ports))
+    record_file.write(
+        path, PORT.table(dict(zip(("name", "netns", "ifname"), port, strict=True)) | {"class": 0} for port in ports)
+    )
     return path
 
 

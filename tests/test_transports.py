@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.traffic.flows import NO_GATE
 
 SPEC = """
 topology.preset = "dumbbell-10m"
@@ -65,12 +68,32 @@ def test_a_row_without_the_cell_that_the_header_has(tmp_path: Path) -> None:
         spec.load(tmp_path / "spec.toml")
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_row_names_its_dscp(dialect: str, tmp_path: Path) -> None:
+    """The column may stand alone or behind that of the transport. An empty cell takes workload.dscp."""
+    load(tmp_path, [""])
+    header, row = DIALECTS[dialect]
+    for column, cells in (("transport,dscp", (",46", "udp,", "tcp,0")), ("dscp", ("46", "", "0"))):
+        rows = [f"{row.format(*ends)},{cell}" for ends, cell in zip(ENDS, cells, strict=True)]
+        (tmp_path / "flows.csv").write_text("\n".join([f"{header},{column}", *rows]) + "\n")
+        given = spec.load(tmp_path / "spec.toml", ["workload.dscp=8"])
+        assert [flow.dscp for flow in given.flows(given.graph())] == [46, 8, 0]
+    (tmp_path / "flows.csv").write_text(f"{header},dscp\n{row.format('h1', 'h3')},64\n")
+    with pytest.raises(SpecError, match=r"flows\.csv:2: column 'dscp': value '64' is not in 0\.\.63"):
+        spec.load(tmp_path / "spec.toml")
+
+
 NIC = ("topology.preset=dumbbell-1g", "controller.name=dcqcn")
 
 
-def test_under_an_algorithm_of_the_nics_all_flows_are_rdma(tmp_path: Path) -> None:
-    for said in ([], ["workload.transport=tcp"], ["workload.transport=rdma"]):
+def test_under_an_algorithm_of_the_nics_flows_are_rdma_unless_they_name_another(tmp_path: Path) -> None:
+    for said in ([], ["workload.transport=rdma"]):
         assert made(load(tmp_path, ["", "rdma"], *NIC, *said)) == [("rdma", 0), ("rdma", 0)]
+    beside = load(tmp_path, ["", "tcp", "udp"], *NIC, "controller.tcp=dctcp")
+    assert made(beside) == [("rdma", 0), ("tcp", 0), ("udp", 10**9)]
+    assert (beside.tcp_name, beside.tcp_ecn, beside.rdma) == ("dctcp", True, True)
+    assert made(load(tmp_path, ["rdma", ""], *NIC, "controller.tcp=nv", "workload.transport=tcp")) == [("rdma", 0), ("tcp", 0)]
+    assert made(load(tmp_path, ["", "udp"], *NIC)) == [("rdma", 0), ("udp", 10**9)], "UDP needs no TCP"
     capped = load(tmp_path, ["", "udp", "tcp"], *NIC, "nic.tcp=cubic")
     assert made(capped) == [("tcp", 0), ("udp", 10**9), ("tcp", 0)]
 
@@ -78,10 +101,9 @@ def test_under_an_algorithm_of_the_nics_all_flows_are_rdma(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("transport", "overrides", "why"),
     [
-        ("rdma", (), "needs an algorithm of the NICs, and controller.name is 'cubic'; give one such as dcqcn, or leave its"),
-        ("tcp", NIC, "the NICs run 'dcqcn' and send rdma alone; leave its transport out, or give controller.name a TCP"),
-        ("udp", NIC, "the NICs run 'dcqcn' and send rdma alone; leave its transport out, or give controller.name a TCP"),
-        ("rdma", (*NIC, "nic.tcp=cubic"), "the NICs cap TCP (nic.tcp = 'cubic'); leave its transport out, or leave out nic.tcp"),
+        ("rdma", (), "needs an algorithm of the NICs, and controller.name is 'cubic'; give one such as dcqcn, or leave it out"),
+        ("tcp", NIC, "needs controller.tcp beside 'dcqcn', which the NICs run; give one such as cubic, or leave it out"),
+        ("rdma", (*NIC, "nic.tcp=cubic"), "cannot go with nic.tcp = 'cubic', whose flows are TCP; leave out one"),
     ],
 )
 def test_what_does_not_run_side_by_side(transport: str, overrides: tuple[str, ...], why: str, tmp_path: Path) -> None:
@@ -114,3 +136,102 @@ def test_a_workload_s_flow_over_rdma_without_nics(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUG_IN.format("rdma"))
     with pytest.raises(SpecError, match="flow 1, h2 to h4, over rdma: needs an algorithm of the NICs"):
         spec.load(tmp_path / "spec.toml", ["workload.kind=mine", 'plugins=["mine.py"]'])
+
+
+# --- workloads side by side
+
+BESIDE = SPEC.replace("cubic", "dcqcn").replace("dumbbell-10m", "dumbbell-1g") + "controller.tcp = 'cubic'\n"
+
+
+def side_by_side(folder: Path, entries: str, *overrides: str, main: str = "pairs") -> spec.Spec:
+    """Returns a spec with `[workload]` of one kind and these entries beside it."""
+    text = BESIDE.replace('"matrix"', f'"{main}"').replace('workload.file = "flows.csv"\n', "")
+    (folder / "spec.toml").write_text(text + entries)
+    return spec.load(folder / "spec.toml", overrides)
+
+
+TCP_BESIDE = '[[workload.beside]]\nkind = "pairs"\ntransport = "tcp"\ndscp = 10\n'
+
+
+def test_each_workload_has_its_own_transport_and_dscp(tmp_path: Path) -> None:
+    given = side_by_side(tmp_path, TCP_BESIDE, "workload.dscp=26")
+    flows = given.flows(given.graph())
+    told = [(flow.src, flow.transport, flow.dscp, flow.workload) for flow in flows]
+    assert told == [("h1", "rdma", 26, 0), ("h2", "rdma", 26, 0), ("h1", "tcp", 10, 1), ("h2", "tcp", 10, 1)]
+    ccs = [flow.cc for flow in Experiment.of(given).schedule.flows]
+    assert ccs == ["dcqcn", "dcqcn", "cubic", "cubic"]
+
+
+def test_a_workload_is_the_same_with_and_without_another_beside_it(tmp_path: Path) -> None:
+    """Two of one kind draw differently, gates stay apart, and the first keeps its flows."""
+    keys = 'kind = "closed_loop"\ndistribution = "websearch"\n'
+    beside = f"[[workload.beside]]\n{keys}transport = 'tcp'\n"
+    overrides = ("workload.distribution=websearch", "time.duration=50ms")
+    both = side_by_side(tmp_path, beside, *overrides, main="closed_loop")
+    flows = both.flows(both.graph())
+    first = [flow for flow in flows if flow.workload == 0]
+    alone = replace(both, workload=replace(both.workload, beside=None), controller=replace(both.controller, tcp=None))
+    assert first == alone.flows(alone.graph())
+    second = [flow for flow in flows if flow.workload == 1]
+    assert [flow.size_bytes for flow in second] != [flow.size_bytes for flow in first][: len(second)]
+    gates = [{gate for flow in part for gate in (flow.gate, *flow.opens)} - {NO_GATE} for part in (first, second)]
+    assert gates[0] and gates[1] and not gates[0] & gates[1]
+
+
+def test_files_beside_are_copied_under_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,9\n")
+    entry = '[[workload.beside]]\nkind = "matrix"\nfile = "one.csv"\ntransport = "tcp"\n'
+    given = side_by_side(tmp_path, entry)
+    assert given.copies() == {"beside-0-matrix.csv": tmp_path / "one.csv"}
+    assert given.to_dict(copied=True)["workload"]["beside"][0]["file"] == "beside-0-matrix.csv"
+    assert spec.from_dict(given.to_dict(), tmp_path).to_json() == given.to_json()
+
+
+@pytest.mark.parametrize(
+    ("entries", "overrides", "words"),
+    [
+        (
+            TCP_BESIDE,
+            ("controller.name=dctcp",),
+            'controller.tcp = "cubic": needs an algorithm of the NICs, and controller.name is',
+        ),
+        ("", (), 'controller.tcp = "cubic": has no effect: no flow goes over tcp; leave it out'),
+        (TCP_BESIDE, ("workload.transport=tcp",), 'controller.name = "dcqcn": is run by the NICs, and no flow goes over rdma'),
+        (TCP_BESIDE, ("controller.tcp=swift",), 'controller.tcp = "swift": unknown; one of: dctcp, nv, cubic'),
+        (TCP_BESIDE, ("nic.tcp=cubic",), 'controller.tcp = "cubic": cannot go with nic.tcp'),
+        (TCP_BESIDE, ("workload.dscp=64",), "workload.dscp = 64: is above 63; give that or less"),
+        (TCP_BESIDE.replace("10", "-1"), (), "workload.beside[0].dscp = -1: is below 0; give that or more"),
+        (TCP_BESIDE.replace('"tcp"', '"udp"'), (), "workload.beside[0].rate: is missing; transport"),
+        (TCP_BESIDE.replace('"pairs"', '"incast"'), (), "workload.beside[0].size: is missing: kind 'incast' needs it"),
+        (TCP_BESIDE + "speed = 3\n", (), "workload.beside[0].speed: unknown key"),
+        (TCP_BESIDE + 'start = "2s"\n', (), 'workload.beside[0].start = "2s": is not before time.duration'),
+        (TCP_BESIDE, ("controller.policy=max", "agent.interval=10ms"), "cannot go with agents that set hosts' ports"),
+    ],
+)
+def test_what_is_wrong_beside_is_one_line(entries: str, overrides: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        side_by_side(tmp_path, entries, *overrides)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_agents_may_set_switches_beside_both_transports(tmp_path: Path) -> None:
+    agents = ("controller.policy=max", "agent.interval=10ms", "agent.actuators=marking")
+    given = side_by_side(tmp_path, TCP_BESIDE, *agents)
+    assert {each.actuator.name for each in given.actuated(given.graph())} == {"marking"}
+
+
+@pytest.mark.parametrize(("tcp", "uses_ecn"), [("cubic", False), ("dctcp", True)])
+def test_switches_mark_if_either_controller_reads_marks(tcp: str, uses_ecn: bool, tmp_path: Path) -> None:
+    given = side_by_side(tmp_path, TCP_BESIDE, "controller.name=swift", f"controller.tcp={tcp}")
+    marks = {port.queue.marking.kind for port in given.graph().switch_ports()} != {"none"}
+    assert (marks, given.tcp_ecn) == (uses_ecn, uses_ecn)
+    beside_dcqcn = side_by_side(tmp_path, TCP_BESIDE, f"controller.tcp={tcp}")
+    assert {port.queue.marking.kind for port in beside_dcqcn.graph().switch_ports()} != {"none"}
+    assert beside_dcqcn.tcp_ecn == uses_ecn
+
+
+def test_results_of_earlier_versions_say_tcp_of_flows_over_rdma(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(BESIDE.replace("controller.tcp = 'cubic'\n", "").replace('"matrix"', '"pairs"'))
+    plain = spec.read(tmp_path / "spec.toml") | {"name": "old"}
+    plain["workload"] = {"kind": "pairs", "transport": "tcp"}
+    assert spec.from_dict(plain, tmp_path).workload.transport == "rdma"

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import pcapng_reader
 import pytest
 
 from dc_gym.base import folder_lock
@@ -17,7 +20,8 @@ from dc_gym.grounds.host import cpio, vm, vm_kernel
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.records.folder import is_unfinished
-from dc_gym.records.results import load_result
+from dc_gym.records.results import Result, load_result
+from dc_gym.topologies import telemetry
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -330,3 +334,112 @@ def test_nics_in_real_time_and_nothing_of_them_after_kill_9(tmp_path):
     assert result.manifest["ground"] == "host" and len(sent) == 2 and (sent["received_packets"] > 0).all()
     assert not sent["broken_messages"].any() and (sent["messages"] > 0).all()
     assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]
+
+
+PORT = r"""
+import pathlib, subprocess, sys
+cli = [sys.executable, "-m", "dc_gym.cli.main"]
+def sh(*argv): return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+links, packet_sockets = sh("ip", "-br", "link"), pathlib.Path("/proc/net/packet").read_text()
+SLOPE = ["marking=red-instant", "kmin=3028", "kmax=12112", "pmax=50%", "marks_at=departure"]
+RUNS = {
+    "step": ["controller.name=dctcp", "topology.marking=step"],
+    "slope": ["controller.name=dcqcn", *(f"topology.{each}" for each in SLOPE)],
+    "told": ["controller.name=hpcc"],
+}
+ALL = ["host.links=cable", "topology.qdisc=port", "topology.rate=2Mbit/s", "host.lead=60s", "workload.jitter=0s"]
+ALL += ["time.duration=4s", "time.warmup=1s", "monitor.interval=50ms", 'capture.ports=["s1-eth3", "s2-eth3", "s2-eth1"]']
+for out, settings in RUNS.items():
+    words = [word for key in [*ALL, *settings] for word in ("--set", key)]
+    subprocess.run([*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--out", out, *words])
+    assert pathlib.Path(out, "manifest.json").is_file(), "the run says why"
+    names = set(sh("ps", "-e", "-o", "comm=").split())
+    assert not names & {"capd", "qmon", "tgen", "nicd", "ovs-vswitchd"}, names
+assert sh("ip", "-br", "link") == links and pathlib.Path("/proc/net/packet").read_text() == packet_sockets
+print(sh(*cli, "clean", "."))  # it would not unload the module while a queue of it is there
+assert not pathlib.Path("/sys/module/cable").exists() and sh("ip", "-br", "link") == links
+print("all clean")
+"""
+CONGESTED = 3
+DATA, NIC_UDP, TELEMETRY_AT = 1, 4791, 74
+SENT_BITS, TIME_BITS = 20, 24
+RATE_BPS, BUFFER_BYTES = 2 * 10**6, 400_000
+
+
+def captured(result: Result, port: str) -> pcapng_reader.Capture:
+    return pcapng_reader.read(result.path / "capture" / f"{port}.pcapng")
+
+
+def check_account(result: Result) -> None:
+    """Checks that no frame is missing, neither on the network nor in a capture, and that the queues are those asked for."""
+    assert not [why for why in result.manifest["unfit_reasons"] if any(word in why for word in ("sent", "received", "lost"))]
+    assert result.manifest["links"] == "cable" and result.manifest["conservation"]["switches_checked"] == 2
+    queues = {row["port"]: row["qdisc"] for row in result.manifest["calibration"] if row["how"] == "read back"}
+    assert all(queues[f"s{switch}-eth{port}"] == ["port", "port"] for switch in (1, 2) for port in (1, 2, 3))
+    rows = {row["port"]: row for row in result.manifest["capture"]}
+    assert set(rows) == {"s1-eth3", "s2-eth3", "s2-eth1"}
+    for port, row in rows.items():
+        found = captured(result, port)
+        assert (len(found.sent()), len(found.arrived()), found.lost) == (row["sent"], row["received"], 0)
+        assert row["sent"] + row["sent_later"] == row["port_sent"] > 20
+        assert row["received"] + row["received_later"] == row["port_received"] > 20
+    sent, arrived = captured(result, "s1-eth3").sent(), captured(result, "s2-eth3").arrived()
+    assert arrived and [each.data for each in arrived] == [each.data for each in sent[: len(arrived)]]
+
+
+def marks_made(result: Result) -> int:
+    """Returns the marks of s1-eth3 until the last sweep."""
+    queues = result.records("queues")
+    row = [port["name"] for port in result.ports].index("s1-eth3")
+    return int(queues["marks"][queues["port"] == row].max())
+
+
+def data_frames(frames: list[pcapng_reader.Frame]) -> list[tuple[int, list[int]]]:
+    """Returns for each DATA frame of a NIC the bytes that the port has sent before it in this file, and its records."""
+    found, before = [], 0
+    for frame in frames:
+        if frame.data[23] == 17 and struct.unpack_from(">H", frame.data, 36) == (NIC_UDP,) and frame.data[43] == DATA:
+            hops, *records = struct.unpack_from(">H5Q", frame.data, TELEMETRY_AT)
+            assert not any(records[hops:])
+            found.append((before, records[:hops]))
+        before += frame.length
+    return found
+
+
+def check_records(frames: list[pcapng_reader.Frame], hops: int) -> None:
+    """Checks the last record of each frame, that of the port which sent it, against the frames of the capture."""
+    unit = telemetry.units(RATE_BPS)
+    offsets = []
+    found = data_frames(frames)
+    assert len(found) > 20 and {len(records) for _, records in found} == {hops}
+    for before, records in found:
+        sent = records[-1] >> 17 & (1 << SENT_BITS) - 1
+        offsets.append(sent * unit.sent_bytes - before)
+        assert records[-1] >> 61 == 0 and (records[-1] & 0x1FFFF) * unit.queue_bytes <= BUFFER_BYTES
+    # What the port had sent before the file began is the same number for all frames, rounded down to a unit for each.
+    assert max(offsets) - min(offsets) < unit.sent_bytes
+    times = [records[-1] >> 37 & (1 << TIME_BITS) - 1 for _, records in found]
+    assert all((later - sooner) % (1 << TIME_BITS) < 1 << TIME_BITS - 1 for sooner, later in pairwise(times))
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(3000)
+def test_the_queue_port_and_captures_in_real_time(tmp_path):
+    """Marks, telemetry and captured frames are right at any speed; whether the run is fit is not judged."""
+    done = scripted(PORT, tmp_path, timeout=2900)
+    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
+    assert "unloaded the module cable" in done.stdout
+    results = {name: load_result(tmp_path / name) for name in ("step", "slope", "told")}
+    for result in results.values():
+        check_account(result)
+    for name in ("step", "slope"):
+        marked = [frame for frame in captured(results[name], "s1-eth3").sent() if frame.data[15] & CONGESTED == CONGESTED]
+        assert 0 < len(marked) <= marks_made(results[name]) + 1, "the last sweep and the file end at nearly the same time"
+    for name in ("slope", "told"):
+        flows = results[name].records("nic_flows")
+        assert (flows["received_packets"] > 0).all() and not flows["broken_messages"].any()
+    told = results["told"]
+    check_records(captured(told, "s1-eth3").sent(), hops=1)
+    check_records(captured(told, "s2-eth1").sent(), hops=2)
+    assert len(told.records("decisions")) > 0

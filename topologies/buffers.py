@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym.base.amount import Size
 from dc_gym.base.errors import SpecError, TopologyError
-from dc_gym.base.key import COUNT, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
+from dc_gym.base.key import COUNT, FLAG, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
 from dc_gym.base.units import FRAME_BYTES, format_size, parse_size_bytes
 from dc_gym.topologies import marking
 from dc_gym.topologies.graph import CLASSES, DSCPS, Cable, Graph, Pause, Pool, Port, Queue
@@ -74,7 +74,7 @@ class ClassRule:
         " before all with one, and a later class before an earlier one",
     )
     lossless: bool | None = key(
-        Kind((bool,), "true or false", bool, bool),
+        FLAG,
         otherwise="false",
         help="its packets wait instead of being dropped: needs `pfc`",
     )
@@ -103,12 +103,12 @@ def _check_rules(rules: tuple[ClassRule, ...]) -> None:
     names = [rule.name for rule in rules]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise KeyFault("topology.classes", twice, "is the name of two classes; rename one")
+        raise KeyFault("topology.classes", None, f"two classes have the name {twice!r}; rename one")
     weights = [rule.weight for rule in rules if rule.weight is not None]
     if weights and sum(weights) != PERCENT:
-        raise KeyFault("topology.classes", sum(weights), f"is the sum of their weights; make it {PERCENT}")
+        raise KeyFault("topology.classes", None, f"their weights sum to {sum(weights)}; make it {PERCENT}")
     if len(rules) > CLASSES:
-        raise KeyFault("topology.classes", len(rules), f"is above {CLASSES} classes; give fewer")
+        raise KeyFault("topology.classes", None, f"{len(rules)} classes are above {CLASSES}, which a port has; give fewer")
 
 
 CLASS_RULES = tables_of("topology.classes", ClassRule, _class_rules, ("name", "dscp"))

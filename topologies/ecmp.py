@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
@@ -118,12 +118,14 @@ class Packet:
         yield OTHER_PRIORITY, Match("ip", None, *other, group)
 
 
-def route(graph: Graph, seed: int, routing: str = "ecmp") -> Router:
+def route(graph: Graph, seed: int, routing: str = "ecmp", without: Collection[str] = ()) -> Router:
     """Returns the rules of every switch of the graph for every host, from one seed. `routing` is one of ROUTINGS.
+
+    `without` names ports whose cables do not count. A switch has no rule for a host that it cannot reach without them.
 
     'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed has no effect.
     """
-    hops = _next_hops(graph)
+    hops = _next_hops(graph, without)
     if routing == "single":
         hops = _single(graph, hops)
     return Router(tuple(rule for switch in graph.switches for rule in _rules_of(graph, switch.name, hops[switch.name], seed)))
@@ -165,7 +167,7 @@ def _egress(graph: Graph, router: Router, switch: str, packet: Packet) -> Port:
     return graph.port(f"{switch}-eth{number}")
 
 
-def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
+def _next_hops(graph: Graph, without: Collection[str]) -> dict[str, dict[str, tuple[int, ...]]]:
     """Returns by switch and host address the numbers of the ports that are on a shortest path to that address."""
     hops: dict[str, dict[str, tuple[int, ...]]] = {switch.name: {} for switch in graph.switches}
     toward: dict[str, dict[str, tuple[int, ...]]] = {}
@@ -173,7 +175,7 @@ def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
         for port, nic in zip(graph.ports_of(host.name), host.nics, strict=True):
             access = graph.peer(port)
             if access.node not in toward:
-                toward[access.node] = _ports_toward(graph, access.node)
+                toward[access.node] = _ports_toward(graph, access.node, without)
             for switch, numbers in toward[access.node].items():
                 hops[switch][nic.address] = numbers or (access.number,)
     return hops
@@ -197,23 +199,28 @@ def _single(graph: Graph, hops: dict[str, dict[str, tuple[int, ...]]]) -> dict[s
     }
 
 
-def _ports_toward(graph: Graph, target: str) -> dict[str, tuple[int, ...]]:
+def _ports_toward(graph: Graph, target: str, without: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Returns by switch the ports that lead one hop nearer to the target switch, none for the target itself."""
-    distance = _distances(graph, target)
+    distance = _distances(graph, target, without)
     return {
-        switch: tuple(port.number for port in graph.ports_of(switch) if distance.get(graph.peer(port).node, far) < far)
+        switch: tuple(
+            port.number
+            for port in graph.ports_of(switch)
+            if port.ifname not in without and distance.get(graph.peer(port).node, far) < far
+        )
         for switch, far in distance.items()
     }
 
 
-def _distances(graph: Graph, target: str) -> dict[str, int]:
+def _distances(graph: Graph, target: str, without: Collection[str]) -> dict[str, int]:
     """Returns the hops from every switch to the target switch, by breadth-first search. Hosts do not forward."""
     distance, todo = {target: 0}, deque([target])
     switches = {switch.name for switch in graph.switches}
     while todo:
         node = todo.popleft()
-        for neighbour in graph.neighbours(node):
-            if neighbour in switches and neighbour not in distance:
+        for port in graph.ports_of(node):
+            neighbour = graph.peer(port).node
+            if port.ifname not in without and neighbour in switches and neighbour not in distance:
                 distance[neighbour] = distance[node] + 1
                 todo.append(neighbour)
     return distance

@@ -106,7 +106,7 @@ def check(graph: Graph, algorithm: str) -> None:
         if port.queue.kind != WRITES:
             raise TopologyError(
                 f"controller {algorithm!r} reads telemetry, and port {port.ifname} ({port.queue.kind}) writes none; give "
-                f'topology.qdisc = "{WRITES}" on ground "lab", or another controller'
+                f'topology.qdisc = "{WRITES}" (on ground "host" it comes with the cable), or another controller'
             )
     rate_table(graph)
 

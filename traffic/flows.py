@@ -15,6 +15,7 @@ from dc_gym.base.spelling import unknown
 LARGEST_PORT = 65535
 LARGEST = 2**60  # largest ns, bytes and bit/s that tgen accepts
 MOST_FLOWS = 2**20
+LARGEST_DSCP = 63
 NO_GATE = -1
 TRANSPORTS = ("tcp", "udp", "rdma")
 RDMA_PORT = 4791
@@ -41,11 +42,13 @@ class FlowRequest:
     length_ns: int = 0  # after its start; 0: no limit
     gaps: str = "exact"  # between the chunks of a flow with a rate
     transport: str | None = None  # one of TRANSPORTS; None: workload.transport
+    dscp: int | None = None  # in the IP header of its packets and of what answers them; None: workload.dscp
     group: str = "flow"
     rep: int = 0  # number of its repetition or round
     gate: int = NO_GATE
     opens: tuple[int, ...] = ()
     spare: bool = False  # True for the tail of endless repetitions: left out of the results if it never starts
+    workload: int = 0  # number of its workload: 0 for [workload], 1 for the first of [[workload.beside]]
 
     def __post_init__(self) -> None:
         if why := self._fault():
@@ -60,7 +63,7 @@ class FlowRequest:
         if self.src == self.dst:
             return f"destination {self.dst!r} is the source; name two hosts"
         amounts = (self.start_ns, self.stop_ns, self.size_bytes, self.rate_bps, self.length_ns)
-        numbers = (self.dst_port, self.rep, self.gate, *self.opens, *amounts)
+        numbers = (self.dst_port, self.rep, self.gate, self.dscp or 0, *self.opens, *amounts)
         if not {int}.issuperset(map(type, numbers)) and (why := self._fraction()):
             return why
         if not 1 <= self.dst_port <= LARGEST_PORT:
@@ -69,6 +72,8 @@ class FlowRequest:
             return f"start, stop, size, rate, length {amounts} are not all in 0..{LARGEST}; give others"
         if 0 < self.stop_ns <= self.start_ns and self.gate == NO_GATE:
             return f"stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later"
+        if self.dscp is not None and not 0 <= self.dscp <= LARGEST_DSCP:
+            return f"dscp {self.dscp} is not in 0..{LARGEST_DSCP}; choose one that is"
         for value, known in ((self.gaps, GAPS), (self.transport or "tcp", TRANSPORTS), (self.group, GROUPS)):
             if value not in known:
                 return unknown("value", value, known)
@@ -78,9 +83,10 @@ class FlowRequest:
 
     def _fraction(self) -> str:
         """Returns which number is no integer, or '' if all are. NumPy's integers count."""
-        for name in ("dst_port", "start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns", "rep", "gate", "opens"):
+        numbers = ("dst_port", "start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns", "rep", "gate", "opens", "dscp")
+        for name in numbers:
             value = getattr(self, name)
             for each in value if name == "opens" else (value,):
-                if not hasattr(each, "__index__"):
+                if each is not None and not hasattr(each, "__index__"):
                     return f"{name} {each!r} is not an integer; make it an int"
         return ""

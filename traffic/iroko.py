@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
-The header identifies the dialect (DIALECTS). A column `transport` at its end names the transport of single flows. In the
+The header identifies the dialect (DIALECTS). Columns `transport` and `dscp` at its end are those of single flows. In the
 repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such
 rows.
 """
@@ -21,9 +21,9 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.base.key import PATH, TEXT, key
 from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import PATTERNS
-from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, TRANSPORTS, FlowRequest
+from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS, FlowRequest
 from dc_gym.traffic.kinds import NS_PER_S, Gates, WorkloadContext, bounded, chained, register
-from dc_gym.traffic.matrix import COLUMNS, TRANSPORT, parse_matrix, read_text
+from dc_gym.traffic.matrix import COLUMNS, DSCP, TRANSPORT, dscp_of, is_header, parse_matrix, read_text
 
 V = TypeVar("V")
 FOLDER = Path(__file__).parent / "matrices" / "iroko"
@@ -70,6 +70,7 @@ class MatrixRow:
     gap_pattern: str = "exact"
     seed: int = 0
     transport: str | None = None  # None: workload.transport
+    dscp: int | None = None  # None: workload.dscp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ def flows_of(context: WorkloadContext, text: str, name: str, broken: str | None 
     """
     header = _header(text)
     for columns, parse in ((THESIS, _thesis_row), (REPOSITORY, _repository_row)):
-        if header in (columns, (*columns, TRANSPORT)):
+        if is_header(header, columns):
             return _expand(context, _rows(context, text, name, header, parse, broken))
     known = [header for header, _ in DIALECTS.values()]
     return parse_matrix(text, name, set(context.hosts), known, context.offered_bps)
@@ -159,6 +160,7 @@ def _repetitions(context: WorkloadContext, row: MatrixRow) -> Callable[[int], tu
             rate_bps=rate_bps,
             length_ns=row.length_ns,
             transport=row.transport,
+            dscp=row.dscp,
         )
         return flow, gap_ns
 
@@ -231,7 +233,7 @@ class _Cells:
             row = [*row[:3], *row[4:]]
         if len(row) != len(columns):
             raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
-        self._cells: Mapping[str, str] = {TRANSPORT: named} | dict(zip(columns, row, strict=True))
+        self._cells: Mapping[str, str] = {TRANSPORT: named, DSCP: ""} | dict(zip(columns, row, strict=True))
 
     def is_left_out(self) -> bool:
         """Returns True if a row of Iroko's stride8 names a host that does not exist and is kept: no flow runs for it."""
@@ -283,6 +285,10 @@ class _Cells:
         known = {name: name for name in TRANSPORTS}
         return self._parse(TRANSPORT, known.get, f"one of {', '.join(TRANSPORTS)}") if self._cells[TRANSPORT] else None
 
+    def dscp(self) -> int | None:
+        """Returns the DSCP that the row names, or None."""
+        return self._parse(DSCP, dscp_of, f"in 0..{LARGEST_DSCP}") if self._cells[DSCP] else None
+
     def refuse(self, column: str, wanted: str) -> None:
         raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
 
@@ -304,6 +310,7 @@ def _thesis_row(cells: _Cells) -> MatrixRow:
         reps=cells.count("reps", "inf"),
         gap_ns=cells.seconds("gap"),
         transport=cells.transport(),
+        dscp=cells.dscp(),
     )
 
 
@@ -323,6 +330,7 @@ def _repository_row(cells: _Cells) -> MatrixRow:
         gap_pattern=cells.pattern("random_gap"),
         seed=cells.number("seed", 0),
         transport=cells.transport(),
+        dscp=cells.dscp(),
     )
 
 

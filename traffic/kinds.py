@@ -18,7 +18,7 @@ from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 from dc_gym.traffic.sizes import HEADER_BYTES, SEGMENT_BYTES
-from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
+from dc_gym.traffic.workload_spec import KINDS, TrafficSpec
 
 DEFAULT_PORT = 5001  # iperf's
 NS_PER_S = 10**9
@@ -31,7 +31,7 @@ class WorkloadContext:
     """The part of the experiment that a kind sees."""
 
     graph: Graph
-    workload: WorkloadSpec
+    workload: TrafficSpec
     """The keys that all kinds have."""
     duration_ns: int
     seed: int

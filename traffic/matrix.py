@@ -13,11 +13,22 @@ from pathlib import Path
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
-from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, TRANSPORTS, FlowRequest
+from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS, FlowRequest
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
-TRANSPORT = "transport"
-"""The column that may follow those of any dialect. An empty cell names no transport."""
+TRANSPORT, DSCP = "transport", "dscp"
+ENDINGS: tuple[tuple[str, ...], ...] = ((), (TRANSPORT,), (DSCP,), (TRANSPORT, DSCP))
+"""The columns that may follow those of any dialect. An empty cell names nothing."""
+
+
+def is_header(columns: tuple[str, ...], of_dialect: tuple[str, ...]) -> bool:
+    """Returns whether columns are those of a dialect, with what may follow them."""
+    return columns in [(*of_dialect, *ending) for ending in ENDINGS]
+
+
+def dscp_of(text: str) -> int | None:
+    """Returns a DSCP, or None if the text is none."""
+    return int(text) if fullmatch(r"[0-9]{1,2}", text) and int(text) <= LARGEST_DSCP else None
 
 
 def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
@@ -53,7 +64,7 @@ def parse_matrix(
             where = f"{name}:{reader.line_num}"
             if reader.line_num > 1:
                 flows.append(_flow(row, columns, where, hosts, offered_bps))
-            elif (columns := tuple(row)) not in (COLUMNS, (*COLUMNS, TRANSPORT)):
+            elif not is_header(columns := tuple(row), COLUMNS):
                 known = "; or ".join(",".join(columns) for columns in dialects)
                 raise WorkloadError(f"{where}: header {','.join(row)!r} is in no known format; write {known}")
     except csv.Error as error:
@@ -69,7 +80,7 @@ def _flow(
     """Returns the flow of one row."""
     if len(row) != len(columns):
         raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
-    cells = {TRANSPORT: ""} | dict(zip(columns, row, strict=True))
+    cells = {TRANSPORT: "", DSCP: ""} | dict(zip(columns, row, strict=True))
 
     def cell(column: str, parse: Callable[[str], int | None], wanted: str) -> int:
         value = parse(cells[column])
@@ -86,9 +97,11 @@ def _flow(
     cell("stop", lambda _: 0 if stop == 0 or stop > start else None, f"after the start {cells['start']!r}")
     size = cell("size", _size, "a whole number of bytes, 0 or inf for no limit")
     cell(TRANSPORT, lambda text: 0 if text in ("", *TRANSPORTS) else None, f"one of {', '.join(TRANSPORTS)}")
+    dscp = cell(DSCP, dscp_of, f"in 0..{LARGEST_DSCP}") if cells[DSCP] else None
     transport = cells[TRANSPORT] or None
     rate_bps = offered_bps(cells["source"], transport)
-    return FlowRequest(*(cells["source"], cells["destination"], port, start, stop, size), rate_bps=rate_bps, transport=transport)
+    ends = (cells["source"], cells["destination"], port, start, stop, size)
+    return FlowRequest(*ends, rate_bps=rate_bps, transport=transport, dscp=dscp)
 
 
 def _port(text: str) -> int | None:

@@ -79,14 +79,17 @@ def make_schedule(
     seed: int,
     ports: Sequence[Port] | None = None,
     one_path: bool = False,
+    beside: str | None = None,
 ) -> Schedule:
     """Gives every flow its sockets and its path.
 
-    A row of the state matrix is an index into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
+    `controller` is that of all flows; with `beside`, that is the TCP of those over TCP. A row of the state matrix is an index
+    into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
     """
     requests = [each if each.transport else replace(each, transport="tcp") for each in requests]
-    if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
-        raise WorkloadError(f"controller.name: value {controller!r} is not a TCP congestion control; docs/spec.md lists them")
+    for name in (controller, beside or controller):
+        if not fullmatch(r"[a-z0-9_-]{1,15}", name):
+            raise WorkloadError(f"controller.name: value {name!r} is not a TCP congestion control; docs/spec.md lists them")
     if len(requests) > MOST_FLOWS:
         raise WorkloadError(f"the workload has {len(requests)} flows, a run takes {MOST_FLOWS}; run shorter or ask for fewer")
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}
@@ -97,7 +100,8 @@ def make_schedule(
         plane = _plane(min(len(nics[request.src]), len(nics[request.dst])), seed, number)
         crossed, crossed_rows = paths.of(number, request, src_port, plane)
         ends = nics[request.src][plane].address, nics[request.dst][plane].address
-        flows.append(Flow(number, request, *ends, src_port, controller, crossed, crossed_rows))
+        cc = beside if beside is not None and request.transport == "tcp" else controller
+        flows.append(Flow(number, request, *ends, src_port, cc, crossed, crossed_rows))
     return Schedule(tuple(flows))
 
 

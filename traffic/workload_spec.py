@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`[workload]` and `[[workload.exec]]`: the traffic."""
+"""`[workload]`, `[[workload.beside]]` and `[[workload.exec]]`: the traffic."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from re import sub
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.key import (
+    COUNT,
     RATE,
     SIZE,
     TEXT,
@@ -31,7 +32,7 @@ from dc_gym.base.registry import Registry
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.draws import STARTS
 from dc_gym.traffic.execs import ExecRequest
-from dc_gym.traffic.flows import GAPS, TRANSPORTS
+from dc_gym.traffic.flows import GAPS, LARGEST_DSCP, TRANSPORTS
 
 KINDS = Registry("workload.kind", WorkloadError, ("context",), shared=("size",))
 
@@ -97,8 +98,8 @@ def _kind(get: Get) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadSpec:
-    """`[workload]`: the traffic.
+class TrafficSpec:
+    """The keys that `[workload]` and each `[[workload.beside]]` have: one kind, and what its flows have in common.
 
     None means no limit, or the default.
     """
@@ -126,13 +127,20 @@ class WorkloadSpec:
         help="distribution of `jitter`: `uniform`, or `gaussian`: mean jitter / 2, standard deviation jitter / 6, cut off at its "
         "ends, three standard deviations from the mean (drawn again)",
     )
-    transport: str = key(
+    transport: str | None = key(
         TEXT,
-        "tcp",
         names=lambda: TRANSPORTS,
-        help="[transport](workloads.md#transports) of flows that name none: `tcp`, or `udp`: full datagrams at "
-        "`workload.rate`, which it needs. Under an algorithm of the NICs flows always use `rdma`, written or not, and `udp` "
-        "is refused",
+        otherwise="`tcp`; `rdma` with an algorithm of the NICs",
+        help="[transport](workloads.md#transports) of flows that name none: `tcp`; `udp`: full datagrams at "
+        "`workload.rate`, which it needs; or `rdma`, for which `controller.name` is an algorithm of the NICs. Beside `rdma`, "
+        "`tcp` needs `controller.tcp`",
+    )
+    dscp: int | None = key(
+        COUNT,
+        low=0,
+        high=LARGEST_DSCP,
+        otherwise="0",
+        help="[DSCP](workloads.md#classes) in the IP headers of flows that name none, and of all that answers them",
     )
     gaps: str = key(
         TEXT,
@@ -141,7 +149,6 @@ class WorkloadSpec:
         help="gaps between the packets (TCP: writes) of a flow with a rate: `exact`, `uniform` (0 to twice the mean), "
         "`exponential`, by seed",
     )
-    exec: tuple[ExecSpec, ...] | None = key(EXECS, otherwise="none", help="[real programs in hosts](workloads.md#real-programs)")
     own: tuple[tuple[str, Any], ...] = own_keys(KINDS, _kind)
     """The keys that the kind declares, as the file gives them."""
 
@@ -164,6 +171,11 @@ class WorkloadSpec:
         """Returns the keys, those that the kind declares included, by the names of their fields."""
         return section_of(cls, {"kind": kind} | given)
 
+    def placed(self, base: Path) -> Self:
+        """Returns the same keys with the relative paths of files taken from a folder."""
+        own = tuple((name, base / value if isinstance(value, Path) else value) for name, value in self.own)
+        return replace(self, own=own)
+
     @property
     def pattern(self) -> Callable[..., Any]:
         """The function of the kind."""
@@ -179,4 +191,39 @@ class WorkloadSpec:
         return KINDS[self.kind].arguments(values_of(self), "workload.")
 
 
-KINDS.belongs_to(WorkloadSpec)
+def _beside_specs(tables: list[Any]) -> tuple[TrafficSpec, ...]:
+    """Returns the entries of [[workload.beside]]."""
+    needed, specs = {"kind": "give one of the kinds of workload"}, []
+    for number, table in enumerate(tables):
+        place = f"workload.beside[{number}]"
+        try:
+            specs += [spec for _, spec in entries([table], "workload.beside", TrafficSpec, needed)]
+        except KeyFault as fault:
+            key = fault.key.removeprefix("workload.beside[0]").removeprefix("workload").removeprefix(".")
+            raise type(fault)(f"{place}.{key}" if key else place, fault.value, fault.why) from None
+    return tuple(specs)
+
+
+BESIDES = tables_of("workload.beside", TrafficSpec, _beside_specs, ("kind",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSpec(TrafficSpec):
+    """`[workload]`: the traffic."""
+
+    INHERITED_FIRST: ClassVar[bool] = True
+
+    exec: tuple[ExecSpec, ...] | None = key(EXECS, otherwise="none", help="[real programs in hosts](workloads.md#real-programs)")
+    beside: tuple[TrafficSpec, ...] | None = key(
+        BESIDES,
+        otherwise="none",
+        help="[further workloads](#workloadbeside) that run at the same time, each with its own kind, transport and DSCP",
+    )
+
+    @property
+    def all(self) -> tuple[TrafficSpec, ...]:
+        """The workload, and those beside it, in the order of their numbers."""
+        return (self, *(self.beside or ()))
+
+
+KINDS.belongs_to(WorkloadSpec, TrafficSpec)

@@ -6,7 +6,7 @@ A kind gives the pattern. `generate` adds to every flow what the spec's other ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,22 +17,57 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
-from dc_gym.traffic.kinds import WorkloadContext, register
-from dc_gym.traffic.workload_spec import KINDS, WorkloadSpec
+from dc_gym.traffic.kinds import WorkloadContext, bounded, register
+from dc_gym.traffic.sections import Section
+from dc_gym.traffic.workload_spec import KINDS, TrafficSpec, WorkloadSpec
 
-__all__ = ["KINDS", "WorkloadSpec", "generate", "generate_with_notes", "register"]
+__all__ = ["KINDS", "TrafficSpec", "WorkloadSpec", "generate", "generate_side_by_side", "generate_with_notes", "register"]
 
 FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
 """The modules with kinds. Importing a module registers its kinds."""
 
 
-def generate(graph: Graph, workload: WorkloadSpec, duration_ns: int, seed: int) -> list[FlowRequest]:
+def generate(graph: Graph, workload: TrafficSpec, duration_ns: int, seed: int) -> list[FlowRequest]:
     """Returns the flows of a run, in the order of the pattern. Equal arguments give equal flows."""
     return generate_with_notes(graph, workload, duration_ns, seed)[0]
 
 
+def generate_side_by_side(
+    graph: Graph,
+    phases: Sequence[Section],
+    others: Sequence[TrafficSpec],
+    duration_ns: int,
+    seed: int,
+    *,
+    may_be_idle: bool = False,
+) -> tuple[list[FlowRequest], dict[str, object]]:
+    """Returns the flows of all workloads of a run, one workload after the other, and their notes.
+
+    `phases` are those of the first workload. Each workload has draws of its own. Those of the first are what they are without the
+    others.
+    """
+    flows, notes = generate_phases(graph, phases, duration_ns, seed, may_be_idle=may_be_idle or bool(others))
+    beside = []
+    for number, workload in enumerate(others, 1):
+        own_seed = draw(seed, "beside", number)
+        try:
+            more, told = generate_with_notes(graph, workload, duration_ns, own_seed, may_be_idle=may_be_idle)
+        except WorkloadError as error:
+            raise WorkloadError(f"workload.beside[{number - 1}]: {error}") from None
+        gates = 1 + max((gate for flow in flows for gate in (flow.gate, *flow.opens)), default=NO_GATE)
+        flows += [_beside(flow, number, gates) for flow in more]
+        beside.append(told)
+    return bounded(flows), notes | ({"beside": beside} if any(beside) else {})
+
+
+def _beside(flow: FlowRequest, number: int, gates: int) -> FlowRequest:
+    """Returns a flow of another workload. `gates` is the number of gates of those before it."""
+    gate = NO_GATE if flow.gate == NO_GATE else flow.gate + gates
+    return replace(flow, workload=number, gate=gate, opens=tuple(each + gates for each in flow.opens))
+
+
 def generate_with_notes(
-    graph: Graph, workload: WorkloadSpec, duration_ns: int, seed: int, *, may_be_idle: bool = False
+    graph: Graph, workload: TrafficSpec, duration_ns: int, seed: int, *, may_be_idle: bool = False
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
     context = WorkloadContext(graph, workload, duration_ns, seed)
@@ -48,6 +83,26 @@ def generate_with_notes(
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
     return flows, context.notes
+
+
+def generate_phases(
+    graph: Graph, sections: Sequence[Section], duration_ns: int, seed: int, *, may_be_idle: bool = False
+) -> tuple[list[FlowRequest], dict[str, object]]:
+    """Returns the flows of a workload with phases, one phase after the other, and the notes of the first.
+
+    To its kind, a phase looks like a run of its own. If there are several, the notes have those of each as `phases`.
+    """
+    flows: list[FlowRequest] = []
+    notes: list[dict[str, object]] = []
+    ends_ns = [*(each.at_ns for each in sections[1:]), duration_ns]
+    for number, (section, end_ns) in enumerate(zip(sections, ends_ns, strict=True)):
+        own_seed, length_ns = section.seed(seed, number), end_ns - section.at_ns
+        made, told = generate_with_notes(graph, section.workload, length_ns, own_seed, may_be_idle=may_be_idle)
+        section.check(made, last=section is sections[-1])
+        flows += [section.shifted(flow) for flow in made]
+        notes.append({"at_ns": section.at_ns, "kind": section.workload.kind, **told})
+    first = {name: value for name, value in notes[0].items() if name not in ("at_ns", "kind")}
+    return bounded(flows), first | ({"phases": notes} if len(notes) > 1 else {})
 
 
 def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
@@ -70,8 +125,8 @@ def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
 def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, row: int) -> FlowRequest:
     """Returns a pattern's flow completed with the spec's keys.
 
-    workload.start and jitter move a flow. workload.size, rate, stop and transport apply where the pattern gives nothing. A flow
-    without any end stops with the run.
+    workload.start and jitter move a flow. workload.size, rate, stop, transport and dscp apply where the pattern gives nothing. A
+    flow without any end stops with the run.
     """
     workload = context.workload
     size_bytes = flow.size_bytes or fill_size_bytes
@@ -86,14 +141,15 @@ def _timed(flow: FlowRequest, context: WorkloadContext, fill_size_bytes: int, ro
         "stop_ns": stop_ns,
         "size_bytes": size_bytes,
         "rate_bps": flow.rate_bps or workload.rate_bps or 0,
-        "transport": flow.transport or workload.transport,
+        "transport": flow.transport or workload.transport or "tcp",
+        "dscp": workload.dscp if flow.dscp is None else flow.dscp,
         "gaps": workload.gaps if flow.gaps == "exact" else flow.gaps,
     }
     changed = {name: value for name, value in values.items() if getattr(flow, name) != value}
     return replace(flow, **changed) if changed else flow  # a run may have a million flows; most stay as they are
 
 
-def _jitter_ns(workload: WorkloadSpec, seed: int, row: int) -> int:
+def _jitter_ns(workload: TrafficSpec, seed: int, row: int) -> int:
     """Returns a draw from [0, jitter), by seed and row."""
     if not workload.jitter_ns:
         return 0

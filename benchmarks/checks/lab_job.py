@@ -17,20 +17,25 @@ def run_guest(kernel: Path, bench: str, folder: Path) -> None:
     Raises LabError if the module fails.
     """
     log: list[str] = []
-    config = LabConfig(
+    config = guest_config(kernel, f"{__package__}.{bench.replace('-', '_')}_guest", folder)
+    with Lab(config, on_log=log.append) as lab:
+        status = lab.wait().status
+    if status != 0:
+        raise LabError("\n  lab: ".join([f"the {bench} bench ended with status {status} in the lab", *log[-20:]]))
+
+
+def guest_config(kernel: Path, module: str, folder: Path) -> LabConfig:
+    """Returns the lab in which `python -m MODULE FOLDER` runs. No frames pass there but those of the module."""
+    return LabConfig(
         kernel=kernel,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=[sys.executable, "-m", f"{__package__}.{bench.replace('-', '_')}_guest", str(folder)],
+        argv=[sys.executable, "-m", module, str(folder)],
         env={
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH": str(PROGRAMS.parents[1]),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOME": "/run",
         },
-        kernel_args=("ipv6.disable=1",),  # no frames but ours
+        kernel_args=("ipv6.disable=1",),
     )
-    with Lab(config, on_log=log.append) as lab:
-        status = lab.wait().status
-    if status != 0:
-        raise LabError("\n  lab: ".join([f"the {bench} bench ended with status {status} in the lab", *log[-20:]]))

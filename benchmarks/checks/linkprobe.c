@@ -4,11 +4,12 @@
  *
  * Standard input has one schedule after the other, rows in order of time, each ended by a line `run`:
  *
- *     t_ns,sender,length,flags,seq
+ *     t_ns,sender,length,flags,seq[,dscp[,receiver]]
  *
- * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload. Flags: 1
- * ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With length 0 the row is a sample of all
- * ports. When the last row is done, the answer:
+ * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload, with a DSCP
+ * to a receiver (0, 1, ...). Flags: 1 ECN-capable, 2 it asks for telemetry, as a NIC's frame does. With
+ * length 0 the row is a sample of all ports; with flag 1 it is of all statistics of a `port`. When the last
+ * row is done, the answer:
  *
  *     start,T                 CLOCK_MONOTONIC of t_ns = 0
  *     d,SEQ,T                 departure: the frame was handed to the transmitter
@@ -16,7 +17,9 @@
  *     i,SEQ,RECORD,...        the records of telemetry that it came with, in hexadecimal digits
  *     b,T,BYTES,...           backlog of each port
  *     s,T,PORT,MARKS,CE_BYTES,QUEUE_BYTE_NS,BUSY_NS,LONGEST_BYTES   statistics of each port, if it is a
- * `port` end
+ * `port`
+ *     x,T,PORT,VALUE,...      all statistics of each port: struct tc_port_xstats and those of classes (lab.h)
+ *     end
  *
  * Times are ns after the start. On virtual time nothing here takes time: there is no clock read and no
  * failing system call between the first row and the last. Frames are UDP, and not of a packet socket, because
@@ -32,6 +35,7 @@
 #include <netinet/ip.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lab.h"
 #include "lab_int.h"
 #include "netns.h"
 #include "nl.h"
@@ -60,10 +65,10 @@
 #define BATCH        64
 #define CONTROL_LEN  256
 
-enum row_flag { ROW_ECT = 1, ROW_ASKS = 2 };
+enum row_flag { ROW_ECT = 1, ROW_ASKS = 2, ROW_ALL = 1 /* of samples */ };
 struct row {
 	int64_t t_ns;
-	unsigned int sender, length, flags, seq;
+	unsigned int sender, length, flags, seq, dscp, receiver;
 };
 
 /* The contents of every frame. */
@@ -77,6 +82,18 @@ struct asking {
 	struct lab_int telemetry;
 	struct tag tag;
 } __attribute__((packed));
+
+struct receiver {
+	struct sockaddr_in to;
+	int fd, asked; /* where frames arrive, and those that ask */
+};
+
+/* All statistics of a port at one time, and how many classes have some. */
+struct whole {
+	struct tc_port_xstats port;
+	struct tc_port_class_xstats class[TC_PORT_CLASSES];
+	size_t classes;
+};
 
 struct sender {
 	int fd;
@@ -97,14 +114,14 @@ struct sock {
 };
 
 struct probe {
-	struct sockaddr_in to;
-	int receiver, asked; /* where frames arrive, and those that ask */
+	struct receiver receivers[MAX_SENDERS];
 	struct sender senders[MAX_SENDERS];
 	struct port ports[MAX_PORTS];
 	struct sock socks[MAX_PORTS];
-	int nr_senders, nr_ports, nr_socks;
+	int nr_receivers, nr_senders, nr_ports, nr_socks;
 	struct row *rows;
 	struct qdisc *samples; /* nr_ports for each sample of the run */
+	struct whole *wholes;  /* likewise, if a sample is of all statistics */
 	size_t nr_rows, nr_samples;
 	uint32_t run;
 	int64_t start_ns, real_minus_mono;
@@ -122,7 +139,7 @@ struct haul {
 
 /* The values of the options. */
 struct names {
-	const char *address, *receiver, *senders, *ports;
+	const char *addresses, *receivers, *senders, *ports;
 };
 
 static int fail(const char *what, const char *which)
@@ -183,6 +200,27 @@ static int open_receiver(int *fd, const char *netns, uint16_t port)
 		return -1;
 	if (set_option(*fd, IPPROTO_IP, IP_RECVTOS, 1) || bind(*fd, (struct sockaddr *)&any, sizeof(any)))
 		return fail("bind in", netns);
+	return 0;
+}
+
+static int open_receivers(struct probe *p, char *addresses, char *list)
+{
+	char *netns, *address, *rest = NULL, *rest_of_addresses = NULL;
+
+	for (netns = strtok_r(list, ",", &rest); netns; netns = strtok_r(NULL, ",", &rest)) {
+		struct receiver *r = &p->receivers[p->nr_receivers];
+
+		if (p->nr_receivers == MAX_SENDERS)
+			return bad("too many receivers", netns);
+		address = strtok_r(p->nr_receivers ? NULL : addresses, ",", &rest_of_addresses);
+		r->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
+		if (!address || inet_pton(AF_INET, address, &r->to.sin_addr) != 1)
+			return bad("--address: not an IPv4 address for each receiver",
+				   address ? address : "");
+		if (open_receiver(&r->fd, netns, UDP_PORT) || open_receiver(&r->asked, netns, LAB_INT_UDP))
+			return -1;
+		p->nr_receivers++;
+	}
 	return 0;
 }
 
@@ -253,8 +291,10 @@ static bool row_ok(const struct probe *p, const struct row *row, const char *lin
 		return bad("length is not in 60 .. 1514", line), false;
 	if (row->flags & ROW_ASKS && row->length < ASKS_MIN)
 		return bad("a frame that asks is shorter than 124", line), false;
-	if ((int)row->sender >= p->nr_senders)
-		return bad("no such sender", line), false;
+	if ((int)row->sender >= p->nr_senders || (int)row->receiver >= p->nr_receivers)
+		return bad("no such sender or receiver", line), false;
+	if (row->dscp >= TC_PORT_DSCPS)
+		return bad("a DSCP is below 64", line), false;
 	return true;
 }
 
@@ -272,8 +312,9 @@ static int read_schedule(struct probe *p)
 			return 1;
 		if (p->nr_rows == MAX_ROWS)
 			return bad("too many rows", line);
-		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length,
-			   &row->flags, &row->seq) != 5)
+		row->dscp = row->receiver = 0;
+		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length,
+			   &row->flags, &row->seq, &row->dscp, &row->receiver) < 5)
 			return bad("not t_ns,sender,length,flags,seq", line);
 		if (!row_ok(p, row, line))
 			return -1;
@@ -288,7 +329,7 @@ static int send_frame(struct probe *p, const struct row *row)
 	struct sender *s = &p->senders[row->sender];
 	struct tag tag = { .run = p->run, .seq = row->seq };
 	struct asking asking = { .nic = { LAB_INT_VERSION, LAB_INT_WRITE, LAB_INT_FLAG }, .tag = tag };
-	struct sockaddr_in to = p->to;
+	struct sockaddr_in to = p->receivers[row->receiver].to;
 	struct iovec iov = { payload, row->length - HEADERS_LEN };
 	unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct cmsghdr *c = (struct cmsghdr *)control;
@@ -300,7 +341,7 @@ static int send_frame(struct probe *p, const struct row *row)
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	int tos = row->flags & ROW_ECT ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
+	int tos = (int)row->dscp << 2 | (row->flags & ROW_ECT ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT);
 
 	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
 			       .cmsg_level = IPPROTO_IP,
@@ -322,7 +363,17 @@ struct visit {
 	const struct probe *p;
 	int sock;
 	struct qdisc *samples;
+	struct whole *wholes;
 };
+
+static void keep_whole(struct whole *w, const struct nl_attr *app)
+{
+	if (!app->data || app->len < sizeof(w->port) || app->len > sizeof(w->port) + sizeof(w->class))
+		return;
+	memcpy(&w->port, app->data, sizeof(w->port));
+	w->classes = (app->len - sizeof(w->port)) / sizeof(w->class[0]);
+	memcpy(w->class, app->data + sizeof(w->port), w->classes * sizeof(w->class[0]));
+}
 
 static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
 {
@@ -334,14 +385,20 @@ static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
 		return rc;
 	for (int i = 0; i < v->p->nr_ports; i++)
 		if (v->p->ports[i].sock == v->sock && v->p->ports[i].ifindex == q.ifindex &&
-		    q.place == QDISC_ROOT)
+		    q.place == QDISC_ROOT) {
 			v->samples[i] = q;
+			if (v->wholes)
+				keep_whole(&v->wholes[i], &q.app);
+		}
 	return 0;
 }
 
 static int sample(struct probe *p)
 {
-	struct visit v = { .p = p, .samples = p->samples + p->nr_samples * (size_t)p->nr_ports };
+	size_t first = p->nr_samples * (size_t)p->nr_ports;
+	struct visit v = { .p = p,
+			   .samples = p->samples + first,
+			   .wholes = p->wholes ? p->wholes + first : NULL };
 
 	for (v.sock = 0; v.sock < p->nr_socks; v.sock++) {
 		int rc = nl_dump_qdiscs(&p->socks[v.sock].nl, visit_qdisc, &v);
@@ -355,10 +412,30 @@ static int sample(struct probe *p)
 	return 0;
 }
 
+/* Before the run, because memory takes time. */
+static int make_room(struct probe *p)
+{
+	size_t samples = 0;
+	bool all = false;
+
+	for (size_t i = 0; i < p->nr_rows; i++)
+		if (!p->rows[i].length) {
+			samples++;
+			all |= p->rows[i].flags & ROW_ALL;
+		}
+	free(p->samples);
+	free(p->wholes);
+	p->samples = calloc(samples * (size_t)p->nr_ports + 1, sizeof(*p->samples));
+	p->wholes = all ? calloc(samples * (size_t)p->nr_ports, sizeof(*p->wholes)) : NULL;
+	return !p->samples || (all && !p->wholes) ? fail("allocate", "samples") : 0;
+}
+
 static int play(struct probe *p)
 {
 	int64_t now_ns = -1;
 
+	if (make_room(p))
+		return -1;
 	p->run++;
 	p->nr_samples = 0;
 	for (int i = 0; i < p->nr_senders; i++)
@@ -457,7 +534,7 @@ static void print_telemetry(const struct probe *p, const struct asking *asking)
 	putchar('\n');
 }
 
-static int print_arrivals(const struct probe *p, int fd)
+static int print_arrivals(const struct probe *p, int fd, bool asked)
 {
 	static struct haul b;
 	int n;
@@ -467,33 +544,58 @@ static int print_arrivals(const struct probe *p, int fd)
 		for (int i = 0; i < n; i++) {
 			struct tag tag = b.data[i].tag;
 
-			if (fd != p->asked)
+			if (!asked)
 				memcpy(&tag, &b.data[i], sizeof(tag));
 			print_arrival(p, &tag, &b.msgs[i].msg_hdr, b.msgs[i].msg_len);
-			if (fd == p->asked)
+			if (asked)
 				print_telemetry(p, &b.data[i]);
 		}
 	} while (n == BATCH);
 	return n < 0 && errno != EAGAIN ? fail("read", "arrivals") : 0;
 }
 
+static void print_sample(const struct probe *p, int64_t t_ns, const struct qdisc *q)
+{
+	printf("b,%" PRId64, t_ns);
+	for (int port = 0; port < p->nr_ports; port++)
+		printf(",%u", q[port].backlog_bytes);
+	putchar('\n');
+	for (int port = 0; port < p->nr_ports; port++)
+		printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", t_ns,
+		       port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns, q[port].busy_ns,
+		       q[port].longest_bytes);
+}
+
+static void print_whole(int64_t t_ns, int port, const struct whole *w)
+{
+	const uint64_t *values = (const uint64_t *)&w->port;
+	size_t nr = offsetof(struct tc_port_xstats, classes) / sizeof(*values);
+
+	printf("x,%" PRId64 ",%d", t_ns, port);
+	for (size_t i = 0; i < nr; i++)
+		printf(",%" PRIu64, values[i]);
+	printf(",%u,%u", w->port.classes, w->port.paused_classes);
+	values = (const uint64_t *)w->class;
+	nr = w->classes * sizeof(w->class[0]) / sizeof(*values);
+	for (size_t i = 0; i < nr; i++)
+		printf(",%" PRIu64, values[i]);
+	putchar('\n');
+}
+
 static void print_samples(const struct probe *p)
 {
-	const struct qdisc *q = p->samples;
+	size_t first = 0;
 
 	for (size_t i = 0; i < p->nr_rows; i++) {
-		if (p->rows[i].length)
+		const struct row *row = &p->rows[i];
+
+		if (row->length)
 			continue;
-		printf("b,%" PRId64, p->rows[i].t_ns);
-		for (int port = 0; port < p->nr_ports; port++)
-			printf(",%u", q[port].backlog_bytes);
-		putchar('\n');
-		for (int port = 0; port < p->nr_ports; port++)
-			printf("s,%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			       "\n",
-			       p->rows[i].t_ns, port, q[port].marks, q[port].ce_bytes, q[port].queue_byte_ns,
-			       q[port].busy_ns, q[port].longest_bytes);
-		q += p->nr_ports;
+		if (!(row->flags & ROW_ALL))
+			print_sample(p, row->t_ns, p->samples + first);
+		for (int port = 0; row->flags & ROW_ALL && port < p->nr_ports; port++)
+			print_whole(row->t_ns, port, &p->wholes[first + (size_t)port]);
+		first += (size_t)p->nr_ports;
 	}
 }
 
@@ -503,8 +605,10 @@ static int answer(const struct probe *p)
 	for (int i = 0; i < p->nr_senders; i++)
 		if (print_departures(p, &p->senders[i]))
 			return -1;
-	if (print_arrivals(p, p->receiver) || print_arrivals(p, p->asked))
-		return -1;
+	for (int i = 0; i < p->nr_receivers; i++)
+		if (print_arrivals(p, p->receivers[i].fd, false) ||
+		    print_arrivals(p, p->receivers[i].asked, true))
+			return -1;
 	print_samples(p);
 	printf("end\n");
 	return fflush(stdout);
@@ -515,16 +619,11 @@ static int open_all(struct probe *p, const struct names *names)
 	/* For its exact timers: others are late by their slack, which is 1 ns at least. */
 	const struct sched_param priority = { .sched_priority = 1 };
 
-	p->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
-	if (inet_pton(AF_INET, names->address, &p->to.sin_addr) != 1)
-		return bad("--address: not an IPv4 address", names->address);
-	if (open_receiver(&p->receiver, names->receiver, UDP_PORT) ||
-	    open_receiver(&p->asked, names->receiver, LAB_INT_UDP) ||
+	if (open_receivers(p, strdupa(names->addresses), strdupa(names->receivers)) ||
 	    open_senders(p, strdupa(names->senders)) || open_ports(p, strdupa(names->ports)))
 		return -1;
 	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
-	p->samples = calloc(MAX_ROWS, sizeof(*p->samples) * (size_t)(p->nr_ports ? p->nr_ports : 1));
-	if (!p->rows || !p->samples)
+	if (!p->rows)
 		return fail("allocate", "the schedule");
 	if (sched_setscheduler(0, SCHED_FIFO, &priority))
 		return fail("become", "SCHED_FIFO");
@@ -537,9 +636,10 @@ int main(int argc, char **argv)
 	static struct probe probe;
 	struct names names = { 0 };
 	const struct program_option options[] = {
-		{ "address", "IPV4", "of the receiver, the same for all senders", .text = &names.address,
+		{ "address", "IPV4,IPV4,...", "of each receiver, the same for all senders",
+		  .text = &names.addresses, .required = true },
+		{ "receiver", "PATH,PATH,...", "their network namespaces", .text = &names.receivers,
 		  .required = true },
-		{ "receiver", "PATH", "its network namespace", .text = &names.receiver, .required = true },
 		{ "senders", "PATH,PATH,...", "namespaces of the senders", .text = &names.senders,
 		  .required = true },
 		{ "ports", "PATH:DEVICE,...", "where to sample the backlog", .text = &names.ports,

@@ -133,12 +133,12 @@ class Network:
         self._bridges = [f"{name}-s{index}" for index in range(net.bridges)]
         self._receiver = f"{name}-rx"
         nodes = [*self._senders, *self._bridges, self._receiver]
-        add_namespaces([_path(node) for node in nodes])
-        self._sockets = {node: NetlinkSocket(_path(node)) for node in nodes}
-        self.wires = [self._wire(*pair, index) for index, pair in enumerate(self._pairs())]
+        add_namespaces([netns_path(node) for node in nodes])
+        self._sockets = {node: NetlinkSocket(netns_path(node)) for node in nodes}
+        self.wires = [join(self._sockets, *pair, index) for index, pair in enumerate(self._pairs())]
         self._join_bridges()
         self._address_hosts()
-        self._probe = self._start_probe()
+        self._probe: subprocess.Popen[str] | None = None
         self._queued: set[int] = set()  # ports with a queue that this program set
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
@@ -146,53 +146,29 @@ class Network:
         yield from ((sender, first) for sender in self._senders)
         yield from zip(self._bridges, [*self._bridges[1:], self._receiver], strict=False)
 
-    def _wire(self, left: str, right: str, index: int) -> tuple[End, End]:
-        names = (f"p{index}", f"q{index}")
-        fds = [os.open(_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
-        halves = [
-            cables.CableEnd(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
-        ]
-        with NetlinkSocket() as sock:
-            sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
-        for fd in fds:
-            os.close(fd)
-        wire = (self._find(left, names[0]), self._find(right, names[1]))
-        for end in wire:
-            self._sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
-        return wire
-
-    def _find(self, node: str, ifname: str) -> End:
-        return End(node, ifname, cables.devices(self._sockets[node])[ifname].ifindex)
-
     def _join_bridges(self) -> None:
         for node in self._bridges:
-            info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
-            body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
             sock = self._sockets[node]
-            sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
-            with entered(_path(node)):
-                bridge = socket.if_nametoindex("br0")
-            slaves = [end for wire in self.wires for end in wire if end.node == node]
-            sock.batch([_enslave(end, bridge) for end in slaves])
+            add_bridge(sock, node, [end for wire in self.wires for end in wire if end.node == node])
             out = next(wire[0] for wire in self.wires if wire[0].node == node)
-            sock.batch([_forward(out, _mac(self._receiver, self.wires[-1][1].ifname))])
+            sock.batch([forward_to(out, mac_of(self._receiver, self.wires[-1][1].ifname))])
 
     def _address_hosts(self) -> None:
         receiver = self.wires[-1][1]
         for number, (sender, _) in enumerate(self.wires[: self.net.senders], 1):
-            self._sockets[sender.node].batch([_address(sender, number), _neighbour(sender, RECEIVER, receiver)])
-            self._sockets[receiver.node].batch([_neighbour(receiver, number, sender)])
-        self._sockets[receiver.node].batch([_address(receiver, RECEIVER)])
+            self._sockets[sender.node].batch([add_address(sender, number), add_neighbour(sender, RECEIVER, receiver)])
+            self._sockets[receiver.node].batch([add_neighbour(receiver, number, sender)])
+        self._sockets[receiver.node].batch([add_address(receiver, RECEIVER)])
 
     def _start_probe(self) -> subprocess.Popen[str]:
-        senders = ",".join(_path(node) for node in self._senders)
-        ports = ",".join(f"{_path(port.node)}:{port.ifname}" for port, _ in self.wires)
+        senders = ",".join(netns_path(node) for node in self._senders)
+        ports = ",".join(f"{netns_path(port.node)}:{port.ifname}" for port, _ in self.wires)
         argv = [
             str(PROBE),
             "--address",
-            _ip(RECEIVER),
+            ip(RECEIVER),
             "--receiver",
-            _path(self._receiver),
+            netns_path(self._receiver),
             "--senders",
             senders,
             "--ports",
@@ -201,11 +177,12 @@ class Network:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
-        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED."""
+        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may say so itself."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
-            requests = [_delete_queue(end)] if index in self._queued else []
-            requests.append(tc.set_queue(end.ifindex, _queue(port, stock), end.ifname))
-            if not stock:
+            queue = _queue(port, stock or port.get("stock", False))
+            requests = [delete_queue(end)] if index in self._queued else []
+            requests.append(tc.set_queue(end.ifindex, queue, end.ifname))
+            if queue.kind == "port":
                 requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
             requests.append(cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"]))
             self._sockets[end.node].batch(requests)
@@ -213,15 +190,13 @@ class Network:
 
     def play(self, schedule: str) -> str:
         """Runs one schedule with linkprobe and returns its answer."""
-        assert self._probe.stdin is not None and self._probe.stdout is not None
-        self._probe.stdin.write(schedule + "run\n")
-        self._probe.stdin.flush()
-        lines: list[str] = []
-        for line in self._probe.stdout:
-            if line == "end\n":
-                return "".join(lines)
-            lines.append(line)
-        raise RuntimeError(f"linkprobe ended with status {self._probe.wait()}")
+        self._probe = self._probe or self._start_probe()
+        return play(self._probe, schedule)
+
+    @staticmethod
+    def mac(end: End) -> bytes:
+        """Returns the address of a device."""
+        return bytes.fromhex(mac_of(end.node, end.ifname).replace(":", ""))
 
     def counters(self) -> list[Counters]:
         """Returns the counters of all ports. Raises RuntimeError if any of them changed while they were read."""
@@ -246,15 +221,59 @@ class Network:
     def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
         """Runs a TCP flow without end from the first sender."""
         with ExitStack() as stack:
-            with entered(_path(self._receiver)):
-                listener = stack.enter_context(socket.create_server((_ip(RECEIVER), TCP_PORT)))
-            with entered(_path(self._senders[0])):
+            with entered(netns_path(self._receiver)):
+                listener = stack.enter_context(socket.create_server((ip(RECEIVER), TCP_PORT)))
+            with entered(netns_path(self._senders[0])):
                 sender = stack.enter_context(socket.socket())
             sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
             threading.Thread(target=_sink, args=(listener,), daemon=True).start()
             threading.Thread(target=_source, args=(sender,), daemon=True).start()
             yield sender
             sender.shutdown(socket.SHUT_RDWR)
+
+
+def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
+    """Makes a cable between two nodes, whose sockets are given, and sets it up."""
+    names = (f"p{index}", f"q{index}")
+    fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
+    halves = [
+        cables.CableEnd(ifname, mac_of(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
+    ]
+    with NetlinkSocket() as sock:
+        sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
+    for fd in fds:
+        os.close(fd)
+    wire = (_find(sockets, left, names[0]), _find(sockets, right, names[1]))
+    for end in wire:
+        sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
+    return wire
+
+
+def _find(sockets: dict[str, NetlinkSocket], node: str, ifname: str) -> End:
+    return End(node, ifname, cables.devices(sockets[node])[ifname].ifindex)
+
+
+def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
+    """Makes a bridge of devices."""
+    info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
+    body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
+    sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
+    with entered(netns_path(node)):
+        bridge = socket.if_nametoindex("br0")
+    sock.batch([enslave(end, bridge) for end in slaves])
+
+
+def play(probe: subprocess.Popen[str], schedule: str) -> str:
+    """Runs one schedule with linkprobe and returns its answer."""
+    assert probe.stdin is not None and probe.stdout is not None
+    probe.stdin.write(schedule + "run\n")
+    probe.stdin.flush()
+    lines: list[str] = []
+    for line in probe.stdout:
+        if line == "end\n":
+            return "".join(lines)
+        lines.append(line)
+    raise RuntimeError(f"linkprobe ended with status {probe.wait()}")
 
 
 def _sink(listener: socket.socket) -> None:
@@ -265,7 +284,7 @@ def _sink(listener: socket.socket) -> None:
 
 
 def _source(sender: socket.socket) -> None:
-    sender.connect((_ip(RECEIVER), TCP_PORT))
+    sender.connect((ip(RECEIVER), TCP_PORT))
     data = bytes(1 << 16)
     try:
         while True:
@@ -274,15 +293,15 @@ def _source(sender: socket.socket) -> None:
         pass  # shut down: the measurement is over
 
 
-def _path(node: str) -> str:
+def netns_path(node: str) -> str:
     return f"{NETNS_FOLDER}/{node}"
 
 
-def _ip(number: int) -> str:
+def ip(number: int) -> str:
     return f"10.0.0.{number}"
 
 
-def _mac(node: str, ifname: str) -> str:
+def mac_of(node: str, ifname: str) -> str:
     return "02:" + ":".join(f"{byte:02x}" for byte in _five_bytes(f"{node}/{ifname}"))
 
 
@@ -293,32 +312,32 @@ def _five_bytes(text: str) -> bytes:
     return value.to_bytes(5, "big")
 
 
-def _enslave(end: End, bridge: int) -> NetlinkRequest:
+def enslave(end: End, bridge: int) -> NetlinkRequest:
     body = IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + attr_u32(IFLA_MASTER, bridge)
     return NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
 
 
-def _forward(end: End, mac: str) -> NetlinkRequest:
+def forward_to(end: End, mac: str) -> NetlinkRequest:
     """Tells the bridge where the receiver is, without learning; otherwise it would flood."""
     body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
     body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
 
 
-def _address(end: End, number: int) -> NetlinkRequest:
-    value = socket.inet_aton(_ip(number))
+def add_address(end: End, number: int) -> NetlinkRequest:
+    value = socket.inet_aton(ip(number))
     body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
-    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {_ip(number)}")
+    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {ip(number)}")
 
 
-def _neighbour(end: End, number: int, other: End) -> NetlinkRequest:
-    mac = bytes.fromhex(_mac(other.node, other.ifname).replace(":", ""))
+def add_neighbour(end: End, number: int, other: End) -> NetlinkRequest:
+    mac = bytes.fromhex(mac_of(other.node, other.ifname).replace(":", ""))
     body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, socket.inet_aton(_ip(number))) + attribute(NDA_LLADDR, mac)
-    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {_ip(number)}")
+    body += attribute(NDA_DST, socket.inet_aton(ip(number))) + attribute(NDA_LLADDR, mac)
+    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip(number)}")
 
 
-def _delete_queue(end: End) -> NetlinkRequest:
+def delete_queue(end: End) -> NetlinkRequest:
     body = TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
     return NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
 

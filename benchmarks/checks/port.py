@@ -3,7 +3,8 @@
 
 Random networks mark by steps and slopes as frames arrive or depart. Departures, arrivals, drops and marks must be equal, and at
 random times so must backlogs, integrals, busy times, longest queues and bytes with CE. The same frames also pass stock queues,
-bfifo and RED, as far as those can do it. `dcgym bench int` (int.py) does the same for telemetry.
+bfifo and RED, as far as those can do it. `dcgym bench int` (int.py) does the same for telemetry. At the end the cost of each
+feature is printed: `dcgym bench port-cost` (port_cost.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dc_gym.base.checks import Check
-from dc_gym.benchmarks.checks import port_cases
+from dc_gym.benchmarks.checks import port_cases, port_cost
 from dc_gym.benchmarks.checks.link_cases import LinkCase
 from dc_gym.benchmarks.checks.links import LinkVerdict, compare, play
 from dc_gym.kernel import build
@@ -43,7 +44,7 @@ def case_check(name: str, cases: Sequence[LinkCase], verdicts: Sequence[LinkVerd
 
 
 def checks(kernel: Path | None = None) -> list[Check]:
-    return compared(groups(), kernel)
+    return [*compared(groups(), kernel), *port_cost.checks(kernel)]
 
 
 def compared(cases: Mapping[str, Sequence[LinkCase]], kernel: Path | None = None) -> list[Check]:

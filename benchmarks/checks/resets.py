@@ -40,6 +40,13 @@ def case(preset: str, controller: str, duration: str, workload: Mapping[str, Any
     return {**sections, "time": {"duration": duration}, **more}
 
 
+MIDDLE = {"link": ["s1", "s2"]}
+EVENTS: list[dict[str, Any]] = [
+    {"at": "100ms", **MIDDLE, "rate": "5Mbit/s", "loss": "1%"},
+    {"at": "150ms", "port": "s1-*", "kmin": "5p", "kmax": "6p", "buffer": "50kB"},
+    {"at": "250ms", **MIDDLE, "state": "down"},
+]
+"""The link is still slow, lossy and down when the episode ends."""
 CASES: dict[str, dict[str, Any]] = {
     "TCP on full queues": case("dumbbell-10m", "cubic", "1s", PAIRS),
     "UDP": case("dumbbell-10m", "cubic", "300ms", PAIRS | {"transport": "udp", "rate": "10Mbit/s"}),
@@ -47,6 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
     "RED with an average": case("dumbbell-10m", "cubic", "2s", PAIRS, topology={"marking": "iroko-thesis"}),
     "RED without": case("dumbbell-10m", "dctcp", "300ms", PAIRS, topology=RED),
     "loss and jitter": case("dumbbell-10m", "cubic", "300ms", PAIRS, topology={"loss": "1%", "jitter": "1ms"}),
+    "events": case("dumbbell-10m", "dctcp", "300ms", PAIRS, topology=RED) | {"events": EVENTS},
     "reordering": case("dumbbell-10m", "cubic", "300ms", PAIRS, topology={"reorder": "2%", "reorder_delay": "1ms"}),
     "stock tbf": case("dumbbell-10m", "cubic", "300ms", PAIRS, agent={"tbf": "stock"}),
     "decisions that take time": case("dumbbell-10m", "cubic", "300ms", PAIRS, agent={"latency": "2500us"}),

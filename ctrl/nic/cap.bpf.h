@@ -76,7 +76,7 @@ static __always_inline void set_ect(struct tcp_segment *segment)
 
 /* --- the sending end --- */
 
-/* When the segment leaves; the flow's next one is due a gap later. */
+/* Returns the time at which the segment leaves; the flow's next one is due a gap later. */
 static __always_inline uint64_t depart_at(struct nic_sender *s, uint32_t bytes, uint64_t now)
 {
 	s->left_ns = now > s->due_ns ? now : s->due_ns;
@@ -133,8 +133,8 @@ static __always_inline int become_probe(struct __sk_buff *skb, struct nic_sender
 
 	count_probe(s, departs);
 	nic.psn = bpf_htonl(s->probe_number);
-	nic.sent_ns =
-		bpf_htonl((uint32_t)s->left_ns); /* as that of a probe behind a packet of the NIC's own */
+	nic.sent_ns = bpf_htonl(
+		(uint32_t)s->left_ns); /* the same time as for a probe behind a packet of the NIC's own */
 	skb->mark = 0;
 	if (write_over(skb, s->frame, &nic))
 		return TC_ACT_SHOT;
@@ -185,6 +185,35 @@ static __always_inline int receive_segment(struct __sk_buff *skb, const struct t
 }
 
 /* --- what leaves through the wire --- */
+
+struct host_frame {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp; /* of TCP, too, the first bytes are its ports */
+} __attribute__((packed));
+
+/* A frame of the host's own, over TCP or UDP, will need the line. Those of the NIC are counted already. */
+static __always_inline int share_line(struct __sk_buff *skb)
+{
+	const struct host_frame *frame = (void *)(long)skb->data;
+	struct nic_tcp key = { 0 };
+	const uint32_t *number;
+	struct nic_port *port;
+
+	if ((void *)(frame + 1) > (void *)(long)skb->data_end || frame->eth.h_proto != bpf_htons(ETH_P_IP) ||
+	    *(const uint8_t *)&frame->ip != IP_VERSION_IHL)
+		return TC_ACT_OK;
+	if (frame->ip.protocol == IPPROTO_UDP && frame->udp.dest == bpf_htons(NIC_UDP_PORT))
+		return TC_ACT_OK;
+	key.src_addr = frame->ip.saddr;
+	number = bpf_map_lookup_elem(&capped, &key);
+	port = number ? port_of(*number) : NULL;
+	if (!port || port->wire_ifindex != skb->ifindex)
+		return TC_ACT_OK;
+	let_host_pass(port, bpf_ktime_get_ns() << LINE_SHIFT);
+	port->host_left += line_time(port, skb->len);
+	return TC_ACT_OK;
+}
 
 static __always_inline int leave(struct __sk_buff *skb, struct tcp_segment *segment, uint32_t flow)
 {

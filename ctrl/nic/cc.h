@@ -34,7 +34,7 @@
 #include "lab_int.h"
 
 #define CC_CONTEXT_WORDS   12
-#define CC_STATE_WORDS_MAX 40 /* what the shim keeps for algorithms that do not fit a ConnectX */
+#define CC_STATE_WORDS_MAX 40 /* words that the shim keeps for algorithms that do not fit a ConnectX */
 #define CC_PARAMETERS_MAX  44
 #define CC_TABLE_WORDS     8192
 #define CC_HOPS            LAB_INT_HOPS
@@ -56,8 +56,8 @@ enum cc_event_type {
 
 enum cc_event_flag {
 	CC_NEW_FLOW = 1, /* first event of a flow: its context is all zeros */
-	CC_TIMEOUT = 2,  /* of CC_NACK: the transport's timer made it */
-	CC_PROBING = 4,  /* of CC_TX: a probe is under way, since sent_ns */
+	CC_TIMEOUT = 2,  /* CC_NACK: the transport's timer made it */
+	CC_PROBING = 4,  /* CC_TX: a probe is under way, since sent_ns */
 };
 
 /*
@@ -67,8 +67,8 @@ enum cc_event_flag {
 struct cc_event {
 	uint32_t type, flags;
 	uint32_t now_ns;
-	uint32_t first_ns;  /* when the first of them happened; CC_RTT: the last */
-	uint32_t coalesced; /* how many events this is; at least 1 */
+	uint32_t first_ns;  /* time of the first of them; CC_RTT: of the last */
+	uint32_t coalesced; /* number of events that this one stands for; at least 1 */
 	uint32_t bytes;     /* CC_TX: sent, CC_ACK: acknowledged, with headers, since the event of that type
 			       before */
 	uint32_t packets;   /* likewise */
@@ -87,7 +87,7 @@ _Static_assert(__builtin_offsetof(struct cc_event, acked_psn) == CC_EVENT_HEAD_B
 
 /* The constants of a flow. */
 struct cc_flow {
-	uint32_t base_rtt_ns;  /* of a probe over the idle path */
+	uint32_t base_rtt_ns;  /* round trip of a probe over the idle path */
 	uint32_t line_mbps;    /* rate that CC_LINE_RATE stands for, Mbit/s; at least 1 */
 	uint32_t packet_bytes; /* a full frame as the cable carries it */
 	uint32_t hops;         /* links from end to end */

@@ -32,7 +32,7 @@
 #define LOG_ALL       1
 #define LOG_BYTES     (1 << 12)
 #define LOG_ALL_BYTES (1 << 24)
-#define LOG_LINES     3 /* of a refusal: its end is why, and what was spent of the budget */
+#define LOG_LINES     3 /* last lines of a refusal: its reason, and what was spent of the budget */
 #define PROGRAMS_MOST 16
 #define REPEAT_MOST   100000000
 
@@ -116,7 +116,7 @@ static int refused(const struct programs *programs, const char *path, int err)
 	return 1;
 }
 
-/* How many instructions the verifier went through, of its log's last line. */
+/* Returns the number of instructions that the verifier went through, from its log's last line. */
 static long looked_at(const char *log)
 {
 	const char *found = strstr(log, "processed ");

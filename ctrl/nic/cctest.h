@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* What cctest.c and cctest.bpf.c hand to and fro: one event, what was decided before it, and what comes of
- * it. */
+/* A message between cctest.c and cctest.bpf.c: one event, the decision before it, and the decision that it
+ * leads to. */
 #ifndef DCGYM_CCTEST_H
 #define DCGYM_CCTEST_H
 
@@ -11,7 +11,7 @@
 struct cctest_step {
 	struct cc_event event;
 	struct cc_flow flow;
-	uint32_t rate, window_bytes, probe; /* in and out */
+	uint32_t rate, window_bytes, probe; /* read and written */
 	uint32_t state[CC_STATE_WORDS_MAX]; /* out */
 };
 

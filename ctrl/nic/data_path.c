@@ -84,7 +84,7 @@ static const char *why_not_native(int rc)
 /* The maps are there: loads programs of the native object on them. */
 static int load_native(struct data_path *d, const char *path, struct fault *f)
 {
-	size_t n = d->nics->capped ? DATA_PATH_PROGRAMS : DATA_PATH_PROGRAMS - 1;
+	size_t n = nics_watch_wire(d->nics) ? DATA_PATH_PROGRAMS : DATA_PATH_PROGRAMS - 1;
 	uint64_t id;
 	int rc = stand_in_id(path, &id);
 
@@ -141,6 +141,31 @@ static int fill_capped(struct data_path *d, struct fault *f)
 	return 0;
 }
 
+static int fill_address(struct data_path *d, uint32_t addr, uint32_t nic, struct fault *f)
+{
+	const struct nic_tcp key = { .src_addr = addr };
+
+	if (bpf_map_update_elem(data_path_map(d, "capped"), &key, &nic, BPF_ANY))
+		return fault_say(f, -errno, "write the address of NIC '%s': %s", d->nics->nic[nic].name,
+				 strerror(errno));
+	return 0;
+}
+
+/* NICs without a flow need not be known. */
+static int fill_addresses(struct data_path *d, struct fault *f)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < d->nics->flows && !rc; i++) {
+		const struct nic_flow *flow = &d->nics->flow[i];
+
+		rc = fill_address(d, flow->src_addr, flow->src_nic, f);
+		if (!rc)
+			rc = fill_address(d, flow->dst_addr, flow->dst_nic, f);
+	}
+	return rc;
+}
+
 static int fill(struct data_path *d, struct fault *f)
 {
 	const struct nics *nics = d->nics;
@@ -177,11 +202,11 @@ int data_path_open(struct data_path *d, const char *path, const char *native, co
 		rc = set_entries(d, "receivers", nics->rows, f);
 	if (!rc)
 		rc = set_entries(d, "ports", nics->n, f);
-	if (!rc && nics->capped)
-		rc = set_entries(d, "capped", nics->capped, f);
+	if (!rc && nics_watch_wire(nics))
+		rc = set_entries(d, "capped", nics->capped + nics->n, f);
 	if (!rc && native)
 		stand_in_maps_only(d->object);
-	else if (!rc && !nics->capped)
+	else if (!rc && !nics_watch_wire(nics))
 		bpf_program__set_autoload(bpf_object__find_program_by_name(d->object, "nic_cap"), false);
 	if (!rc)
 		rc = set_settings(d, &nics->settings, f);
@@ -193,6 +218,8 @@ int data_path_open(struct data_path *d, const char *path, const char *native, co
 		rc = fill(d, f);
 	if (!rc && nics->capped)
 		rc = fill_capped(d, f);
+	if (!rc && nics->settings.beside)
+		rc = fill_addresses(d, f);
 	return rc;
 }
 

@@ -39,7 +39,7 @@ static __always_inline const uint32_t *the_table(void)
 #endif
 }
 
-/* From now on the flow has this rate: what is due was due at the old one. */
+/* The flow has this rate from now on. A packet that is due was due at the old rate. */
 static __always_inline void enforce(struct nic_sender *s, const struct nic_port *port, uint32_t rate,
 				    uint32_t window)
 {
@@ -227,7 +227,8 @@ static __always_inline bool lost(struct nic_sender *s, uint32_t flow)
 	       settings.event_loss_ppm;
 }
 
-/* How many events of a type make one for the algorithm. A flow's first packet is told of at once. */
+/* Enough events of a type are pending to make one for the algorithm. A flow's first packet is told of at
+ * once. */
 static __always_inline bool enough(const struct nic_sender *s, uint32_t type,
 				   const struct nic_pending *pending)
 {

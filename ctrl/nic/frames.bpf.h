@@ -25,7 +25,7 @@
 #else
 #define INT_BYTES 0
 #endif
-/* Of DATA, before its payload; all of an ACK or NACK. */
+/* The part of DATA before its payload; the whole of an ACK or NACK. */
 #define PACKET_HEAD_BYTES (NIC_FRAME_BYTES + INT_BYTES)
 
 struct nic_frame {
@@ -73,7 +73,8 @@ static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t 
 	       frame->nic.version == NIC_VERSION && well_measured(frame, bytes);
 }
 
-/* From whom answers to `row` come, and to whom it sends: its template knows. */
+/* The frame comes from the host to which the template `row` sends, and goes to the host that it sends from.
+ */
 static __always_inline bool from_peer(const struct nic_frame *frame, const uint8_t *row)
 {
 	return frame->ip.saddr == ((const struct nic_frame *)row)->ip.daddr &&
@@ -96,7 +97,7 @@ static __always_inline void set_lengths(struct nic_frame *frame, uint32_t bytes)
 	frame->udp.len = bpf_htons(bytes - sizeof(struct iphdr));
 }
 
-/* Another size. The frame is ours to write. */
+/* Gives the frame another size. It is ours to write. */
 static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t bytes)
 {
 	struct nic_frame *frame;
@@ -110,18 +111,44 @@ static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t 
 	return frame;
 }
 
-/* How long a NIC's transmitter needs, in Q8; rounded up, so that it never runs ahead of the cable's. */
+/* The time, in Q8, that a NIC's transmitter needs; rounded up, so that it never runs ahead of the cable's. */
 static __always_inline uint64_t line_time(const struct nic_port *port, uint32_t bytes)
 {
 	return (bytes * port->byte_ns >> (BYTE_NS_SHIFT - LINE_SHIFT)) + 1;
 }
 
+/* Where the line is free, the host's own frames pass. */
+static __always_inline void let_host_pass(struct nic_port *port, uint64_t at)
+{
+	uint64_t since = port->free_at > port->host_at ? port->free_at : port->host_at;
+	uint64_t idle = at > since ? at - since : 0;
+
+	port->host_left -= idle < port->host_left ? idle : port->host_left;
+	port->host_at = at;
+}
+
+/*
+ * NIC and host take turns at the line while both have frames: behind a frame of the NIC's the host gets as
+ * much time as that took, if it needs it.
+ */
+static __always_inline uint64_t turn_of_host(struct nic_port *port, uint64_t needs)
+{
+	uint64_t turn = needs < port->host_left ? needs : port->host_left;
+
+	port->host_left -= turn;
+	return turn;
+}
+
 /* The NIC sends so many bytes now. */
 static __always_inline void count_sent(struct nic_port *port, uint32_t bytes, uint64_t now)
 {
-	uint64_t at = now << LINE_SHIFT;
+	uint64_t at = now << LINE_SHIFT, needs = line_time(port, bytes);
 
-	port->free_at = (port->free_at > at ? port->free_at : at) + line_time(port, bytes);
+	if (settings.beside) {
+		let_host_pass(port, at);
+		needs += turn_of_host(port, needs);
+	}
+	port->free_at = (port->free_at > at ? port->free_at : at) + needs;
 	port->sent_packets++;
 	port->sent_bytes += bytes;
 }
@@ -140,7 +167,7 @@ static __always_inline int write_over(struct __sk_buff *skb, const uint8_t *row,
 struct nic_answer {
 	struct nic_header nic;
 #ifdef CC_TELEMETRY
-	struct lab_int records; /* of the packet that it answers */
+	struct lab_int records; /* those of the packet that it answers */
 #endif
 };
 

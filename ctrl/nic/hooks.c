@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
-/* Where the data path's programs are attached, and how they come off: see data_path.h. */
+/* Attaches the data path's programs to devices, and detaches them: see data_path.h. */
 #include "data_path.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@ struct hook {
 };
 
 static const struct {
-	size_t device_at; /* in struct nic */
+	size_t device_at; /* offset in struct nic */
 	enum bpf_tc_attach_point at;
 } places[DATA_PATH_PROGRAMS] = {
-	/* in the order of data_path_programs */
+	/* the order is that of data_path_programs */
 	{ offsetof(struct nic, ring), BPF_TC_EGRESS },
 	{ offsetof(struct nic, tail), BPF_TC_INGRESS },
 	{ offsetof(struct nic, wire), BPF_TC_INGRESS },
@@ -113,7 +113,7 @@ static int attach(struct data_path *d, struct hook *h, const char *device, size_
 static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	const struct nic *nic = &d->nics->nic[i];
-	size_t n = d->nics->capped ? N_PLACES : N_PLACES - 1;
+	size_t n = nics_watch_wire(d->nics) ? N_PLACES : N_PLACES - 1;
 	int rc = 0;
 
 	for (size_t p = 0; p < n && !rc; p++) {
@@ -151,7 +151,7 @@ static int detach_nic(struct data_path *d, uint32_t i, struct fault *f)
 	return 0;
 }
 
-/* Until the loader ends, in whatever way; its pipe closes then. */
+/* Waits until the loader ends, in whatever way, which closes its pipe. Then detaches all. */
 static void guard(struct data_path *d, int in)
 {
 	struct fault ignored;
@@ -159,7 +159,7 @@ static void guard(struct data_path *d, int in)
 
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	close(STDIN_FILENO); /* the loader's: who waits for their end waits for the loader alone */
+	close(STDIN_FILENO); /* the loader's: a reader waits for the loader alone */
 	close(STDOUT_FILENO);
 	while (read(in, &nothing, 1) < 0 && errno == EINTR)
 		;

@@ -25,7 +25,7 @@
 #define INT8_CALLED inline
 #endif
 
-/* What a row makes of `words` x 4 inputs. Sums fit: policy files with weights too large for it are refused.
+/* The output of a row for `words` x 4 inputs. Sums fit: policy files with larger weights are refused.
  */
 static INT8_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, uint32_t words)
 {
@@ -70,7 +70,7 @@ static inline int32_t int8_look(int64_t at, const uint32_t *table)
 	over = 2 * POLICY_INT8_REACH - 1 - place;
 	place += over & -(int64_t)rlcc_sign(over);
 	step = (uint32_t)place >> POLICY_INT8_STEP;
-	__asm__("" : "+r"(step)); /* as in rlcc-mlp.h */
+	__asm__("" : "+r"(step)); /* see rlcc-mlp.h */
 	word = table[step & (POLICY_INT8_POINTS - 1)];
 	return (int16_t)word +
 	       (((int32_t)word >> 16) * (int32_t)(place & ((1 << POLICY_INT8_STEP) - 1)) >> POLICY_INT8_STEP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs of the data path share: rows by flow and by NIC, settings, records. nicd.c sizes the
- * maps. */
+/* The maps that the programs of the data path share: rows by flow and by NIC, settings, records. nicd.c sizes
+ * them. */
 #ifndef DCGYM_MAPS_BPF_H
 #define DCGYM_MAPS_BPF_H
 
@@ -32,8 +32,8 @@ struct {
 	__type(value, struct nic_port);
 } ports SEC(".maps");
 
-/* What an algorithm is told and what it answers, while it decides. Off the stack: 512 bytes are for all
- * frames. */
+/* The event that an algorithm decides on, and its answer. They lie off the stack, which has 512 bytes for all
+ * functions. */
 struct consultation {
 	struct cc_event event;
 	struct cc_result result;

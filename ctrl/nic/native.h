@@ -10,12 +10,12 @@
 
 #include "nic_native.h"
 
-#define __sk_buff nic_native_frame /* whose pointers have 64 bits */
+#define __sk_buff nic_native_frame /* its pointers have 64 bits */
 
 #define SEC(name)
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
-#undef __always_inline /* of <linux/stddef.h> */
+#undef __always_inline /* <linux/stddef.h> has one */
 #define __always_inline    inline __attribute__((always_inline))
 #define __noinline         __attribute__((noinline))
 #define barrier_var(value) __asm__ volatile("" : "+r"(value))

@@ -207,8 +207,8 @@ static int look(struct nicd *d, struct fault *f)
 	return 0;
 }
 
-/* Until the end of standard input. A signal is let in while we wait, and nowhere between a look at it and the
- * wait. */
+/* Runs until the end of standard input. A signal is let in while we wait, and nowhere between a look at it
+ * and the wait. */
 static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f)
 {
 	struct pollfd in[] = { { .fd = STDIN_FILENO, .events = POLLIN },

@@ -8,6 +8,7 @@
 #define LINE_BPS_MIN 100000 /* below it, gaps in ns do not fit 64 bits at the least rate */
 #define LINE_BPS_MAX 10000000000000
 #define NS_MAX       100000000000ULL /* 100 s */
+#define DSCP_MAX     63
 
 /* ---- NICs ---- */
 
@@ -59,7 +60,8 @@ static int check_flow(const struct record_place *at, const struct nic_flow *flow
 		{ "message_bytes", flow->message_bytes, 1, 1ULL << 40 },
 		{ "total_bytes", flow->total_bytes, 1, UINT64_MAX },
 		{ "base_rtt_ns", flow->base_rtt_ns, 1, UINT32_MAX },
-		{ "hops", flow->hops, 1, 255 },
+		{ "hops", flow->hops, 1, UINT8_MAX },
+		{ "dscp", flow->dscp, 0, DSCP_MAX },
 	};
 	int rc = 0;
 
@@ -79,7 +81,7 @@ static int check_flow(const struct record_place *at, const struct nic_flow *flow
 static int take_flows(struct nics *nics, struct fault *f)
 {
 	static const struct record_kind kind = {
-		NIC_FLOW_MAGIC, "NIC flow", NICS_VERSION, sizeof(struct nic_flow), 1, NIC_FLOWS_MAX,
+		NIC_FLOW_MAGIC, "NIC flow", NICS_VERSION, sizeof(struct nic_flow), 0, NIC_FLOWS_MAX,
 	};
 	struct record_place at = { &nics->file, &kind, 0, f };
 	const void *records;
@@ -95,6 +97,7 @@ static int take_flows(struct nics *nics, struct fault *f)
 		nics->rows = flow->flow + 1;
 		nics->capped += flow->tcp_src_port != 0;
 	}
+	nics->rows += !nics->rows; /* a table has at least one row */
 	return rc;
 }
 
@@ -120,6 +123,7 @@ static int check_settings(const struct record_place *at, const struct nic_settin
 		{ "in_turn", s->in_turn, 0, 1 },
 		{ "event_loss_ppm", s->event_loss_ppm, 0, 1000000 },
 		{ "event_coalesce", s->event_coalesce, 1, 1 << 16 },
+		{ "beside", s->beside, 0, 1 },
 	};
 	int rc = 0;
 

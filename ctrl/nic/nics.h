@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What nicd reads: its NICs, their flows and their settings (struct nic_settings), three tables of one record
- * file.
+ * The input of nicd: its NICs, their flows and their settings (struct nic_settings), three tables of one
+ * record file.
  */
 #ifndef NICS_H
 #define NICS_H
@@ -10,6 +10,7 @@
 #include "shim.h"
 
 #include <net/if.h>
+#include <stdbool.h>
 
 #define NIC_MAGIC         "DCGYNICS"
 #define NIC_FLOW_MAGIC    "DCGYQPRS"
@@ -37,10 +38,11 @@ struct nic_flow {
 	uint32_t flow;                       /* its row; each is larger than the last */
 	uint32_t src_nic, dst_nic;           /* rows of NICs */
 	uint32_t src_addr, dst_addr;         /* network byte order */
-	uint32_t payload_bytes, base_rtt_ns, hops;
+	uint32_t payload_bytes, base_rtt_ns;
+	uint8_t hops, dscp, reserved[2];
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t src_port;
-	uint16_t tcp_src_port, tcp_dst_port; /* of the segments of the host's TCP; no such flow: 0 */
+	uint16_t tcp_src_port, tcp_dst_port; /* ports of the segments of the host's TCP; no such flow: 0 */
 	uint16_t int_bytes;                  /* telemetry in a packet, LAB_INT_BYTES or 0: CC_TELEMETRY */
 	uint32_t inflight_bytes;             /* most that may be unacknowledged; 0: no limit */
 };
@@ -52,13 +54,19 @@ static_assert(offsetof(struct nic_flow, src_port) == 60, "NIC flow");
 static_assert(offsetof(struct nic_flow, inflight_bytes) == 68, "NIC flow");
 
 struct nics {
-	struct record_file file; /* in which they lie */
+	struct record_file file; /* holds the records */
 	const struct nic *nic;
 	const struct nic_flow *flow;
 	struct nic_settings settings;
 	uint32_t n, flows, rows; /* rows: the last flow's number plus 1 */
 	uint32_t capped;         /* flows of the host's TCP */
 };
+
+/* The wire's egress is looked at. */
+static inline bool nics_watch_wire(const struct nics *nics)
+{
+	return nics->capped || nics->settings.beside;
+}
 
 /* All of `file`: 0, or -EINVAL with *f filled in. */
 int nics_take(struct nics *nics, struct fault *f);

@@ -12,7 +12,7 @@
 #define POLICY_MAGIC   0x31504343u /* "CCP1" */
 #define POLICY_VERSION 1
 
-/* What a policy is; an algorithm names the kind that it reads as its CC_TABLE. */
+/* The kinds of policies. An algorithm names the kind that it reads as its CC_TABLE. */
 #define POLICY_TREE 1
 #define POLICY_MLP  2
 #define POLICY_MLP8 3
@@ -25,7 +25,7 @@ enum policy_word {
 	POLICY_WORD_KIND,
 	POLICY_WORD_WORDS,  /* all of them, with these */
 	POLICY_WORD_CRC,    /* CRC-32 (IEEE 802.3) of all the others, little-endian */
-	POLICY_WORD_TARGET, /* Q16: how what a flow measures becomes what the policy sees, see rlcc.h */
+	POLICY_WORD_TARGET, /* Q16: turns a flow's measurements into the policy's inputs, see rlcc.h */
 	POLICY_WORD_BETA,
 	POLICY_WORD_GAIN,
 	POLICY_WORD_LIMIT,      /* Q16: the error is cut off at plus and minus this */
@@ -40,7 +40,7 @@ enum policy_word {
 enum policy_tree_word {
 	POLICY_TREE_INPUTS,     /* a byte a compare: its input, 0..3 */
 	POLICY_TREE_BORDERS,    /* input > border sets the compare's bit in the leaf's number */
-	POLICY_TREE_LEAVES = 5, /* what the tree adds to the action */
+	POLICY_TREE_LEAVES = 5, /* added to the action */
 	POLICY_TREE_WORDS = 5 + (1 << POLICY_TREE_DEPTH),
 };
 
@@ -81,7 +81,8 @@ static inline uint32_t policy_crc(const uint32_t *words, size_t count)
 	return ~crc;
 }
 
-/* What is wrong with a table, zeros behind it, for an algorithm that reads `kind` (0: any); NULL: nothing. */
+/* Returns the fault of a table, with zeros behind it, for an algorithm that reads `kind` (0: any); NULL:
+ * none. */
 static inline const char *policy_fault(const uint32_t *words, size_t count, uint32_t kind)
 {
 	if (count < POLICY_HEAD_WORDS || words[POLICY_WORD_MAGIC] != POLICY_MAGIC)

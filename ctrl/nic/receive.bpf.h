@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a NIC does with frames from its cable: data and probes of flows that end here, answers to flows that
- * begin here. Answers are written over the packet that asked for them.
+ * Handling of frames that a NIC receives from its cable: data and probes of flows that end here, answers to
+ * flows that begin here. Answers are written over the packet that asked for them.
  */
 #ifndef DCGYM_RECEIVE_BPF_H
 #define DCGYM_RECEIVE_BPF_H
@@ -60,7 +60,7 @@ static __always_inline void count_received(struct nic_receiver *r, const struct 
 	r->sum += bpf_ntohl(frame->nic.sum);
 }
 
-/* Ahead of `expected`: kept if it may be. Its place in the window is free, or it has come twice. */
+/* A packet ahead of `expected` is kept if that is allowed. Its place is free, or it has come twice. */
 static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
 {
 	if (!settings.selective || psn - r->expected >= WINDOW_PACKETS || is_here(r, psn))
@@ -81,7 +81,7 @@ static __noinline int catch_up(struct nic_receiver *r, uint32_t flow)
 	return 0;
 }
 
-/* Where the gap at `expected` ends. */
+/* Returns the first packet behind the gap at `expected`. */
 static __noinline uint32_t gap_end(struct nic_receiver *r)
 {
 	uint64_t psn = r->expected + 1;

@@ -27,7 +27,7 @@ enum rlcc_word {
 	RLCC_A_LAST, /* the latest action, an input next time */
 	RLCC_RATE,  /* Q31: at 2^-11 of the line a step of Q20 is 0.2 %, more than most actions change; 0: new
 		     */
-	RLCC_HEARD, /* when it last decided, ns */
+	RLCC_HEARD, /* time of the last decision, ns */
 	RLCC_STATE_WORDS,
 };
 

@@ -11,6 +11,7 @@
 #define IP_BYTES (NIC_FRAME_BYTES - sizeof(struct ether_header))
 #define TTL      64
 #define ECT_0    2
+#define DSCP_AT  2 /* in IP's second byte, above ECN */
 
 struct end {
 	uint32_t addr;
@@ -31,13 +32,13 @@ static uint16_t checksum(const struct iphdr *ip)
 }
 
 /* A frame without payload. Both directions of a flow use its one port: only addresses are turned round. */
-static void template(uint8_t *frame, const struct nic_flow *flow, struct end from, struct end to, uint8_t tos)
+static void template(uint8_t *frame, const struct nic_flow *flow, struct end from, struct end to, uint8_t ecn)
 {
 	struct ether_header eth = { .ether_type = htons(ETHERTYPE_IP) };
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = sizeof(ip) / 4,
-		.tos = tos,
+		.tos = (uint8_t)(flow->dscp << DSCP_AT | ecn),
 		.tot_len = htons(IP_BYTES),
 		.frag_off = htons(IP_DF),
 		.ttl = TTL,

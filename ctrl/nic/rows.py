@@ -26,7 +26,7 @@ class NicPort(Structure):
 
     _fields_ = [
         *_fields(U32, "wire_ifindex ring_ifindex"),
-        *_fields(U64, "line_bps byte_ns free_at busy_until_ns sent_packets sent_bytes dropped_packets"),
+        *_fields(U64, "line_bps byte_ns free_at busy_until_ns sent_packets sent_bytes dropped_packets host_left host_at"),
     ]
 
 

@@ -7,7 +7,8 @@
  *   nic_depart    ring, egress   doorbells become tokens; tokens get the time until which fq holds them
  *   nic_turn      tail, ingress  a token has come round: sends a packet of its flow
  *   nic_receive   wire, ingress  frames from the cable; all but the NIC's own pass untouched
- *   nic_cap       wire, egress   segments of capped flows of the host's TCP get their departure times
+ *   nic_cap       wire, egress   segments of capped flows of the host's TCP get their departure times; beside
+ *                                RDMA, the host's frames get their turns at the line
  *   nic_test      nowhere        one event to the algorithm, for tests
  *
  * nic_test stays also for another reason: without a second caller of the algorithm, clang 19 builds rlcc-lstm
@@ -18,7 +19,7 @@
  */
 #include "cc.h"
 
-/* In place: a call passes at most five arguments. */
+/* It is inlined, since a call passes at most five arguments. */
 static inline __attribute__((always_inline)) void
 cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 	    const uint32_t *parameter, const uint32_t *table, struct cc_result *result);
@@ -42,7 +43,7 @@ static __always_inline int doorbell(struct __sk_buff *skb, const struct nic_fram
 	struct nic_sender *s = sender_of(flow);
 	uint64_t now = bpf_ktime_get_ns();
 
-	/* Nobody needs it. Not SHOT: the host would be told that its buffers are full. */
+	/* Nobody needs the frame. SHOT would tell the host that its buffers are full. */
 	if (!s || !s->payload_bytes || !sleeps_too_long(s))
 		return TC_ACT_STOLEN;
 	if (become_token(skb, s, flow, now))
@@ -239,9 +240,13 @@ int nic_receive(struct __sk_buff *skb)
 SEC("tc")
 int nic_cap(struct __sk_buff *skb)
 {
-	struct tcp_segment *segment = segment_of(skb);
-	const uint32_t *flow = segment ? flow_of(segment) : NULL;
+	struct tcp_segment *segment;
+	const uint32_t *flow;
 
+	if (settings.beside)
+		return share_line(skb);
+	segment = segment_of(skb);
+	flow = segment ? flow_of(segment) : NULL;
 	return flow ? leave(skb, segment, *flow) : TC_ACT_OK;
 }
 

@@ -46,8 +46,8 @@ struct nic_header {
 	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
 	uint32_t
 		sum; /* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole */
-	uint32_t sent_ns;                  /* by the sender's clock: DATA, PROBE; returned by ACK, ANSWER */
-	uint32_t received_ns, answered_ns; /* by the receiver's clock: ANSWER */
+	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, ANSWER */
+	uint32_t received_ns, answered_ns; /* receiver's clock: ANSWER */
 	uint32_t marked; /* ACK, CNP: marked packets seen so far; ANSWER: packets received so far */
 };
 #define NIC_HEADER_BYTES 32
@@ -77,8 +77,8 @@ static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
 #define BYTE_NS_SHIFT 20
 
 /*
- * How long so many bytes take where one takes `byte_ns` (Q20), rounded down. In two parts: the whole product
- * of a burst at the least rate of a slow line does not fit 64 bits.
+ * Returns the time of `bytes` bytes at `byte_ns` (Q20) each, rounded down. It has two parts: the whole
+ * product of a burst at the least rate of a slow line does not fit 64 bits.
  */
 static inline uint64_t nic_span_ns(uint32_t bytes, uint64_t byte_ns)
 {
@@ -94,18 +94,21 @@ struct nic_port {
 	uint32_t wire_ifindex; /* the host's cable end */
 	uint32_t ring_ifindex; /* the end of the internal pair that has fq */
 	uint64_t line_bps;
-	uint64_t byte_ns; /* at the line rate, Q20 */
-	uint64_t free_at; /* when its transmitter will be, ns in Q8: the departure clock of all its flows */
+	uint64_t byte_ns;       /* at the line rate, Q20 */
+	uint64_t free_at;       /* its transmitter is free then, ns in Q8: departure clock of all its flows */
 	uint64_t busy_until_ns; /* settings.in_turn: when the last decision so far will have been made */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
 	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
+	/* settings.beside, both ns in Q8 */
+	uint64_t host_left; /* line time that the host's own frames are still due */
+	uint64_t host_at;   /* when that was so */
 };
 
 /* Events of one type that the algorithm has not been told of yet. */
 struct nic_pending {
 	uint32_t count, first_ns, bytes, packets;
 };
-#define NIC_PENDING_TYPES 8 /* by enum cc_event_type; a power of two */
+#define NIC_PENDING_TYPES 8 /* indexed by enum cc_event_type; a power of two */
 
 /*
  * The sending end of a flow. The loader writes what is constant, the traffic generator `end` (and before the
@@ -116,9 +119,9 @@ struct nic_sender {
 	uint8_t frame[NIC_FRAME_BYTES]; /* headers of all its frames, in network byte order */
 	uint8_t pad[6];
 	uint32_t port;          /* row of its NIC */
-	uint32_t payload_bytes; /* of a full packet */
-	uint64_t message_bytes; /* of a message; at least 1 */
-	uint64_t total_bytes;   /* of the flow; UINT64_MAX: no end */
+	uint32_t payload_bytes; /* a full packet's */
+	uint64_t message_bytes; /* a message's; at least 1 */
+	uint64_t total_bytes;   /* the whole flow's; UINT64_MAX: no end */
 	uint64_t total_packets; /* likewise */
 	uint32_t message_packets;
 	uint32_t tail_bytes;     /* payload of a message's last packet */
@@ -132,21 +135,21 @@ struct nic_sender {
 	uint64_t next, acked;        /* the next to send, the first not acknowledged */
 	uint64_t high;               /* the first never sent */
 	uint64_t repeat, repeat_end; /* packets to send once more, before `next` */
-	uint64_t due_ns;             /* when the next packet may leave */
-	uint64_t left_ns;            /* when the burst before it left, by schedule */
+	uint64_t due_ns;             /* earliest departure of the next packet */
+	uint64_t left_ns;            /* scheduled departure of the burst before */
 	uint64_t byte_ns;            /* at the rate in force, Q20 */
-	uint64_t wake_ns;    /* when the live token comes back; 0: at once, or in its turn at the line */
-	uint64_t timeout_ns; /* when to send again from `acked`; 0: no ACK is owed */
-	uint32_t left_bytes; /* of that burst */
-	uint32_t burst;      /* packets of the burst that leaves now */
-	uint32_t generation; /* of the newest token */
-	uint32_t token;      /* the one that sends; 0: none. Others die, */
-	uint32_t timer;      /* but for the one that waits for timeout_ns; 0: none */
-	uint32_t parked;     /* no token sends: who posts work has to ring */
+	uint64_t wake_ns;            /* return of the live token; 0: at once, or in its turn at the line */
+	uint64_t timeout_ns;         /* time to send again from `acked`; 0: no ACK is owed */
+	uint32_t left_bytes;         /* that burst's */
+	uint32_t burst;              /* packets of the burst that leaves now */
+	uint32_t generation;         /* the newest token's */
+	uint32_t token;              /* the one that sends; 0: none. Others die, */
+	uint32_t timer;              /* but for the one that waits for timeout_ns; 0: none */
+	uint32_t parked;             /* no token sends: the poster of work has to ring */
 	uint32_t retries;
 	uint32_t unasked;  /* packets since one that asked for an ACK */
 	uint64_t asked;    /* the first packet behind the last that did */
-	uint64_t timer_ns; /* when the timer's token comes back */
+	uint64_t timer_ns; /* return of the timer's token */
 	/* congestion control */
 	uint32_t rate; /* Q20, in force */
 	uint32_t window_bytes;
@@ -156,24 +159,24 @@ struct nic_sender {
 	uint32_t state[CC_STATE_WORDS_MAX];
 	struct nic_pending pending[NIC_PENDING_TYPES];
 	uint32_t ready_types;           /* pending types to be told of as soon as no decision is under way */
-	uint32_t nack_flags, draws;     /* of the pending NACKs; events that were drawn for loss */
-	uint32_t probe_times[3];        /* of the pending RTT: sent, received, answered */
-	uint64_t int_hop[LAB_INT_HOPS]; /* of the pending ACK: struct lab_int of its newest packet */
+	uint32_t nack_flags, draws;     /* flags of the pending NACKs; number of events drawn for loss */
+	uint32_t probe_times[3];        /* the pending RTT's: sent, received, answered */
+	uint64_t int_hop[LAB_INT_HOPS]; /* the pending ACK's: struct lab_int of its newest packet */
 	uint16_t int_hops;
 	uint8_t pad3[6];
 	/* probes: one under way */
 	uint32_t probe_wanted, probe_number, probe_retries;
 	uint64_t probe_sent_ns;  /* 0: none is under way */
-	uint64_t probe_until_ns; /* when it counts as lost */
+	uint64_t probe_until_ns; /* it counts as lost then */
 	/* counters */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
-	uint32_t rtt_ns, least_rtt_ns; /* of the last probe, of all; 0: none */
+	uint32_t rtt_ns, least_rtt_ns; /* the last probe's, the least of all; 0: none */
 };
 
 /* The receiving end. */
 struct nic_receiver {
-	uint8_t frame[NIC_FRAME_BYTES]; /* of its answers */
+	uint8_t frame[NIC_FRAME_BYTES]; /* template of its answers */
 	uint8_t pad[6];
 	uint32_t port, payload_bytes;
 	uint64_t message_bytes, total_bytes, total_packets;
@@ -196,18 +199,18 @@ enum nic_trace {
 	NIC_TRACE_NONE,
 	NIC_TRACE_CHANGES,
 	NIC_TRACE_ALL,
-	NIC_TRACE_STATES, /* as CHANGES, but struct nic_step */
+	NIC_TRACE_STATES, /* the same decisions as CHANGES, each a struct nic_step */
 };
 
 /* Settings that the loader fills in before the program is loaded: the section .rodata.settings. */
 struct nic_settings {
-	uint64_t latency_ns;                 /* of a decision */
+	uint64_t latency_ns;                 /* from an event to the decision's effect */
 	uint64_t cnp_interval_ns;            /* at most one CNP a flow in it */
 	uint64_t nack_interval_ns;           /* the same packet is not asked for again within it */
 	uint64_t timeout_ns, timeout_max_ns; /* first and longest of the transport's timer, which doubles */
-	uint64_t probe_timeout_ns, probe_timeout_max_ns; /* likewise, of a probe */
+	uint64_t probe_timeout_ns, probe_timeout_max_ns; /* the same for a probe */
 	uint32_t ack_packets;    /* an ACK for each so many, and for the last of a message */
-	uint32_t burst_packets;  /* that one TX event stands for, and that leave at line rate together */
+	uint32_t burst_packets;  /* packets of one TX event; they leave together at line rate */
 	uint32_t selective;      /* repeat what is missing alone, instead of all from there on */
 	uint32_t trace;          /* enum nic_trace: which decisions are handed out */
 	uint32_t in_turn;        /* decisions of all flows are made one after the other; else each flow's */
@@ -216,16 +219,20 @@ struct nic_settings {
 				    each is */
 	uint64_t seed;
 	uint32_t parameter[CC_PARAMETERS_MAX];
-	struct cc_rate int_rate[LAB_INT_RATES]; /* by the place that records name */
+	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
+	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
 };
 _Static_assert(__builtin_offsetof(struct nic_settings, caps) -
 			       __builtin_offsetof(struct nic_settings, parameter) ==
 		       CC_SETTING_WORDS * sizeof(uint32_t),
 	       "the table of rates stands behind the parameters");
 
-/* By what a segment of a capped flow is known, in network byte order: key of the map `capped`; value: the
- * flow. */
+/*
+ * The addresses and ports of a capped flow's segments, in network byte order: key of the map `capped`, whose
+ * value is the flow. With settings.beside the key is a source address alone, and the value is the NIC of that
+ * address.
+ */
 struct nic_tcp {
 	uint32_t src_addr, dst_addr;
 	uint16_t src_port, dst_port;
@@ -234,29 +241,30 @@ struct nic_tcp {
 /* ---- handed out ---- */
 
 /*
- * To the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order. It gives its host a
- * copy of the flow's last frame under this EtherType (IEEE 802's for local experiments) through the ring's
- * ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket hears it at that very instant. A
- * ring buffer would not do: its wake-up is irq_work, which on User Mode Linux waits for the next tick, up to
- * 1 ms. `flow` in the NIC header says whose it is; all else, last_ns too, is in the receiver's row.
+ * A message to the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order. It gives
+ * its host a copy of the flow's last frame under this EtherType (IEEE 802's for local experiments) through
+ * the ring's ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket hears it at that very
+ * instant. A ring buffer would not do: its wake-up is irq_work, which on User Mode Linux waits for the next
+ * tick, up to 1 ms. `flow` in the NIC header says whose it is; all else, last_ns too, is in the receiver's
+ * row.
  */
 #define NIC_BELL_ETHERTYPE 0x88b5
 
 /*
- * To the trace: what an algorithm was told and what it said; NIC_TRACE_CHANGES leaves out events CC_TX and
+ * A record of the trace: an event and the algorithm's decision. NIC_TRACE_CHANGES leaves out events CC_TX and
  * CC_ACK that changed nothing and were not a flow's first.
  */
 struct nic_decision {
 	uint64_t t_ns;
 	uint32_t flow;
-	uint16_t event, flags;      /* enum cc_event_type */
-	uint32_t rtt_ns;            /* of CC_RTT; of CC_TX with CC_PROBING: since the probe left */
+	uint16_t event, flags; /* enum cc_event_type */
+	uint32_t rtt_ns;       /* CC_RTT: the probe's; CC_TX with CC_PROBING: time since the probe left */
 	uint32_t rate_before, rate; /* Q20 */
 	uint32_t window_bytes;
 };
 
-/* With what the algorithm then had in the first words of its context: a policy's inputs (rlcc.h), for those
- * who train it. */
+/* A decision with the first words of the algorithm's context: a policy's inputs (rlcc.h). Training reads
+ * them. */
 #define NIC_STEP_WORDS 8
 struct nic_step {
 	struct nic_decision decision;
@@ -264,18 +272,18 @@ struct nic_step {
 };
 
 /*
- * The end of a lab's shared region (lab.h), where the loader stops at barriers of virtual time: decisions go
- * to the host, a policy's table comes back. The lab stands still in a LAB_IOC_STEP meanwhile, so nobody reads
- * what is being written.
+ * The last part of a lab's shared region (lab.h), where the loader stops at barriers of virtual time:
+ * decisions go to the host, a policy's table comes back. The lab stands still in a LAB_IOC_STEP meanwhile, so
+ * nobody reads what is being written.
  */
 #define NIC_EXCHANGE_BYTES (2u << 20)
 struct nic_exchange {
-	uint64_t count; /* of steps since the barrier before */
-	uint64_t lost;  /* those of them that found no room */
+	uint64_t count; /* steps since the barrier before */
+	uint64_t lost;  /* steps that found no room */
 	uint32_t table[CC_TABLE_WORDS];
 	struct nic_step step[];
 };
-enum nic_barrier { NIC_GO_ON, NIC_NEW_TABLE }; /* what the host answers */
+enum nic_barrier { NIC_GO_ON, NIC_NEW_TABLE }; /* the host's answer */
 
 /* One event, for tests: the program `nic_test` is given it as a packet, and gives it back. */
 struct nic_test {

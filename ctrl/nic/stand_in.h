@@ -10,7 +10,7 @@
 
 #include <bpf/libbpf.h>
 
-/* By what the kernel knows the object in this file: 0, or -errno. */
+/* Finds the number by which the kernel knows the object in this file. Returns 0 or -errno. */
 int stand_in_id(const char *path, uint64_t *id);
 
 /* Loads nothing but an object's maps: stand_in_load() loads programs. */

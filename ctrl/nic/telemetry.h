@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What two records of one switch port say: how long lay between the packets that brought them, what the port
- * sent meanwhile, and how long its queue was at each. For algorithms with CC_TELEMETRY.
+ * The difference of two records of one switch port: the time between the packets that brought them, the bytes
+ * that the port sent meanwhile, and its queue at each. Algorithms with CC_TELEMETRY use it.
  *
  * Fields of records wrap (lab_int.h): their time after 2^24 units, 16.8 ms at 25 Gbit/s and above, in which
  * no line sends the 2^20 units after which bytes wrap. Records that lie half a turn apart by the NIC's clock
@@ -94,17 +94,17 @@ static inline void telemetry_answer(uint64_t window, const struct cc_flow *flow,
 	result->window_bytes = bytes < UINT32_MAX ? (uint32_t)(bytes ? bytes : 1) : UINT32_MAX;
 }
 
-/* What a flow's context keeps for it: the records of the ACK before, and a mean of what they say. */
+/* The words of a flow's context for telemetry: the records of the ACK before, and a mean of loads. */
 enum telemetry_word {
 	TELEMETRY_MEAN,
 	TELEMETRY_UPDATED, /* the first packet that was not sent when the algorithm last took its step */
-	TELEMETRY_HEARD,   /* when the records came */
-	TELEMETRY_HOPS,    /* how many they are */
+	TELEMETRY_HEARD,   /* time at which the records came */
+	TELEMETRY_HOPS,    /* number of records */
 	TELEMETRY_RECORDS,
 	TELEMETRY_WORDS = TELEMETRY_RECORDS + 2 * CC_HOPS,
 };
 
-/* What a port says, Q20; the algorithm's header defines it. */
+/* A port's load, Q20; the algorithm's header defines it. */
 static inline uint32_t telemetry_load(const struct telemetry *port, const struct cc_flow *flow,
 				      const uint32_t *parameter);
 

@@ -15,7 +15,7 @@
 
 #define RETRIES_MOST 16 /* doublings of a timeout */
 
-/* In the place of received_ns, answered_ns and marked; host byte order. */
+/* A token's own fields, in the place of received_ns, answered_ns and marked; host byte order. */
 struct nic_token {
 	uint64_t wake_ns;
 	uint32_t generation;
@@ -157,7 +157,7 @@ static __always_inline bool sleeps_too_long(const struct nic_sender *s)
 	return s->wake_ns > due_ns + nic_span_ns(s->flow.packet_bytes, byte_ns);
 }
 
-/* Round once more, until `wake_ns`. */
+/* The token goes round once more, until `wake_ns`. */
 static __always_inline int go_round(struct nic_frame *frame, const struct nic_port *port, uint64_t wake_ns)
 {
 	token_in(frame)->wake_ns = wake_ns;
@@ -243,7 +243,7 @@ static __always_inline void count_probe(struct nic_sender *s, uint64_t now)
 		s->due_ns += nic_span_ns(NIC_FRAME_BYTES, s->byte_ns);
 }
 
-/* Behind the data goes a probe, in the same skin. */
+/* A probe follows the data, in the same packet buffer. */
 static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
 				      uint64_t now)
 {

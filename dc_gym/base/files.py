@@ -46,6 +46,7 @@ SCRATCH = tuple(
     for what in (
         "verify",
         "doctor",
+        "fabric",
         "links",
         "user",
         "cell",

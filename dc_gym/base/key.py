@@ -100,6 +100,7 @@ def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], 
     return Kind((str,), example, parse, write, unit, units.pattern(of))
 
 
+FLAG = Kind((bool,), "true or false", _same, _same)
 TEXT = Kind((str,), 'a text such as "dctcp"', _same, _same)
 COUNT = Kind((int,), "a whole number such as 4", _same, _same)
 RATE = _quantity('a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate, "_bps", units.RATE_UNITS)
@@ -292,9 +293,12 @@ def missing(section: Any, name: str) -> bool:
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits."""
+    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits.
+
+    With `INHERITED_FIRST` in the class it is the other way round.
+    """
     known = [each for each in fields(cls) if "kind" in each.metadata]
-    own = inspect.get_annotations(cls)
+    own = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
     return {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
 
 

@@ -142,8 +142,8 @@ GROUPS: dict[str, Callable[[], list[str]]] = {
     "distributions": _distributions,
 }
 FILES = (
-    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "port_metrics.parquet"),
-    *("flow_metrics.parquet", "ports.json", "summary.json"),
+    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "classes.parquet"),
+    *("class_queues.parquet", "port_metrics.parquet", "flow_metrics.parquet", "ports.json", "summary.json"),
 )
 """The files of a result that have columns or keys."""
 

@@ -85,6 +85,7 @@ def _show_result(result: Result) -> None:
             if summary.get("lost_on_links")
             else []
         ),
+        *_class_rows(summary.get("classes")),
         *_completion_rows(summary),
         *_program_rows(result.manifest.get("exec", ())),
         *_agent_rows(result.manifest.get("agent")),
@@ -108,6 +109,20 @@ def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
     delays = [_metric(totals, name) for name in ("queueing_delay_s", "switch_delay_s", "host_delay_s")]
     where = f"{delays[0]} end to end; switches {delays[1]}, hosts {delays[2]}"
     return [("agent", f"return {number(totals['return'], 6)} in {totals['steps']:,.0f} steps"), ("delay", where)]
+
+
+def _class_rows(classes: Iterable[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
+    """Returns a row for each class of flows where there are several."""
+    from dc_gym.base.readable import number
+    from dc_gym.metrics.classes import label
+
+    rows = []
+    for each in classes or ():
+        fct = f", {each['flows_done']:,} done in {_metric(each, 'fct_mean_s')}" if each["fct_mean_s"] is not None else ""
+        jain = f", Jain {number(each['jain'])}" if each["jain"] is not None else ""
+        share = f" ({_metric(each, 'goodput_share')})" if each["goodput_share"] is not None else ""
+        rows.append(("class", f"{label(each)}: {each['flows']:,} flows, {_metric(each, 'goodput_bps')}{share}{jain}{fct}"))
+    return rows
 
 
 def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

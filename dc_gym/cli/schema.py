@@ -31,6 +31,8 @@ from dc_gym.base.key import (
 from dc_gym.base.terminal import say
 from dc_gym.ctrl import actuators
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
+from dc_gym.topologies.buffers import DSCP_LIST, ClassRule
+from dc_gym.topologies.graph import DSCPS
 from dc_gym.topologies.links import PAIR, LinkRule
 
 __all__ = ["DIALECT", "main", "schema", "to_json"]
@@ -54,7 +56,9 @@ QUANTITIES = {
     kind.pattern: name for name, kind in {"rate": RATE, "time": TIME, "size": SIZE, "amount": AMOUNT, "share": SHARE_PPM}.items()
 }
 """The names under which the schema defines the texts of quantities, by their patterns."""
-TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+TYPES: Mapping[type, str] = {
+    str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"
+}  # fmt: skip
 
 
 def main(args: Namespace) -> int:
@@ -85,6 +89,7 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
     closed = {section: _closed(SECTIONS[section], names) for section, names in PLUGGED.items()}
     closed["agent"]["properties"]["actuators"] = {"pattern": _items(actuators.names())}
     closed["topology"]["properties"]["links"] = {"items": _closed(LinkRule, PLUGGED_OF_LINKS)}
+    closed["topology"]["properties"]["classes"] = {"items": _closed(ClassRule, PLUGGED_OF_LINKS)}
     made["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
     if named:
         return made | {"allOf": [{"properties": closed}]}
@@ -254,6 +259,8 @@ def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[s
         form |= {} if high is None else {"maximum": high / kind.parts if kind.parts > 1 else high}
     if kind in (PATHS, WORDS):
         form["items"] = {"type": "string", "minLength": 1}
+    if kind is DSCP_LIST:
+        form["items"] = {"type": "integer", "minimum": 0, "maximum": DSCPS - 1}
     if kind is PAIR:
         form |= {"items": {"type": "string"}, "minItems": 2, "maxItems": 2}
     if kind.entry is not None:
@@ -263,7 +270,7 @@ def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[s
 
 def _entry(cls: type, needed: tuple[str, ...]) -> dict[str, Any]:
     """Returns the schema of an entry of an array of tables."""
-    properties = _properties(fields_by_key(cls), PLUGGED_OF_LINKS if cls is LinkRule else ()) | _own(cls)
+    properties = _properties(fields_by_key(cls), PLUGGED_OF_LINKS if cls in (LinkRule, ClassRule) else ()) | _own(cls)
     made: dict[str, Any] = {"type": "object", "properties": properties, "required": list(needed)}
     return made if own_fields(cls) else made | {"additionalProperties": False}
 

@@ -78,29 +78,39 @@ static int bind_socket(struct nl_sock *s)
 	return 0;
 }
 
-static int open_socket(struct nl_sock *s, const char *netns)
+static int open_socket(struct nl_sock *s, const char *netns, int protocol)
 {
 	int rc;
 
 	s->ring = ring_new();
 	if (!s->ring)
 		return -ENOMEM;
-	s->fd = netns_socket(netns, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	s->fd = netns_socket(netns, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (s->fd < 0)
 		return s->fd;
 	rc = set_options(s->fd);
 	return rc ? rc : bind_socket(s);
 }
 
-int nl_open(struct nl_sock *s, const char *netns)
+static int open_whole(struct nl_sock *s, const char *netns, int protocol)
 {
 	int rc;
 
 	*s = (struct nl_sock)NL_SOCK_INIT;
-	rc = open_socket(s, netns);
+	rc = open_socket(s, netns, protocol);
 	if (rc)
 		nl_close(s);
 	return rc;
+}
+
+int nl_open(struct nl_sock *s, const char *netns)
+{
+	return open_whole(s, netns, NETLINK_ROUTE);
+}
+
+int nl_open_generic(struct nl_sock *s)
+{
+	return open_whole(s, "-", NETLINK_GENERIC);
 }
 
 void nl_close(struct nl_sock *s)
@@ -171,6 +181,44 @@ int nl_change(struct nl_sock *s, struct nlmsghdr *request)
 		return -EPROTO;
 	s->dumped = s->seq;
 	return answer.e.error > 0 ? -EPROTO : answer.e.error;
+}
+
+/* NLMSG_ERROR in place of the answer: why there is none. */
+static int refusal_in(const void *answer, ssize_t n)
+{
+	struct nlmsghdr h;
+	int32_t code;
+
+	if (n < (ssize_t)sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, answer, sizeof(h));
+	if (h.nlmsg_type != NLMSG_ERROR)
+		return 0;
+	if (n < (ssize_t)(NLMSG_HDRLEN + sizeof(code)))
+		return -EBADMSG;
+	memcpy(&code, (const unsigned char *)answer + NLMSG_HDRLEN, sizeof(code));
+	return code < 0 && code >= -4095 ? code : -EPROTO;
+}
+
+int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t room)
+{
+	ssize_t n;
+	int rc;
+
+	request->nlmsg_seq = ++s->seq;
+	rc = send_all(s, request, request->nlmsg_len);
+	if (rc)
+		return rc;
+	do {
+		n = recv(s->fd, answer, room, MSG_TRUNC | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n > (ssize_t)room)
+		return -EMSGSIZE;
+	s->dumped = s->seq;
+	rc = refusal_in(answer, n);
+	return rc ? rc : (int)n;
 }
 
 uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request)

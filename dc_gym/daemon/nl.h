@@ -55,6 +55,9 @@ typedef int (*nl_visit)(const unsigned char *payload, size_t len, void *arg);
 int nl_open(struct nl_sock *s, const char *netns);
 void nl_close(struct nl_sock *s);
 
+/* A socket for generic netlink in the present namespace: only nl_change() is of use with it. */
+int nl_open_generic(struct nl_sock *s);
+
 /* Index of an interface in the socket's namespace, > 0. */
 int nl_ifindex(const struct nl_sock *s, const char *ifname);
 
@@ -70,6 +73,10 @@ int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, voi
 
 /* Send one request and wait for its result; its number is filled in. */
 int nl_change(struct nl_sock *s, struct nlmsghdr *request);
+
+/* Send a request that has one message as its answer, and receive that: its length, or -errno; -EAGAIN if the
+ * kernel does not answer. */
+int nl_ask(struct nl_sock *s, struct nlmsghdr *request, void *answer, size_t room);
 
 /*
  * Add a request that asks for no acknowledgement to a batch: the operation's number. The kernel carries it

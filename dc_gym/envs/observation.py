@@ -309,6 +309,10 @@ def _enforced(frame: Frame, scene: Scene) -> Floats:
     return scene.share(frame.enforced_bps)
 
 
+def _capacity(frame: Frame, scene: Scene) -> Floats:
+    return scene.capacity_bps(frame.t_ns) / scene.rate_bps
+
+
 def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:
     """Returns as [hosts] the sum over each host's chosen flows."""
     host = frame.info.host
@@ -372,6 +376,10 @@ register(
 )
 register("rx_rate", "port", 0, 2, "tx_rate of the port at the other end of the cable", _rx_rate, flows=False)
 register("active_flows", "port", 0, 1, "n / (1 + n) of the n flows under way that cross the port", _active_flows, flows=False)
+register(
+    "capacity", "port", 0, 2, "rate of the link in force now over its rate in the topology; 0 while an event has cut it",
+    _capacity, flows=False,
+)  # fmt: skip
 register("srtt", "host", 0, MOST_RTTS, "mean of srtt / base RTT - 1 over the host's TCP flows under way", _mean_rtt("srtt_us"))
 register("rtt_min", "host", 0, MOST_RTTS, "the same of the least RTT that each flow has seen", _mean_rtt("min_rtt_us"))
 register("cwnd", "host", 0, MOST_RTTS, "windows of the host's flows under way, as full frames, over line rate x base RTT", _cwnd)

@@ -20,6 +20,7 @@ from dc_gym.envs.frame import Bools, Floats, FlowInfo, Rows
 from dc_gym.metrics import ideal
 from dc_gym.monitors.state_matrix import COLUMNS
 from dc_gym.spec.agent import AgentSpec
+from dc_gym.topologies.changes import Capacities
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
@@ -95,6 +96,8 @@ class Scene:
     actuated: tuple[ActuatedRows, ...]
     """The actuators that agents set, in the order of their values."""
     columns: tuple[str, ...] = COLUMNS
+    capacities: Capacities | None = None
+    """The rates in force at each port over an episode. None: no event changes one."""
     rates: slice | None = field(init=False)
     """The place of the hosts' rates among the values that agents set. None: agents set no rates."""
     line_bps: Floats = field(init=False)
@@ -146,6 +149,7 @@ class Scene:
             step_ns=agent.interval_ns,
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
+            capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
         )
 
     @property
@@ -176,6 +180,10 @@ class Scene:
                     names = [quantity.name for quantity in each.actuator.quantities]
                     below = f"{names[number]} {asked[row, number]:g} is below {names[earlier]} {asked[row, earlier]:g}"
                     raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
+
+    def capacity_bps(self, t_ns: int) -> Floats:
+        """Returns the rates in force at a time after t0, [rows]: line rates but for events, and 0 where a link is cut."""
+        return self.rate_bps if self.capacities is None else np.array(self.capacities.at(t_ns), np.float64)
 
     def share(self, rates_bps: Floats) -> Floats:
         """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""

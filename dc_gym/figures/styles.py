@@ -106,8 +106,9 @@ def label_of(name: str) -> str:
 
 
 def label_of_section(section: Mapping[str, Any]) -> str:
-    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", or "fair-share over CUBIC"."""
-    label = label_of(str(section.get("name", "?")))
+    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", "DCQCN and CUBIC", or "fair-share over
+    CUBIC"."""
+    label = label_of(str(section.get("name", "?"))) + (f" and {label_of(str(section['tcp']))}" if section.get("tcp") else "")
     return f"{section['policy']} over {label}" if section.get("policy") else label
 
 

@@ -17,7 +17,8 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.figures import kit, styles
+from dc_gym.figures import events, kit, styles
+from dc_gym.figures.events import EventMark
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.records.results import Result
 
@@ -72,12 +73,13 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
     programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
+    marks = events.marks_of(result.manifest)
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
     styles.remember(result.manifest)
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
-    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
+    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs, marks)
     return kit.save(figure, path, mark=mark)
 
 
@@ -88,19 +90,20 @@ def run_figure(
     warmup_s: float = 0,
     caption: str = "",
     programs: Sequence[ProgramTimes] = (),
+    marks: Sequence[EventMark] = (),
 ) -> Figure:
-    """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded.
+    """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded, and events are lines.
 
     The queue is always shown; goodput, RTT and fairness where there are flows. Over RDMA there is also the rate that the NIC
     allows each flow, and the RTT is shown only if the algorithm has it measured. If there are programs or no flows, the busiest
-    link is shown; with programs, the times at which they ran.
+    link is shown; with programs, the times at which they ran. Flows of several classes are coloured by class.
     """
     panels: list[Callable[[Axes, Series], object]] = [_run_queue]
     if programs or not run.flows:
         panels += [_busiest_panel] if run.busy_port else []
     goodput = len(panels)
     if run.flows:
-        panels += [_goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
+        panels += [*([_class_panel] if run.classes else []), _goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
         panels += [_rtt_panel] if np.isfinite(run.mean_srtt_us).any() else []
         panels += [_run_fairness] if np.isfinite(run.jain).any() else []
     scale = readable.axis_scale("s", run.end_s)
@@ -112,13 +115,16 @@ def run_figure(
         for ax, panel in zip(grid, panels, strict=False):
             panel(ax, run)
             kit.warm_up(ax, scale.of(warmup_s))
+            events.draw(ax, marks, scale, labelled=ax is grid[0])
         if programs:
             _program_panel(grid[-1], programs, scale)
         grid[-1].set_xlabel(f"Time ({readable.typeset(scale.unit)})")
         figure.align_ylabels(grid[: len(panels)])
         grid[-1].set_xlim(0, run.end_s)
         kit.title(figure, title)
-        if run.flows:
+        if run.classes:
+            _class_legend(grid[goodput], run)
+        elif run.flows:
             _flow_legend(grid[goodput], flow_labels if len(run.goodput_bps) else [])
         kit.caption(figure, caption)
     return figure
@@ -167,11 +173,41 @@ def _program_panel(ax: Axes, programs: Sequence[ProgramTimes], scale: Scale) -> 
     ax.set_title("Programs", loc="left")
 
 
+def _class_panel(ax: Axes, run: Series) -> None:
+    """Draws the goodput of all flows of each class."""
+    scale, unit = kit.rate_unit(run.class_bps)
+    for number, line in enumerate(run.class_bps):
+        ax.plot(run.t_s, line / scale, color=_class_color(number), linewidth=1.5)
+    ax.set_ylabel(f"Goodput ({unit})")
+    ax.set_title("Goodput by class", loc="left")
+    kit.from_zero(ax, run.class_bps / scale)
+
+
+def _class_color(number: int) -> str:
+    return kit.FLOW_COLORS[number % len(kit.FLOW_COLORS)]
+
+
+def _colors_by_class(run: Series) -> list[str]:
+    """Returns the colour of each flow; nothing if all flows are of one class."""
+    colors = [""] * (run.flows if run.classes else 0)
+    for number, each in enumerate(run.classes):
+        for flow in np.flatnonzero(each.mask).tolist():
+            colors[flow] = _class_color(number)
+    return colors
+
+
+def _class_legend(ax: Axes, run: Series) -> None:
+    lines = [kit.sample(_class_color(number), linewidth=2) for number in range(len(run.classes))]
+    shown = [each.label for each in run.classes]
+    columns = min(4, len(shown))
+    ax.legend(lines, shown, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
+
+
 def _goodput_panel(ax: Axes, run: Series) -> None:
     if _too_many(run):
         _run_all(ax, run, run.total_bps, *kit.rate_unit(run.total_bps), "Goodput of all {} flows")
     else:
-        _run_flows(ax, run.t_s, run.goodput_bps, *kit.rate_unit(run.goodput_bps), "Goodput")
+        _run_flows(ax, run, run.goodput_bps, *kit.rate_unit(run.goodput_bps), "Goodput")
 
 
 def _allowed_panel(ax: Axes, run: Series) -> None:
@@ -180,15 +216,20 @@ def _allowed_panel(ax: Axes, run: Series) -> None:
             ax, run, run.mean_rate_bps, *kit.rate_unit(run.mean_rate_bps), "Rate that NICs allow, mean over the flows under way"
         )
     else:
-        _run_flows(ax, run.t_s, run.rate_bps, *kit.rate_unit(run.rate_bps), "Rate", "Rate that its NIC allows each flow")
+        _run_flows(ax, run, run.rate_bps, *kit.rate_unit(run.rate_bps), "Rate", "Rate that its NIC allows each flow")
 
 
 def _rtt_panel(ax: Axes, run: Series) -> None:
-    name = "Last probe's RTT" if run.over_rdma else "Smoothed RTT"
+    name = "Last probe's RTT" if run.over_rdma and not _has_tcp(run) else "Smoothed RTT"
     if _too_many(run):
         _run_all(ax, run, run.mean_srtt_us, *kit.time_unit(run.mean_srtt_us), f"{name}, mean over the flows under way")
     else:
-        _run_flows(ax, run.t_s, run.srtt_us, *kit.time_unit(run.srtt_us), name)
+        _run_flows(ax, run, run.srtt_us, *kit.time_unit(run.srtt_us), name)
+
+
+def _has_tcp(run: Series) -> bool:
+    """Returns whether there are flows over TCP beside others."""
+    return any(each.transport == "tcp" for each in run.classes)
 
 
 def _too_many(run: Series) -> bool:
@@ -196,14 +237,14 @@ def _too_many(run: Series) -> bool:
     return run.flows > len(run.goodput_bps)
 
 
-def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, name: str, title: str = "") -> None:
-    """Draws one line for each flow. With many flows the lines are thin, and their mean is drawn over them."""
-    many = len(values) > len(kit.FLOW_COLORS)
+def _run_flows(ax: Axes, run: Series, values: Floats, scale: float, unit: str, name: str, title: str = "") -> None:
+    """Draws one line for each flow. With many flows the lines are thin, and the mean of one class is drawn over them."""
+    many, by_class = len(values) > len(kit.FLOW_COLORS), _colors_by_class(run)
     for flow, line in enumerate(values):
-        color = "#9DB8CC" if many else kit.FLOW_COLORS[flow]
-        ax.plot(t_s, line / scale, color=color, linewidth=0.7 if many else 1.3)
-    if many:
-        ax.plot(t_s, band(np.where(values > 0, values, np.nan))[0] / scale, color=kit.FLOW_COLORS[0], linewidth=1.8)
+        color = by_class[flow] if by_class else "#9DB8CC" if many else kit.FLOW_COLORS[flow]
+        ax.plot(run.t_s, line / scale, color=color, linewidth=0.7 if many else 1.3)
+    if many and not by_class:
+        ax.plot(run.t_s, band(np.where(values > 0, values, np.nan))[0] / scale, color=kit.FLOW_COLORS[0], linewidth=1.8)
     ax.set_ylabel(f"{name.split()[-1]} ({unit})")
     ax.set_title(title or f"{name} of each flow", loc="left")
     kit.from_zero(ax, values / scale)

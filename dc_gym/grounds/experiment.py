@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dc_gym.ctrl.actuators.selection import ActuatedPort
+from dc_gym.grounds import rerouting
 from dc_gym.spec import Spec
+from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.rerouting import Reaction
+from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 
@@ -26,19 +30,33 @@ class Experiment:
     """Notes of the workload about itself."""
     actuated: tuple[ActuatedPort, ...]
     """The rows that agents may set, in the order of their commands; empty without an agent."""
+    changes: tuple[Change, ...] = ()
+    """The changes that events make in the network, in the order of their times."""
+    reactions: tuple[Reaction, ...] = ()
+    """New rules of the switches, likewise."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
         router = route(graph, spec.seed, spec.topology.routing)
         flows, notes = spec.flows_with_notes(graph)
-        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
+        schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule, notes, spec.actuated(graph))
+        changes = spec.changes(graph)
+        reactions = rerouting.reactions(spec, graph, router, schedule, changes)
+        return cls(sized, graph, router, schedule, notes, spec.actuated(graph), changes, reactions)
 
     def episode(self, seed: int) -> Experiment:
         """Returns the same network with the traffic of another seed, as an episode of an environment."""
         flows, notes = self.spec.flows_with_notes(self.graph, seed, may_be_idle=True)
-        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
+        schedule = _schedule(self.spec, flows, self.graph, self.router, seed)
         return replace(self, schedule=schedule, notes=notes)
+
+
+def _schedule(spec: Spec, flows: Sequence[FlowRequest], graph: Graph, router: Router, seed: int) -> Schedule:
+    beside = spec.controller.beside
+    if beside is None:
+        return make_schedule(flows, graph, router, spec.tcp_name, seed, one_path=spec.nic.keeps_pairs)
+    name = spec.controller.kernel_name
+    return make_schedule(flows, graph, router, name, seed, one_path=spec.nic.keeps_pairs, beside=beside.kernel_name)

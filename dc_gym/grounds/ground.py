@@ -26,7 +26,7 @@ from dc_gym.traffic import execs
 if TYPE_CHECKING:  # imports numpy
     from dc_gym.monitors.state_matrix import Buffer
 
-NEEDED = ("lab-init", "lab-launch", "qmon", "capd", "agentd", "hostd", "tgen", "nicd")
+NEEDED = ("lab-init", "lab-launch", "qmon", "capd", "agentd", "hostd", "eventd", "tgen", "nicd")
 
 
 class Driver(Protocol):

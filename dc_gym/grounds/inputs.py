@@ -3,8 +3,8 @@
 
     python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
 
-The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A
-test compares the layouts. An IPv4 address is four bytes.
+The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h
+and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
-PORT = RecordKind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16"), ("class", "<u4")]), version=2)
+PORT = RecordKind(
+    b"DCGPORTS",
+    np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16"), ("class", "<u4"), ("reserved", "<u4")]),
+    version=2,
+)
 ACTUATOR_ROW = RecordKind(
     b"DCGACTRS",
     np.dtype(
@@ -66,6 +70,26 @@ ACTUATOR_FIELD = RecordKind(
     ),
 )
 REQUEST_BYTE = RecordKind(b"DCGBYTES", np.dtype([("byte", "u1")]))
+EVENT = RecordKind(
+    b"DCGEVENT",
+    np.dtype(
+        [
+            ("at_ns", "<u8"),
+            ("row", "<u4"),
+            ("tag", "<u4"),
+            ("set_start", "<u4"),
+            ("set_len", "<u4"),
+            ("get_start", "<u4"),
+            ("get_len", "<u4"),
+            ("generic", "<u4"),
+            ("reserved", "<u4"),
+        ]
+    ),
+)
+EVENT_DONE = RecordKind(
+    b"DCGEDONE",
+    np.dtype([("t_ns", "<u8"), ("tag", "<u4"), ("error", "<i4"), ("answer_start", "<u4"), ("answer_len", "<u4")]),
+)
 NETNS = RecordKind(b"DCGNETNS", np.dtype([("path", "S256")]))
 FLOW = RecordKind(
     b"DCGFLOWS",
@@ -91,7 +115,8 @@ FLOW = RecordKind(
             ("transport", "u1"),
             ("gaps", "u1"),
             ("cc", "S16"),
-            ("reserved", "u1", 2),
+            ("dscp", "u1"),
+            ("reserved", "u1"),
         ]
     ),
 )
@@ -114,7 +139,9 @@ NIC_FLOW = RecordKind(
             ("dst_addr", "u1", 4),
             ("payload_bytes", "<u4"),
             ("base_rtt_ns", "<u4"),
-            ("hops", "<u4"),
+            ("hops", "u1"),
+            ("dscp", "u1"),
+            ("reserved", "u1", 2),
             ("src_mac", "u1", 6),
             ("dst_mac", "u1", 6),
             ("src_port", "<u2"),
@@ -148,11 +175,26 @@ NIC_SETTINGS = RecordKind(
             ("parameter", "<u4", MOST_PARAMETERS),
             ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),
             ("caps", "<u4"),
+            ("beside", "<u4"),
         ],
         align=True,
     ),
 )
-KINDS = (PORT, ACTUATOR_ROW, ACTUATOR_FIELD, REQUEST_BYTE, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
+KINDS = (
+    PORT,
+    ACTUATOR_ROW,
+    ACTUATOR_FIELD,
+    REQUEST_BYTE,
+    EVENT,
+    EVENT_DONE,
+    NETNS,
+    FLOW,
+    OPENS,
+    PATH,
+    NIC,
+    NIC_FLOW,
+    NIC_SETTINGS,
+)
 HERE = "-"
 """Instead of a namespace's path: the program's own."""
 NEVER = 2**32 - 1
@@ -227,6 +269,7 @@ def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
                 "transport": TRANSPORTS.index(asked.transport),
                 "gaps": GAPS.index(asked.gaps),
                 "cc": flow.cc,
+                "dscp": asked.dscp or 0,
             }
         )
     spaces = NETNS.table({"path": netns_of(host)} for host in netns)
@@ -249,10 +292,15 @@ def nic_table(graph: Graph) -> Table:
     )
 
 
-def settings_table(told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = ()) -> Table:
-    """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry."""
+def settings_table(
+    told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = (), *, beside: bool = False
+) -> Table:
+    """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry.
+
+    `beside` says whether the hosts send frames of their own beside RDMA.
+    """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0}
+    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}
     return NIC_SETTINGS.table([row])
 
 

@@ -37,6 +37,8 @@ from dc_gym.traffic.schedule import Flow, Schedule
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
+LONGEST_NS = 100 * 10**9
+"""The longest time that a NIC takes as a setting: NS_MAX of ctrl/nic/nics.c. Defaults that follow from slow links end here."""
 CNP_INTERVAL_NS = 50_000  # at 100 Gbit/s: N of the DCQCN paper (Zhu et al., SIGCOMM 2015)
 DECISION_DTYPE = np.dtype(
     [
@@ -86,7 +88,7 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
     told = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
     rates = telemetry_rates(experiment)
-    values = inputs.settings_table(told, tuple(setting.values.values()), rates)
+    values = inputs.settings_table(told, tuple(setting.values.values()), rates, beside=_beside(experiment))
     record_file.write(folder / NICS, inputs.nic_table(graph), flows, values)
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
@@ -114,8 +116,13 @@ def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) 
     }
     flows = flow_table(experiment.schedule, graph, experiment.router, experiment.spec)
     values = tuple(plan.facts["algorithm"]["values"].values())
-    table = inputs.settings_table(told, values, telemetry_rates(experiment))
+    table = inputs.settings_table(told, values, telemetry_rates(experiment), beside=_beside(experiment))
     record_file.write(path, inputs.nic_table(graph), flows, table)
+
+
+def _beside(experiment: Experiment) -> bool:
+    """Returns True if the hosts send frames of their own beside RDMA."""
+    return experiment.spec.rdma and any(flow.request.transport != "rdma" for flow in experiment.schedule.flows)
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
@@ -127,8 +134,9 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
         for plane, nic in enumerate(host.nics)
     }
     ports, rows = _FramePorts(graph, router), []
+    of_nic = ("rdma",) if spec.rdma else ("tcp",)
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
-        if flow.request.transport == "udp":
+        if flow.request.transport not in of_nic:
             continue
         (src_nic, src_mac), (dst_nic, dst_mac) = ends[flow.src_addr], ends[flow.dst_addr]
         size, capped = flow.request.size_bytes, flow.request.transport == "tcp"
@@ -144,6 +152,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
                 "payload_bytes": spec.payload_bytes,
                 "base_rtt_ns": base_ns,
                 "hops": len(flow.ports),
+                "dscp": flow.request.dscp or 0,
                 "src_mac": src_mac,
                 "dst_mac": dst_mac,
                 "src_port": ports.of(flow),
@@ -171,7 +180,8 @@ def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
     if not controller.telemetry:
         return ()
     telemetry.check(graph, controller.name)
-    telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in experiment.schedule.flows), controller.name)
+    flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.transport == "rdma"]
+    telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in flows), controller.name)
     return telemetry.rate_table(graph)
 
 
@@ -242,17 +252,17 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
 def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
     """Returns struct nic_settings by name. `asked` holds what the algorithm's preset asks for where the spec gives nothing."""
     nic, longest = spec.nic, round_trip_ns(graph)
-    timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
+    timeout = nic.timeout_ns or min(max(2 * longest, LEAST_TIMEOUT_NS), LONGEST_NS)
     probe_timeout = nic.probe_timeout_ns or timeout
     cnp_interval = asked.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
     return {
         "latency_ns": nic.latency_ns,
-        "cnp_interval_ns": cnp_interval if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
-        "nack_interval_ns": longest if nic.nack_interval_ns is None else nic.nack_interval_ns,
+        "cnp_interval_ns": min(cnp_interval, LONGEST_NS) if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
+        "nack_interval_ns": min(longest, LONGEST_NS) if nic.nack_interval_ns is None else nic.nack_interval_ns,
         "timeout_ns": timeout,
-        "timeout_max_ns": max(nic.timeout_max_ns or 64 * timeout, timeout),
+        "timeout_max_ns": max(nic.timeout_max_ns or min(64 * timeout, LONGEST_NS), timeout),
         "probe_timeout_ns": probe_timeout,
-        "probe_timeout_max_ns": max(nic.probe_timeout_max_ns or 4 * probe_timeout, probe_timeout),
+        "probe_timeout_max_ns": max(nic.probe_timeout_max_ns or min(4 * probe_timeout, LONGEST_NS), probe_timeout),
         "ack_packets": nic.ack_packets,
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, astuple
 from pathlib import Path
+from typing import Any
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
-from dc_gym.grounds import actuation, inputs, nics
+from dc_gym.grounds import actuation, changes, inputs, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, EVENTS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
 from dc_gym.traffic import execs
 
+REFLECT_DSCP = {"net/ipv4/tcp_reflect_tos": "1"}
+"""The receiving end of a TCP connection, whose listener serves flows of several DSCPs, uses that of the SYN."""
 MOST_SHOWN = 1 << 14
 """Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
 
@@ -49,7 +53,7 @@ def write_plan(
         rules=rules,
         peers=_peers(experiment),
         ecn=spec.tcp_ecn,
-        sysctls=spec.controller.sysctls,
+        sysctls=spec.controller.sysctls | (REFLECT_DSCP if any(flow.request.dscp for flow in experiment.schedule.flows) else {}),
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,
         duration_ns=spec.time.duration_ns,
@@ -62,6 +66,8 @@ def write_plan(
         agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows, publish_ns).to_json(),
         nic=None if nic is None else nic.to_json(),
         capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
+        events=changes.touched(experiment.changes) if experiment.changes else None,
+        reactions=_reactions(experiment),
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")
@@ -72,6 +78,8 @@ def write_plan(
         inputs.write_ports(folder / PORTS, graph)  # agents see ports
     if spec.capture.ports:
         inputs.write_ports(folder / CAPTURED, graph, spec.capture.ports)
+    if experiment.changes:
+        record_file.write(folder / EVENTS, *changes.tables(experiment.changes, graph))
     if spec.controller.policy is not None:
         record_file.write(folder / ACTUATORS, *actuation.tables(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
@@ -90,6 +98,11 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
         if agent.control == "network"
         else None,
     )
+
+
+def _reactions(experiment: Experiment) -> list[dict[str, Any]] | None:
+    plain = [asdict(each) | {"entries": [astuple(entry) for entry in each.entries]} for each in experiment.reactions]
+    return plain or None
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:

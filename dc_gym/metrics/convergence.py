@@ -43,13 +43,16 @@ class Routes:
     paths: Sequence[Sequence[int]]
     demand_bps: Floats
     """Offered payload rates; infinite: as much as the flow can get."""
-    payload_share: float = PAYLOAD_SHARE
-    """Payload as a share of a full frame."""
+    payload_share: float | Floats = PAYLOAD_SHARE
+    """Payload as a share of a full frame; [flows] where flows of several transports share the links."""
 
     def shares_bps(self, rows: npt.NDArray[np.int64], tables: TableSource) -> Floats:
         """Returns the max-min fair payload rates of these flows as if no others existed."""
-        capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * self.payload_share
-        return max_min([self.paths[row] for row in rows], capacity, self.demand_bps[rows])
+        lines = np.array([port["rate_bps"] for port in tables.ports], np.float64)
+        paths, demand = [self.paths[row] for row in rows], self.demand_bps[rows]
+        if isinstance(self.payload_share, float):
+            return max_min(paths, lines * self.payload_share, demand)
+        return max_min(paths, lines, demand / self.payload_share[rows]) * self.payload_share[rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class Sized:
     def finished(self) -> npt.NDArray[np.bool_]:
         return np.isfinite(self.fct_s)
 
+    def spread(self) -> dict[str, float | None]:
+        """Returns mean and percentiles of completion times and slowdown."""
+        return _spread("fct_", self.fct_s, "_s") | _spread("slowdown_", self.slowdown)
+
     def bins(self, name: str) -> list[dict[str, Any]]:
         """Returns the bins of a paper, smallest flows first. Bins without flows are left out."""
         order = np.argsort(self.size_bytes, kind="stable")
@@ -97,8 +101,7 @@ def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) 
         {"retransmits": int(flows["retransmits"].sum()), "flows": len(flows)}
         | counts
         | {"fct_flows": len(sized.size_bytes), "fct_unfinished": unfinished}
-        | _spread("fct_", sized.fct_s, "_s")
-        | _spread("slowdown_", sized.slowdown)
+        | sized.spread()
         | {"slowdown_flows": int(np.isfinite(sized.slowdown).sum()), "fct_groups": sized.groups()}
         | {f"fct_bins_{name}": sized.bins(name) for name in BIN_SETS}
     )

@@ -68,6 +68,7 @@ class Framing:
 
 
 TCP = Framing(payload_bytes=1448, header_bytes=66, handshake=True)
+OF_TCP: Mapping[str | None, Framing] = {"tcp": TCP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +151,14 @@ def of(
     depends_on: Mapping[str, Any],
     measure: Measure | None,
     seed: int,
-    framing: Framing = TCP,
+    framings: Mapping[str | None, Framing] = OF_TCP,
 ) -> Ideal:
-    """Returns the ideal of every flow. `depends_on`: what else an FCT depends on. `measure`: None for the closed form alone."""
-    classes, of_flow = classify(schedule, graph, router, framing)
+    """Returns the ideal of every flow.
+
+    `depends_on`: what else an FCT depends on. `measure`: None for the closed form alone. `framings`: by transport; without
+    an entry, TCP's.
+    """
+    classes, of_flow = classify(schedule, graph, router, framings)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
     for number, each in enumerate(classes):
@@ -181,7 +186,7 @@ def unknown(schedule: Schedule, why: str) -> Ideal:
 
 
 def classify(
-    schedule: Schedule, graph: Graph, router: Router, framing: Framing = TCP
+    schedule: Schedule, graph: Graph, router: Router, framings: Mapping[str | None, Framing] = OF_TCP
 ) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
     """Returns the different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
@@ -193,11 +198,19 @@ def classify(
         if not has_ideal(flow):
             continue
         plane = planes[flow.src_addr]
-        ends = flow.src, flow.dst, plane, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK  # all that routing reads
+        transport = flow.request.transport
+        ends = (
+            transport,
+            flow.src,
+            flow.dst,
+            plane,
+            flow.src_port & PORT_MASK,
+            flow.dst_port & PORT_MASK,
+        )  # all that routing reads
         if ends not in by_ends:
             back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, plane=plane)
             there, and_back = (tuple(hops[port] for port in way) for way in (flow.ports, back))
-            each = PathClass(there, and_back, framing)
+            each = PathClass(there, and_back, framings.get(transport, TCP))
             by_ends[ends] = numbers.setdefault(each, len(numbers))
         found[row] = by_ends[ends]
     return list(numbers), found

@@ -72,8 +72,8 @@ FORMULAS = (
     ),
     Metrics(
         {"lost_on_links": "Frames lost on links"},
-        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering), over the whole run: only the"
-        " cables count them, sweeps do not. `drops` counts queues only and does not include them",
+        "frames that links lost by their own [loss rate](topologies.md#loss-jitter-reordering) or a [cut](events.md#a-cut), over"
+        " the whole run: only the cables count them, sweeps do not. `drops` counts queues only and does not include them",
     ),
     Metrics({"loss_ratio": "Share of frames lost on links"}, "the same over the frames that hosts sent in the whole run"),
     Metrics(
@@ -183,9 +183,16 @@ FORMULAS = (
         {"paused_share": "Share of a flow's life in which its path was paused, mean"},
         "mean over flows of `paused_share` in `flow_metrics.parquet`: time in which a port of a flow's path had to hold the"
         " flow's class, over the flow's life; between two sweeps the largest growth of `paused_ns` over the ports of the path."
-        " This row and the next exist where `classes.parquet` does",
+        " This row and the next exist where `class_queues.parquet` does",
     ),
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics(
+        {"classes": ""},
+        "a list: the flows by transport, controller and DSCP; null if all are alike. Each entry has `transport`, `controller` and"
+        " `dscp`, and of its flows `flows`, `flows_done`, `retransmits`, `goodput_bps`, `goodput_share` (of the goodput of all),"
+        " `jain`, `mean_srtt_us`, `fct_flows`, `fct_unfinished`, `fct_mean_s`, `fct_p50_s`, `fct_p99_s`, `slowdown_mean`,"
+        " `slowdown_p50` and `slowdown_p99`",
+    ),
     Metrics(
         {"fct_groups": ""},
         "a list: the counted flows by their [`group`](#flowsparquet). Each entry has `group` and the fields of a bin (next row)",

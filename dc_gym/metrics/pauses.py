@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the share of a flow's life in which its path was paused, and how often ports told their peers to hold a class.
 
-A path is paused while a port of it holds the flow's class because its peer said so (`paused_ns` of the table of classes). Between
+A path is paused while a port of it holds the flow's class because its peer said so (`paused_ns` of the table class_queues). Between
 two sweeps that is the largest growth of `paused_ns` over the ports of the path: pauses of two ports that followed each other
 within one sweep count as one. Growth is spread evenly between sweeps, which matters where a flow starts or ends between two.
 """
@@ -63,7 +63,7 @@ def pause_metrics(tables: TableSource, shares: Floats | None) -> dict[str, Any]:
 def _held(tables: TableSource) -> tuple[Floats, dict[tuple[int, int], Floats]] | None:
     """Returns the times of the sweeps, with 0 in front, and the growth of `paused_ns` by port and class where there is any.
 
-    None without a table of classes.
+    None without a table class_queues.
     """
     last = _last(tables, "paused_ns")
     if not last:
@@ -71,7 +71,7 @@ def _held(tables: TableSource) -> tuple[Floats, dict[tuple[int, int], Floats]] |
     keys = sorted(key for key, value in last.items() if value)
     wanted, step = np.array([_key(*key) for key in keys], np.int64), len(keys)
     times, values = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-    for piece in tables.pieces("classes", "t_ns", "port", "class", "paused_ns"):
+    for piece in tables.pieces("class_queues", "t_ns", "port", "class", "paused_ns"):
         mine = np.isin(_key(piece["port"].astype(np.int64), piece["class"].astype(np.int64)), wanted)
         times.append(piece["t_ns"][mine])
         values.append(piece["paused_ns"][mine])
@@ -86,7 +86,7 @@ def _held(tables: TableSource) -> tuple[Floats, dict[tuple[int, int], Floats]] |
 def _last(tables: TableSource, column: str) -> dict[tuple[int, int], int]:
     """Returns a counter's value at the last sweep, by port and class."""
     found: dict[tuple[int, int], int] = {}
-    for piece in tables.pieces("classes", "t_ns", "port", "class", column):
+    for piece in tables.pieces("class_queues", "t_ns", "port", "class", column):
         latest = piece["t_ns"] == piece["t_ns"][-1:].max(initial=0)
         rows = zip(piece["port"][latest], piece["class"][latest], piece[column][latest], strict=True)
         found |= {(int(port), int(number)): int(value) for port, number, value in rows}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from dc_gym.base.tally import Tally
 from dc_gym.metrics.capacity import Capacity, arrived
+from dc_gym.metrics.classes import MOST_CLASSES, FlowClass, classes_of
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.queues import Counted, bottleneck_port, of_port
 from dc_gym.metrics.window import Window, active_throughout
@@ -57,6 +59,10 @@ class Series:
     busy_line_bps: float = math.nan
     most_bps: float = math.inf
     """The rate that links can carry for all flows together; infinite where it is not known."""
+    classes: tuple[FlowClass, ...] = ()
+    """The classes of the flows; empty if all are of one."""
+    class_bps: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    """[classes, intervals]: goodput of all flows of a class."""
 
     @property
     def end_s(self) -> float:
@@ -82,10 +88,13 @@ def series(
     row = bottleneck_port(tables, window) if port_row is None else port_row
     port = {} if row is None else tables.ports[row]
     capacity = Capacity.of(tables) if as_arrived else None
-    lines, total, fairness = _goodput(tables, edges, capacity)
+    found = classes_of(tables)
+    classes = tuple(found) if 1 < len(found) <= MOST_CLASSES else ()
+    lines, total, fairness, class_bps = _goodput(tables, edges, capacity, classes)
     each, mean = _sampled(tables, edges, "srtt_us")
     over_rdma = bool(len(tables.nic_flows))
-    rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps")
+    of_nic = np.isin(tables.flows["flow"], tables.nic_flows["flow"]) if over_rdma else None
+    rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps", of_nic)
     return Series(
         t_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, row, edges),
@@ -102,6 +111,8 @@ def series(
         over_rdma=over_rdma,
         **_busiest(tables, edges),
         most_bps=math.inf if capacity is None else capacity.total_bps,
+        classes=classes,
+        class_bps=class_bps,
     )
 
 
@@ -119,23 +130,29 @@ def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.in
     return bins, (bins >= 0) & (bins < len(edges) - 1)
 
 
-def _goodput(tables: TableSource, edges: Floats, capacity: Capacity | None) -> tuple[Floats, Floats, Floats]:
-    """Returns, for each interval, the goodput of each flow (if they are few), the goodput of all flows, and Jain's index."""
+def _goodput(
+    tables: TableSource, edges: Floats, capacity: Capacity | None, classes: Sequence[FlowClass]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Returns, for each interval, the goodput of each flow (if they are few), that of all flows, Jain's index, and the goodput of
+    each class."""
     curves, intervals = Curves.of(tables, int(edges[-1]), edges), len(edges) - 1
     count, sums, squares = (np.zeros(intervals) for _ in range(3))
-    received, lines = np.zeros(intervals + 1), []
+    received, of_class, lines = np.zeros(intervals + 1), np.zeros((len(classes), intervals + 1)), []
     few, bound = 0 < len(tables.flows) <= MOST_LINES, math.inf if capacity is None else capacity.total_bps
     for rows in curves.blocks(intervals):
         read = curves.at(rows, edges)
         received += read.sum(axis=0)
+        for number, each in enumerate(classes):
+            of_class[number] += read[each.mask[rows]].sum(axis=0)
         rates = _rates_bps(read, edges, None if capacity is None else capacity.flow_bps[rows], bound if few else math.inf)
         active = active_throughout(tables.flows[rows], edges[:-1], edges[1:])
         fair = np.where(active, rates, 0)
         count, sums, squares = count + active.sum(axis=0), sums + fair.sum(axis=0), squares + (fair**2).sum(axis=0)
         lines.append(rates)
     total = _rates_bps(received[None, :], edges, None if capacity is None else np.array([bound]), bound)[0]
+    totals = _rates_bps(of_class, edges, None if capacity is None else np.full(len(classes), bound), bound)
     jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=squares > 0)
-    return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains
+    return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains, totals
 
 
 def _busiest(tables: TableSource, edges: Floats) -> dict[str, Any]:
@@ -159,14 +176,16 @@ def _rates_bps(received: Floats, edges: Floats, flow_bps: Floats | None, total_b
     return rates if flow_bps is None else np.minimum(rates, flow_bps[:, None])
 
 
-def _sampled(tables: TableSource, edges: Floats, column: str) -> tuple[Floats, Floats]:
+def _sampled(tables: TableSource, edges: Floats, column: str, only: npt.NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
     """Returns, for each interval, the mean of each flow's samples (if the flows are few), and the mean over flows. A sample of 0
-    means no value."""
+    means no value. `only` [flows]: the flows that count; None: all."""
     intervals, flows = len(edges) - 1, len(tables.flows)
     tally = Tally()
     for piece in tables.pieces("tcp", "t_ns", "flow", column):
         bins, inside = _bins(piece["t_ns"], edges)
         inside &= piece[column] > 0
+        if only is not None and len(only):
+            inside &= only[np.searchsorted(tables.flows["flow"], piece["flow"])]
         rows = np.searchsorted(tables.flows["flow"], piece["flow"][inside])
         tally.add(rows * intervals + bins[inside], piece[column][inside])
     keys, counts, sums = tally.result()

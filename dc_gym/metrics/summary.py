@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.tally import Tally, percentile
+from dc_gym.metrics.classes import class_metrics, dscps
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
@@ -51,8 +52,8 @@ class Context:
     cutoff_ns: int | None = None
     """Flows that start later do not count for completion times; None: the window's end."""
     routes: Routes | None = None
-    classes: Sequence[int] | None = None
-    """The class of each flow; None: all are of the first."""
+    class_of_dscp: Mapping[int, int] = field(default_factory=dict)
+    """The classes to which ports assign packets; the first one has all other DSCPs."""
     ideal_ns: Floats | None = None
     """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
@@ -87,6 +88,7 @@ def summarize(
         | fct_metrics(tables.flows, context.starts, context.ideal_ns)
         | {"ideal_error": context.ideal_error}
         | nic_metrics(tables, window)
+        | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
         | pause_metrics(tables, _paused_shares(tables, context))
     )
 
@@ -112,8 +114,8 @@ def _paused_shares(tables: TableSource, context: Context) -> Floats | None:
     """Returns the share of each flow's life in which its path was paused; None without classes, or if paths are unknown."""
     if context.routes is None:
         return None
-    paths = context.routes.paths
-    return paused_shares(tables, paths, context.classes or [0] * len(paths), context.window.stop_ns)
+    classes = [context.class_of_dscp.get(dscp, 0) for dscp in dscps(tables).tolist()]
+    return paused_shares(tables, context.routes.paths, classes, context.window.stop_ns)
 
 
 def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:

@@ -64,6 +64,7 @@ CONTENTS: Mapping[str, str] = {
     "tcp.parquet": "one row per flow and sample of `TCP_INFO`",
     "nic_flows.parquet": "over RDMA or with `nic.tcp` ([NICs](nic.md)): one row per flow, with what the NICs counted",
     "decisions.parquet": "likewise, unless `nic.trace` is `off`: one row per decision of the algorithm",
+    "classes.parquet": "with `workload.beside` or a DSCP: one row per flow, with its workload and DSCP",
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
     "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"
@@ -74,7 +75,7 @@ CONTENTS: Mapping[str, str] = {
     GRAPH: "the network: hosts, switches, cables and queues; `dcgym topology` and `dcgym report` read it and run no code",
     "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; absent with"
     " `--no-plot` and from sweeps; `dcgym plot DIR` draws it ([how](#plotpng))",
-    MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix',
+    MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix; `beside-N-...` is a file of entry N of `workload.beside`',
     SIZES_COPY: "with `workload.distribution_file`: that file",
     POLICY_COPY: "with a file as `controller.policy`: that file",
     NIC_POLICY_COPY: "with a file as `nic.policy`: that file",

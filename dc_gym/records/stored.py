@@ -32,6 +32,11 @@ class StoredTables:
         """The table of what the NICs counted; without rows if there is no file of it."""
         return self.table("nic_flows")
 
+    @property
+    def classes(self) -> Records:
+        """The table of the flows' workloads and DSCPs; without rows if there is no file of it."""
+        return self.table("classes")
+
     def has(self, name: str) -> bool:
         """Returns True unless the table is optional and has no file."""
         return not TABLES[name].optional or self._path(name).is_file()

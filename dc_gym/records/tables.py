@@ -229,6 +229,18 @@ TABLES = {
         TableSchema(
             "classes",
             (
+                Column("t_ns", "<i8", "0: it is known before the run"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("workload", "<u4", "0: `[workload]`; n: the n-th `[[workload.beside]]`"),
+                Column("dscp", "<u4", "the DSCP of its packets and of all that answers them"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
+        TableSchema(
+            "class_queues",
+            (
                 Column("t_ns", "<i8", "time of the sweep"),
                 Column("port", "port", "as in `queues`"),
                 Column("class", "<u4", "number of the class, from 0, in the order of `topology.classes`"),
@@ -294,6 +306,8 @@ class TableSource(Protocol):
     @property
     def nic_flows(self) -> Records: ...
     @property
+    def classes(self) -> Records: ...
+    @property
     def ports(self) -> tuple[Mapping[str, Any], ...]: ...
     @property
     def names(self) -> Names: ...
@@ -312,6 +326,7 @@ class Tables:
     nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
     decisions: Records = field(default_factory=lambda: empty("decisions"))
     classes: Records = field(default_factory=lambda: empty("classes"))
+    class_queues: Records = field(default_factory=lambda: empty("class_queues"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

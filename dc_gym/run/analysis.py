@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym import metrics
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
+from dc_gym.metrics.capacity import UDP_SHARE
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records.tables import TableSource
@@ -23,8 +24,6 @@ from dc_gym.spec import Spec
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
-UNMARKED_DSCP = 0
-"""The DSCP of all flows: neither hosts' TCP nor NICs set another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,8 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     return Context(
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
-        routes=routes_of(schedule, payload_share(spec)),
-        classes=[class_of_dscp(spec, UNMARKED_DSCP)] * len(schedule.flows),
+        routes=routes_of(schedule, payload_share(spec, schedule)),
+        class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,
@@ -76,19 +75,18 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     )
 
 
-def class_of_dscp(spec: Spec, dscp: int) -> int:
-    """Returns the number of the class to which ports assign packets of a DSCP: the first one unless another names it."""
-    rules = spec.topology.classes or ()
-    return next((number for number, rule in enumerate(rules) if dscp in rule.dscp), 0)
-
-
-def payload_share(spec: Spec) -> float:
-    """Returns the payload's share of a full frame as a cable counts it."""
+def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.float64]:
+    """Returns the payload's share of a full frame as a cable counts it; that of each flow beside RDMA."""
     payload = spec.payload_bytes
-    return payload / (payload + spec.frame_headers_bytes) if spec.rdma else PAYLOAD_SHARE
+    of_rdma = payload / (payload + spec.frame_headers_bytes)
+    transports = [str(flow.request.transport) for flow in schedule.flows]
+    if not spec.rdma or set(transports) <= {"rdma"}:
+        return of_rdma if spec.rdma else PAYLOAD_SHARE
+    shares = {"rdma": of_rdma, "tcp": PAYLOAD_SHARE, "udp": UDP_SHARE}
+    return np.array([shares[each] for each in transports])
 
 
-def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:
+def routes_of(schedule: Schedule, payload_share: float | npt.NDArray[np.float64] = PAYLOAD_SHARE) -> Routes:
     """Returns the ports that each flow crosses, and the rate of its application."""
     paths: Sequence[tuple[int, ...]] = [flow.rows for flow in schedule.flows]
     rates = np.array([flow.request.rate_bps for flow in schedule.flows], np.float64)

@@ -3,7 +3,7 @@
 
 It compares counters at two times of a run (docs/results.md, "Fit or unfit"):
 - cable: what an end has sent equals what its peer has received, plus what is on its way, plus what was lost. Losses by the link's
-  own loss rate are as requested; losses because the peer was down are not.
+  own loss rate, or because an event has cut it, are as requested; losses because the peer was down are not.
 - pauses: the PAUSE frames that an end has sent, its peer has received or will receive. They pass no queue and are counted apart.
 - port: what a queue has released equals what the cable has sent.
 - switch: what came in through all its ports was sent by its cables, dropped by its queues, or is held by them. Bytes are exact
@@ -38,7 +38,7 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
     """Returns where the frames of a run went, for its certificate.
 
-    In a fit run, what hosts sent is the sum of the next five numbers.
+    In a fit run, what hosts sent is the sum of the next six numbers.
     """
     hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
     switches = [port.ifname for port in graph.switch_ports()]
@@ -54,6 +54,7 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
         "dropped_by_switches": gained(switches, "queue_drops"),
         "under_way": held,
         "lost_on_links": gained([*hosts, *switches], "dropped_packets"),
+        "lost_in_cuts": gained([*hosts, *switches], "cut_packets"),
         "lost_elsewhere": sum(losses.values()),
         "dropped_by_hosts": gained(hosts, "queue_drops"),
         "cables_checked": len(graph.cables),
@@ -62,9 +63,9 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
 
 
 def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
-    """Returns the frames that each port sent and its link lost by its own loss rate, in the order of `graph.ports()`."""
-    names = [port.ifname for port in graph.ports()]
-    return [after[name]["dropped_packets"] - before[name].get("dropped_packets", 0) for name in names]
+    """Returns the frames that each port sent and its link lost, by its loss rate or a cut, in the order of `graph.ports()`."""
+    names, counters = [port.ifname for port in graph.ports()], ("dropped_packets", "cut_packets")
+    return [sum(after[name][each] - before[name].get(each, 0) for each in counters) for name in names]
 
 
 _WORDS = {
@@ -78,11 +79,12 @@ def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
     found = []
     for unit in ("packets", "bytes"):
         arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"] + end[f"dropped_{unit}"]
+        arrived += end[f"cut_{unit}"]
         if end[f"tx_{unit}"] != arrived:
             found.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
-    pauses = peer["pauses_received"] + end["pauses_in_flight"]
+    pauses = peer["pauses_received"] + end["pauses_in_flight"] + end["pauses_lost"]
     if end["pauses_sent"] != pauses:
-        found.append(f"{name}: sent {end['pauses_sent']} PAUSE frames, but {pauses} arrived or are on their way")
+        found.append(f"{name}: sent {end['pauses_sent']} PAUSE frames, but {pauses} arrived, are on their way or were lost")
     if end["queue_tx_packets"] != end["tx_packets"]:
         found.append(f"{name}: its queue let {end['queue_tx_packets']} packets go and the cable sent {end['tx_packets']}")
     return found

@@ -21,7 +21,7 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.metrics import ideal
 from dc_gym.run import tgen_log
 from dc_gym.run.execution import Clock, execute
-from dc_gym.spec import CaptureSpec, MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
+from dc_gym.spec import CaptureSpec, ControllerSpec, MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
 from dc_gym.traffic.schedule import Schedule
 
 SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
@@ -54,40 +54,50 @@ def ideal_times(
     if measured:
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
-    nic_framing = ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)
-    framing = nic_framing if spec.rdma else ideal.TCP
+    framings = {**ideal.OF_TCP, "rdma": ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)}
     try:
-        return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framing)
+        return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framings)
     except TestbedError as error:
         progress.note(f"no slowdown: {error}")
         return ideal.unknown(experiment.schedule, str(error))
 
 
+def _controller(asked: ControllerSpec, schedule: Schedule) -> ControllerSpec:
+    """Returns the controller of lone flows. NICs without a flow do not run: TCP beside RDMA is then a run's controller."""
+    has_nics = any(flow.request.transport == "rdma" for flow in schedule.flows)
+    if asked.tcp is None or has_nics:
+        return replace(asked, policy=None)
+    return replace(asked, policy=None, name=asked.tcp, tcp=None)
+
+
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:
     """Returns the function that measures single flows.
 
-    It runs them on the same network (under an agent with its token buckets at line rate) without impairments, on the same ground,
-    with another schedule, no samples and no agent.
+    It runs them on the same network (under an agent with its token buckets at line rate) without impairments and events, on the
+    same ground, with another schedule, no samples and no agent.
     """
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:
         spec = replace(
             experiment.spec,
             seed=SEED,
-            controller=replace(experiment.spec.controller, policy=None),
+            controller=_controller(experiment.spec.controller, schedule),
             nic=replace(experiment.spec.nic, trace="off"),
             workload=WorkloadSpec(kind="pairs"),  # the schedule is given
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),
             metrics=MetricsSpec(),
             capture=CaptureSpec(),
+            events=(),
         )
         ground = ground_of(spec)
         ground.prepare(progress)
         folder = partial / ".idle"
         private = make_folders(folder, spec)
         try:
-            idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule)
+            idle = replace(
+                experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule, changes=(), reactions=()
+            )
 
             def plan() -> None:
                 write_plan(idle, ovs, private)

@@ -59,6 +59,8 @@ def manifest(
         made["agent"] = run.driver.totals()
     if rows := _captures(counts.found):
         made["capture"] = rows
+    if counts.events:
+        made["events"] = counts.events
     if run.inputs:
         made["inputs"] = run.inputs
     spec = run.experiment.spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,15 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import EVENTS_DONE
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
-from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, encode, records_of, slices
-from dc_gym.run import conservation, nic_log, tgen_log
+from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
+from dc_gym.run import conservation, event_log, nic_log, tgen_log
+from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
+from dc_gym.traffic.schedule import Schedule
 
 CLASS_MARK = ":"
 """Stands between port and class in the name of a row of the state matrix."""
@@ -40,19 +43,22 @@ class RunCounts:
     links: LinkLosses
     found: Mapping[str, Any]
     """The contents of ground.json (grounds/guest/main.py)."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """A row for each event, with what it did (event_log.py)."""
 
     @classmethod
-    def of(cls, graph: Graph, found: Mapping[str, Any]) -> RunCounts:
+    def of(cls, graph: Graph, found: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
         before, after, losses = found["before"], found["after"], found["losses"]
         account = conservation.account(graph, before, after, losses)
         links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
-        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", [])
-        return cls(found["t0_ns"], unfit, account, links, found)
+        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", []) + event_log.faults(events or [])
+        return cls(found["t0_ns"], unfit, account, links, found, events or [])
 
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has what the ground wrote."""
-    return RunCounts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
+    found = json.loads((folder / "ground.json").read_text())
+    return RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
 
 
 def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:
@@ -63,10 +69,11 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "flows": _flow_table(experiment, flows),
         "nic_flows": nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
+        "classes": _class_table(experiment.schedule, flows["flow"]),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
-    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "classes": class_pieces(trace, t0_ns)}
+    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "class_queues": class_pieces(trace, t0_ns)}
     return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
 
 
@@ -87,7 +94,7 @@ def class_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
     if not owners:
         return iter(())
     places = {"port": np.array(owners, "<u4"), "class": np.array(numbers, "<u4")}
-    return _pieces(trace, t0_ns, "classes", slice(len(ports), None), places)
+    return _pieces(trace, t0_ns, "class_queues", slice(len(ports), None), places)
 
 
 def _pieces(file: TraceFile, t0_ns: int, table: str, rows: slice, places: Mapping[str, npt.NDArray[Any]]) -> Iterator[Records]:
@@ -127,6 +134,24 @@ def queue_records(
     return records
 
 
+def _class_table(schedule: Schedule, recorded: npt.NDArray[np.uint32]) -> Records:
+    """Returns the workload and the DSCP of the recorded flows; no rows if all are of the one workload and without a DSCP."""
+    asked = [schedule.flows[number].request for number in recorded]
+    if not any(each.workload or each.dscp for each in asked):
+        return empty("classes")
+    records = np.zeros(len(asked), TABLES["classes"].dtype)
+    records["flow"] = recorded
+    records["workload"] = [each.workload for each in asked]
+    records["dscp"] = [each.dscp or 0 for each in asked]
+    return records
+
+
+def _controller(spec: Spec, transport: str | None) -> str:
+    """Returns the name of the controller of flows over a transport."""
+    beside = spec.controller.tcp
+    return beside if transport == "tcp" and beside is not None else spec.controller.name
+
+
 def _flow_table(experiment: Experiment, log: Any) -> Any:
     """Returns tgen's log with the columns that follow from the schedule."""
     scheduled = experiment.schedule.flows
@@ -135,7 +160,7 @@ def _flow_table(experiment: Experiment, log: Any) -> Any:
     extra = {
         "src": np.array([flow.src for flow in scheduled], dtype=object),
         "dst": np.array([flow.dst for flow in scheduled], dtype=object),
-        "controller": np.array([experiment.spec.controller.name] * len(scheduled), dtype=object),
+        "controller": np.array([_controller(experiment.spec, flow.request.transport) for flow in scheduled], dtype=object),
         "transport": np.array([flow.request.transport for flow in scheduled], dtype=object),
         "group": np.array([flow.request.group for flow in scheduled], dtype=object),
         "rep": np.array([flow.request.rep for flow in scheduled], dtype=np.uint32),

@@ -32,16 +32,19 @@ from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
+from dc_gym.spec.events import EVENTS, EventSpec, changes, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
+from dc_gym.topologies.changes import RATE, Change
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
-from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.workload_spec import WorkloadSpec
+from dc_gym.traffic.flows import RDMA_PORT, FlowRequest
+from dc_gym.traffic.sections import Section
+from dc_gym.traffic.workload_spec import TrafficSpec, WorkloadSpec
 
 SPEC_VERSION = 1
 POLICY_COPY, NIC_POLICY_COPY = "policy.npz", "nic-policy.npz"
@@ -76,6 +79,13 @@ class Spec:
         "controllers](extending.md); they run before the spec is read, and each result keeps "
         "them in `code/`",
     )
+    events: tuple[EventSpec, ...] = key(
+        EVENTS,
+        (),
+        otherwise="none",
+        help="[failures and changes](events.md) while the run goes on: write `[[events]]`; in a lab only, but for those of the "
+        "workload",
+    )
     topology: TopologySpec
     controller: ControllerSpec
     agent: AgentSpec = field(default_factory=AgentSpec)
@@ -94,20 +104,31 @@ class Spec:
         if missing(self.monitor, "interval_ns"):
             object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
         object.__setattr__(self, "agent", self.agent.on(self.clock))
+        object.__setattr__(self, "workload", self._with_transports())
         check(self, "")
         if self.clock != CLOCKS[self.ground]:
             raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
         check_version(self.spec_version)
-        if self.workload.start_ns >= self.time.duration_ns:
-            raise KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
+        for section, each in self.workloads():
+            if each.start_ns >= self.time.duration_ns:
+                raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
         if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
             why = f'comes with the cable, and host.links is "{self.host.links}"; give "cable", or topology.qdisc = "stock"'
             raise KeyFault("topology.qdisc", "port", why)
+        self._check_fabric()
         self._check_agent()
         self._check_nic()
         self._check_metrics()
+        self._check_events()
+
+    def _check_fabric(self) -> None:
+        """Raises KeyFault for classes and shared buffers on the host ground, where they were never run."""
+        shared = {"classes": self.topology.classes, "shared_buffer": self.topology.shared_buffer_bytes}
+        given = next((name for name, value in shared.items() if value), None)
+        if self.ground == "host" and given:
+            raise KeyFault(f"topology.{given}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent
@@ -120,18 +141,32 @@ class Spec:
         if self.time.duration_ns % agent.interval_ns:
             raise KeyFault("agent.interval", agent.interval_ns, "does not divide time.duration; change one of them")
 
+    def _with_transports(self) -> WorkloadSpec:
+        """Returns the workload, and those beside it, with the transports that the file leaves out."""
+        transport = "rdma" if self.rdma else "tcp"
+
+        def named(each: Any) -> Any:
+            return replace(each, transport=transport) if missing(each, "transport") else each
+
+        beside = self.workload.beside
+        workload: WorkloadSpec = named(self.workload)
+        return replace(workload, beside=None if beside is None else tuple(map(named, beside)))
+
+    def workloads(self) -> Iterator[tuple[str, TrafficSpec]]:
+        """Yields all workloads in the order of their numbers, each with its section in the file."""
+        for number, each in enumerate(self.workload.all):
+            yield f"workload.beside[{number - 1}]" if number else "workload", each
+
     def _check_nic(self) -> None:
-        name, transport = self.controller.name, self.workload.transport
+        name = self.controller.name
+        for section, each in self.workloads():
+            if why := self._why_no_transport(str(each.transport)):
+                raise KeyFault(f"{section}.transport", each.transport, why)
         if not self.controller.nic:
-            if transport == "rdma":
-                raise KeyFault(
-                    "workload.transport", transport, f"needs an algorithm of the NICs, and controller.name is {name!r}"
-                )
-            if self.nic.tcp is not None:
-                raise KeyFault("nic.tcp", self.nic.tcp, f"needs an algorithm of the NICs, and controller.name is {name!r}")
+            for key, tcp in (("nic.tcp", self.nic.tcp), ("controller.tcp", self.controller.tcp)):
+                if tcp is not None:
+                    raise KeyFault(key, tcp, f"needs an algorithm of the NICs, and controller.name is {name!r}; leave it out")
             return
-        if transport == "udp":
-            raise KeyFault("workload.transport", transport, f"cannot go with {name!r}, which the NICs run; leave it out")
         if self.workload.exec:
             raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
         payload, room = self.nic.payload_bytes, FRAME_BYTES - self.frame_headers_bytes
@@ -141,10 +176,23 @@ class Spec:
         if self.nic.tcp is not None:
             self._check_capped(self.nic.tcp)
 
+    def _why_no_transport(self, transport: str) -> str:
+        """Returns why no flow of the run can use a transport, and what to do; '' if flows can."""
+        name = self.controller.name
+        if not self.controller.nic and transport == "rdma":
+            return f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave it out"
+        if self.nic.tcp is not None and transport == "rdma":
+            return f"cannot go with nic.tcp = {self.nic.tcp!r}, whose flows are TCP; leave out one"
+        if self.rdma and self.controller.tcp is None and transport == "tcp":
+            return f"needs controller.tcp beside {name!r}, which the NICs run; give one such as cubic, or leave it out"
+        return ""
+
     def _check_capped(self, tcp: str) -> None:
         qdisc = self.topology.host_qdisc
-        if self.workload.transport == "rdma":
-            raise KeyFault("nic.tcp", tcp, 'cannot go with workload.transport "rdma"; leave out one')
+        if self.controller.tcp is not None:
+            raise KeyFault(
+                "controller.tcp", self.controller.tcp, "cannot go with nic.tcp, which names the flows' TCP; leave out one"
+            )
         if self.nic.inflight_bytes is not None:
             raise KeyFault("nic.inflight", None, "cannot go with nic.tcp, whose windows are TCP's; leave out one")
         if self.ground == "host":
@@ -160,7 +208,7 @@ class Spec:
 
     @property
     def rdma(self) -> bool:
-        """True if flows go over RDMA."""
+        """True if flows go over RDMA: all, or those that name no other transport."""
         return self.controller.nic and self.nic.tcp is None
 
     @property
@@ -181,13 +229,15 @@ class Spec:
     @property
     def tcp_name(self) -> str:
         """The value of TCP_CONGESTION."""
-        known = controllers.find(self.nic.tcp) if self.nic.tcp else None
+        known = controllers.find(self.nic.tcp) if self.nic.tcp else self.controller.beside
         return known.kernel_name if known else self.controller.kernel_name
 
     @property
     def tcp_ecn(self) -> bool:
         """True if the hosts' TCP uses ECN. TCP under a NIC does not: the NIC reads the marks."""
-        return self.controller.ecn and self.nic.tcp is None
+        if self.controller.beside is not None:
+            return self.controller.beside.ecn
+        return self.controller.controller.ecn and self.nic.tcp is None
 
     @property
     def steps(self) -> int:
@@ -200,6 +250,43 @@ class Spec:
             raise KeyFault("metrics.cutoff", cutoff, "is not after time.warmup and up to time.duration; give a time between them")
         if interval is not None and interval > time.duration_ns:
             raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
+
+    def _check_events(self) -> None:
+        for number, event in enumerate(self.events):
+            section = f"events[{number}]"
+            if event.at_ns >= self.time.duration_ns:
+                raise KeyFault(f"{section}.at", event.at_ns, "is not before time.duration; it would never happen")
+            if event.reroute_ns is not None:
+                self._check_reroute(section, event.at_ns + event.reroute_ns, event.reroute_ns)
+            if event.workload is None and self.ground != "lab":
+                target = "link" if event.link else "port"
+                raise KeyFault(f"{section}.{target}", None, f'cannot change on ground "{self.ground}"; give ground = "lab"')
+
+    def _check_reroute(self, section: str, at_ns: int, reroute_ns: int) -> None:
+        why = ""
+        if at_ns >= self.time.duration_ns:
+            why = "ends after time.duration; give a shorter one"
+        elif self.controller.policy is not None:
+            why = "cannot go with a controller.policy, whose episodes share the switches' rules; leave out one"
+        elif self.workload.exec:
+            why = "cannot go with programs, whose flows nobody knows in advance; leave out one"
+        if why:
+            raise KeyFault(f"{section}.reroute", reroute_ns, why)
+
+    def changes(self, graph: Graph) -> tuple[Change, ...]:
+        """Returns what the events change in the network, in the order of their times."""
+        found = changes(self.events, graph, self.topology.scale or 1)
+        hosts = {host.name for host in graph.hosts}
+        for each in found:
+            if not any(name == RATE for name, _ in each.values) or not self.controller.nic:
+                continue
+            section, cable = f"events[{each.event}].rate", graph.cable_of(each.port)
+            if self.controller.telemetry:
+                why = f"{self.controller.name!r} reads rates in telemetry, which are fixed for a run; leave it out"
+                raise KeyFault(section, None, why)
+            if hosts & {cable.a.node, cable.b.node}:
+                raise KeyFault(section, None, f"the NIC at {each.port} sends at its line rate, which is fixed; name another link")
+        return found
 
     def graph(self) -> Graph:
         """Returns the network. Under an agent it has the qdiscs that the actuators need."""
@@ -220,6 +307,9 @@ class Spec:
         if self.nic.tcp is not None and any(each.port.queue.kind != "fq" for each in found if each.actuator.ports == "host"):
             why = "needs fq at the hosts, which agent.actuators replaces; set ports of switches alone, or leave it out"
             raise KeyFault("nic.tcp", self.nic.tcp, why)
+        if self.controller.tcp is not None and any(each.actuator.ports == "host" for each in found):
+            why = "cannot go with agents that set hosts' ports, whose queues the NICs do not know; set ports of switches alone"
+            raise KeyFault("controller.tcp", self.controller.tcp, why)
         if self.agent.control == "network":
             for each in found:
                 if each.actuator.ports != "host" or len(each.bounds) != 1:
@@ -246,24 +336,35 @@ class Spec:
 
         With `may_be_idle`, it is no error if a seed gives no flow at all.
         """
-        workload = replace(self.workload, transport="rdma") if self.rdma else self.workload
         seed = self.seed if seed is None else seed
-        flows, notes = workloads.generate_with_notes(graph, workload, self.time.duration_ns, seed, may_be_idle=may_be_idle)
+        phases, beside, duration_ns = self.sections(), self.workload.all[1:], self.time.duration_ns
+        flows, notes = workloads.generate_side_by_side(graph, phases, beside, duration_ns, seed, may_be_idle=may_be_idle)
         for number, flow in enumerate(flows):
-            if (flow.transport == "rdma") != self.rdma:
-                raise WorkloadError(f"flow {number}, {flow.src} to {flow.dst}, over {flow.transport}: {self._why_not(flow)}")
-        return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
+            if why := self._why_no_transport(str(flow.transport)) or self._why_no_port(flow):
+                raise WorkloadError(f"flow {number}, {flow.src} to {flow.dst}, over {flow.transport}: {why}")
+        if self.rdma and flows and not may_be_idle:
+            self._check_used({str(flow.transport) for flow in flows})
+        return [flow.over_rdma() if flow.transport == "rdma" else flow for flow in flows], notes
 
-    def _why_not(self, flow: FlowRequest) -> str:
-        """Returns why a flow cannot go over the transport that it names, and what to do."""
-        name = self.controller.name
-        if self.rdma:
-            return f"the NICs run {name!r} and send rdma alone; leave its transport out, or give controller.name a TCP"
-        if self.nic.tcp is not None:
-            return f"the NICs cap TCP (nic.tcp = {self.nic.tcp!r}); leave its transport out, or leave out nic.tcp"
-        return (
-            f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave its transport out"
-        )
+    def sections(self) -> tuple[Section, ...]:
+        """Returns the phases of the workload, in the order of their times."""
+        return sections(self.events, self.workload)
+
+    def _why_no_port(self, flow: FlowRequest) -> str:
+        """Returns why a flow cannot go to its port, and what to do; '' if it can."""
+        if self.rdma and flow.transport == "udp" and flow.dst_port == RDMA_PORT:
+            return f"port {RDMA_PORT} is that of the NICs; give another one"
+        return ""
+
+    def _check_used(self, transports: set[str]) -> None:
+        """Raises KeyFault if no flow uses a controller that the spec names."""
+        name, tcp = self.controller.name, self.controller.tcp
+        if "rdma" not in transports:
+            raise KeyFault(
+                "controller.name", name, "is run by the NICs, and no flow goes over rdma; name a TCP, or add such flows"
+            )
+        if tcp is not None and "tcp" not in transports:
+            raise KeyFault("controller.tcp", tcp, "has no effect: no flow goes over tcp; leave it out, or add such flows")
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """Returns the programs to run in hosts."""
@@ -276,20 +377,23 @@ class Spec:
 
     def paths(self) -> Iterator[tuple[str, str, Path]]:
         """Yields the keys whose value is a file: section, name, and path. The plug-ins are not among them."""
-        for section in filter(None, SECTIONS):
-            for name, value in values_of(getattr(self, section)).items():
+        sections = {section: getattr(self, section) for section in filter(None, SECTIONS)} | dict(self.workloads())
+        for section, values in sections.items():
+            for name, value in values_of(values).items():
                 if isinstance(value, Path):
                     yield section, name, value
 
     def _field(self, section: str, name: str) -> Any:
-        return field_of(getattr(self, section), name)
+        beside = dict(self.workloads()).get(section)
+        return field_of(getattr(self, section) if beside is None else beside, name)
 
     def _copy(self, section: str, name: str, path: Path) -> str:
         """Returns the name of the copy that a result keeps of the file of a key."""
         metadata = self._field(section, name).metadata
         if metadata["kind"] is CODE_PATH:
             return f"{usercode.CODE}/{path.name}"
-        return str(metadata["copy"] or COPIES.get(f"{section}.{name}") or f"{section}-{name}{path.suffix}")
+        copy = str(metadata["copy"] or COPIES.get(f"{section}.{name}") or f"{section.partition('.')[0]}-{name}{path.suffix}")
+        return f"beside-{number}-{copy}" if (number := section.partition("[")[2].rstrip("]")) else copy
 
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """Returns the keys as a file would give them. `from_dict` reads them back.
@@ -308,14 +412,19 @@ class Spec:
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         if copied:
+            tables = plain | {
+                f"workload.beside[{number}]": each for number, each in enumerate(plain["workload"].get("beside", ()))
+            }
             for section, name, path in self.paths():
-                if section in plain:
-                    plain[section][name] = self._copy(section, name, path)
+                if section in tables:
+                    tables[section][name] = self._copy(section, name, path)
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
             if file := self.controller.policy_code:
                 plain["controller"]["policy"] = f"{usercode.CODE}/{file.name}:{str(self.controller.policy).rpartition(':')[2]}"
         if not self.plugins:
             del plain["plugins"]
+        if not self.events:
+            del plain["events"]
         return plain
 
     def to_json(self) -> str:

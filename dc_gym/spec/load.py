@@ -114,7 +114,7 @@ def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec
 
     Its settings of the NICs are checked when it runs. To read a result, call `without_code` or `recorded` instead.
     """
-    return _build(data, source, {}, base, to_run=False)
+    return _build(_of_result(data), source, {}, base, to_run=False)
 
 
 def without_code(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
@@ -189,6 +189,8 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
         parsed = _placed(parse(table, section, cls), section, cls, base, here)
         if parsed.get("exec"):
             parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
+        if parsed.get("beside"):
+            parsed["beside"] = tuple(each.placed(base) for each in parsed["beside"])
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
@@ -271,6 +273,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     spec.capture.check_ports(graph)
     _check_execs(spec, graph, to_run)
     spec.actuated(graph)
+    spec.changes(graph)
     spec.flows(graph)
     if spec.controller.nic:
         _check_nics(spec, graph, to_run)
@@ -308,11 +311,23 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     for line in [] if manifest is None else result_code.require_safe(path, manifest, trust=trust):
         if say is not None:
             say(line)
-    if isinstance(data, dict) and "result_version" in data:
-        data = data.get("spec")
-    if not isinstance(data, dict):
+    is_result = isinstance(data, dict) and "result_version" in data
+    found = data.get("spec") if is_result else data
+    if not isinstance(found, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the manifest.json of a result")
-    return data
+    return dict(_of_result(found)) if is_result else found
+
+
+def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the spec of a result as it is written now. Earlier ones over RDMA say `transport = "tcp"`, which had no effect."""
+    controller, nic, workload = (data.get(section) for section in ("controller", "nic", "workload"))
+    if not isinstance(controller, Mapping) or not isinstance(workload, Mapping) or workload.get("transport") != "tcp":
+        return data
+    known = controllers.find(str(controller.get("name")))
+    capped = isinstance(nic, Mapping) and "tcp" in nic
+    if known is None or not known.nic or "tcp" in controller or capped:
+        return data
+    return {**data, "workload": {key: value for key, value in workload.items() if key != "transport"}}
 
 
 def _manifest_of(path: Path, data: Any) -> dict[str, Any] | None:
@@ -421,6 +436,8 @@ def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
         return None
     section, _, name = fault.key.rpartition(".")
     table = data.get(section, {}) if section else data
-    if found := fullmatch(r"topology\.links\[([0-9]+)\]", section):
-        table = data["topology"]["links"][int(found[1])]
+    if found := fullmatch(r"(topology|workload)\.(links|classes|beside)\[([0-9]+)\]", section):
+        table = data[found[1]][found[2]][int(found[3])]
+    if found := fullmatch(r"events\[([0-9]+)\]", section):
+        table = data["events"][int(found[1])]
     return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value

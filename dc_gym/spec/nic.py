@@ -84,7 +84,12 @@ class NicSpec:
         help="time after which a sender repeats from the first unacknowledged packet; doubles each time",
     )
     timeout_max_ns: int | None = key(
-        TIME, name="timeout_max", low=1 * US, high=100 * S, otherwise="64 times `timeout`", help="maximum of that timeout"
+        TIME,
+        name="timeout_max",
+        low=1 * US,
+        high=100 * S,
+        otherwise="64 times `timeout`, up to 100 s",
+        help="maximum of that timeout",
     )
     probe_timeout_ns: int | None = key(
         TIME,
@@ -99,7 +104,7 @@ class NicSpec:
         name="probe_timeout_max",
         low=1 * US,
         high=100 * S,
-        otherwise="4 times `probe_timeout`",
+        otherwise="4 times `probe_timeout`, up to 100 s",
         help="maximum of that timeout",
     )
     ack_packets: int = key(

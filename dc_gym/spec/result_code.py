@@ -112,11 +112,19 @@ def _check_inputs(source: Path, folder: Path, spec: Mapping[str, Any], recorded:
 def _texts(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yields dotted key, value and kind of the texts in the sections of a spec. Keys that a plug-in declares are unknown here."""
     for section in filter(None, SECTIONS):
-        table = spec.get(section)
-        for name, value in table.items() if isinstance(table, Mapping) else ():
-            declared = field_of_key(f"{section}.{name}")
-            if declared is not None and isinstance(value, str):
-                yield f"{section}.{name}", value, declared.metadata["kind"]
+        yield from _texts_of(spec.get(section), section, section)
+    workload = spec.get("workload")
+    beside = workload.get("beside") if isinstance(workload, Mapping) else None
+    for number, table in enumerate(beside if isinstance(beside, list) else ()):
+        yield from _texts_of(table, "workload", f"workload.beside[{number}]")
+
+
+def _texts_of(table: Any, section: str, place: str) -> Iterator[tuple[str, str, Any]]:
+    """Yields the texts of a table with the keys of a section. `place` is where the table stands."""
+    for name, value in table.items() if isinstance(table, Mapping) else ():
+        declared = field_of_key(f"{section}.{name}")
+        if declared is not None and isinstance(value, str):
+            yield f"{place}.{name}", value, declared.metadata["kind"]
 
 
 def _code_lines(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]:

@@ -43,6 +43,12 @@ UNDER_AGENT = "cubic"
 """The TCP below an agent if the spec names none: Linux' default, as in the thesis."""
 
 
+def _tcps() -> tuple[str, ...]:
+    """Returns the controllers that are TCPs."""
+    known = [each for name in controllers.names() if (each := controllers.find(name))]
+    return tuple(each.name for each in known if not each.nic)
+
+
 def _policies(get: Get) -> tuple[str, ...]:
     """Returns the policy that a section names."""
     return (str(get("policy") or "none"),)
@@ -65,6 +71,13 @@ class ControllerSpec:
         "`file.py:Class`, or a [plug-in](extending.md#a-policy)",
     )
     own: tuple[tuple[str, Any], ...] = own_keys(policies.KINDS, _policies)
+    tcp: str | None = key(
+        TEXT,
+        names=_tcps,
+        otherwise="none",
+        help="the hosts' TCP of flows with transport `tcp`, [beside RDMA](nic.md#tcp-beside-rdma); only with an algorithm of the "
+        "NICs as `name`",
+    )
     rto_min_ns: int | None = key(
         TIME,
         name="rto_min",
@@ -105,9 +118,14 @@ class ControllerSpec:
         return self.controller.nic
 
     @property
+    def beside(self) -> Controller | None:
+        """The TCP beside RDMA; None if there is none."""
+        return None if self.tcp is None else controllers.find(self.tcp)
+
+    @property
     def ecn(self) -> bool:
-        """True if the controller reads ECN."""
-        return self.controller.ecn
+        """True if the controller reads ECN, or the TCP beside it."""
+        return self.controller.ecn or (self.beside is not None and self.beside.ecn)
 
     @property
     def telemetry(self) -> bool:

@@ -21,6 +21,7 @@ from dc_gym.base import readable, terminal
 from dc_gym.base.errors import ResultError
 from dc_gym.base.terminal import say
 from dc_gym.figures import styles
+from dc_gym.metrics import classes
 from dc_gym.records.divergence import Difference, first_difference
 from dc_gym.records.results import Result, load_result
 
@@ -112,7 +113,8 @@ def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
 
 
 def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[MetricRow, ...]:
-    """Returns the metrics of either result. Lists, with one value for each flow, are left out."""
+    """Returns the metrics of either result, with those of the classes of flows. Other lists are left out."""
+    a, b = ({**summary, **classes.flat(summary)} for summary in (a, b))
     names = [name for name in dict.fromkeys((*a, *b)) if not isinstance(a.get(name, b.get(name)), list)]
     return tuple(_row(name, a.get(name), b.get(name)) for name in names)
 

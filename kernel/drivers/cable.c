@@ -24,6 +24,9 @@
  * time that the frame says. A qdisc that knows classes leaves their frames alone; above any other the whole
  * queue stops. PAUSE frames pass no queue: they start behind the frame under way, take their time on the wire
  * and arrive after the delay. Impairments leave them alone, and they are in counters of their own.
+ *
+ * A direction may be cut: all frames on their way are lost at once, and so is what is sent until the cut
+ * ends. The port does not notice. It sends at its rate, so its queue drains; every lost frame is counted.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -85,9 +88,11 @@ struct cable {
 	u64 paused_until_ns[TC_PORT_CLASSES];
 	u64 paused_since_ns; /* when the times below were last brought up to date */
 	u64 paused_ns, class_paused_ns[TC_PORT_CLASSES];
-	u64 pauses_sent, pauses_received, pauses_in_flight, pause_bytes_in_flight;
+	u64 pauses_sent, pauses_received, pauses_lost, pauses_in_flight, pause_bytes_in_flight;
 	u32 ring_ifindex, ring_classes;
 	struct lab_event resume_event; /* the first pause is over */
+	bool cut;
+	u64 cut_packets, cut_bytes; /* frames that were on their way, or sent, when it was */
 };
 
 #define CABLE_EVENTS 3
@@ -102,14 +107,22 @@ static struct cable_cb *cable_cb(struct sk_buff *skb)
 	return (struct cable_cb *)skb->cb;
 }
 
+/* A PAUSE frame on its way is lost; false: it is another frame. */
+static bool cable_lose_pause(struct cable *cable, struct sk_buff *skb)
+{
+	if (likely(skb->protocol != htons(ETH_P_PAUSE)))
+		return false;
+	cable->pauses_lost++;
+	cable->pauses_in_flight--;
+	cable->pause_bytes_in_flight -= skb->len;
+	kfree_skb(skb);
+	return true;
+}
+
 static void cable_lose(struct cable *cable, struct sk_buff *skb)
 {
-	if (skb->protocol == htons(ETH_P_PAUSE)) {
-		cable->pauses_in_flight--;
-		cable->pause_bytes_in_flight -= skb->len;
-		kfree_skb(skb);
+	if (cable_lose_pause(cable, skb))
 		return;
-	}
 	cable->lost_packets++;
 	cable->lost_bytes += skb->len;
 	dev_core_stats_tx_dropped_inc(cable->dev);
@@ -135,15 +148,15 @@ static void cable_free(struct lab_event *event)
 static void cable_tally_pauses(struct cable *cable, u64 now_ns)
 {
 	u64 passed = now_ns - cable->paused_since_ns;
-	unsigned int class;
+	unsigned int which;
 
 	cable->paused_since_ns = now_ns;
 	if (!cable->paused)
 		return;
 	cable->paused_ns += passed;
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		if (cable->paused & BIT(class))
-			cable->class_paused_ns[class] += passed;
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		if (cable->paused & BIT(which))
+			cable->class_paused_ns[which] += passed;
 }
 
 /* The NIC's ring holds its tokens while the wire holds its frames: fq keeps them until then. */
@@ -184,13 +197,13 @@ static void cable_hold(struct cable *cable, u8 paused)
 static void cable_look_at_pauses(struct cable *cable, u64 now_ns)
 {
 	u64 next_ns = U64_MAX;
-	unsigned int class;
+	unsigned int which;
 	u8 paused = 0;
 
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		if (cable->paused_until_ns[class] > now_ns) {
-			paused |= BIT(class);
-			next_ns = min(next_ns, cable->paused_until_ns[class]);
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		if (cable->paused_until_ns[which] > now_ns) {
+			paused |= BIT(which);
+			next_ns = min(next_ns, cable->paused_until_ns[which]);
 		}
 	cable_tally_pauses(cable, now_ns);
 	if (paused)
@@ -220,23 +233,23 @@ static void cable_hear_pause(struct cable *cable, const struct sk_buff *skb)
 {
 	const struct pause_frame *frame = (const void *)skb->data;
 	u64 now_ns = ktime_to_ns(ktime_get());
-	unsigned int class;
+	unsigned int which;
 	u16 operand;
 
 	cable->pauses_received++;
 	if (skb_headlen(skb) < sizeof(*frame))
 		return;
 	operand = ntohs(frame->operand);
-	for (class = 0; class < TC_PORT_CLASSES; class ++) {
+	for (which = 0; which < TC_PORT_CLASSES; which++) {
 		u32 quanta;
 
 		if (frame->opcode == htons(PAUSE_OPCODE_PORT))
 			quanta = operand;
-		else if (frame->opcode == htons(PAUSE_OPCODE_CLASSES) && operand & BIT(class))
-			quanta = ntohs(frame->quanta[class]);
+		else if (frame->opcode == htons(PAUSE_OPCODE_CLASSES) && operand & BIT(which))
+			quanta = ntohs(frame->quanta[which]);
 		else
 			continue;
-		cable->paused_until_ns[class] = now_ns + cable_pause_ns(cable, quanta);
+		cable->paused_until_ns[which] = now_ns + cable_pause_ns(cable, quanta);
 	}
 	cable_look_at_pauses(cable, now_ns);
 }
@@ -264,7 +277,7 @@ static void cable_deliver(struct cable *cable, struct sk_buff *skb)
 static void cable_arrival(struct lab_event *event)
 {
 	struct cable *cable = container_of(event, struct cable, arrival_event);
-	u64 now = ktime_get_ns();
+	u64 now = lab_event_clock();
 	struct sk_buff *skb;
 
 	rcu_read_lock();
@@ -382,10 +395,36 @@ static void cable_drop(struct cable *cable, struct sk_buff *skb)
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
+static void cable_lose_by_cut(struct cable *cable, struct sk_buff *skb)
+{
+	if (cable_lose_pause(cable, skb))
+		return;
+	cable->cut_packets++;
+	cable->cut_bytes += skb->len;
+	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+}
+
+/* The event of the first frame's arrival stays: it finds none, or those sent after the cut. */
+static void cable_set_cut(struct cable *cable, bool cut)
+{
+	struct netdev_queue *queue = netdev_get_tx_queue(cable->dev, 0);
+	struct sk_buff *skb;
+
+	__netif_tx_lock_bh(queue);
+	cable->cut = cut;
+	while (cut && (skb = __skb_dequeue(&cable->flight)))
+		cable_lose_by_cut(cable, skb);
+	if (cut) {
+		cable->flight_bytes = 0;
+		cable->last_arrival_ns = 0;
+	}
+	__netif_tx_unlock_bh(queue);
+}
+
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
-	u64 now_ns = ktime_get_ns(), now_ps = now_ns * PSEC_PER_NSEC;
+	u64 now_ns = lab_event_clock(), now_ps = now_ns * PSEC_PER_NSEC;
 	u64 arrival_ns;
 
 	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became
@@ -402,7 +441,9 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
 	cable_scrub(skb);
 	arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
-	if (cable_impair(cable, now_ns, &arrival_ns))
+	if (unlikely(cable->cut))
+		cable_lose_by_cut(cable, skb);
+	else if (cable_impair(cable, now_ns, &arrival_ns))
 		cable_launch(cable, skb, arrival_ns);
 	else
 		cable_drop(cable, skb);
@@ -420,7 +461,7 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 	static const u8 to[ETH_ALEN] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
 	struct sk_buff *skb = netdev_alloc_skb(dev, ETH_ZLEN);
 	struct pause_frame *frame;
-	unsigned int class;
+	unsigned int which;
 
 	if (!skb)
 		return NULL;
@@ -434,14 +475,15 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 		return skb;
 	}
 	frame->operand = htons(changed);
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		frame->quanta[class] = htons(hold & BIT(class) ? quanta : 0);
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		frame->quanta[which] = htons(hold & BIT(which) ? quanta : 0);
 	return skb;
 }
 
 void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, bool whole_port)
 {
-	struct sk_buff *skb = cable_new_pause(dev, changed, hold, quanta, whole_port);
+	struct sk_buff *skb =
+		netif_running(dev) ? cable_new_pause(dev, changed, hold, quanta, whole_port) : NULL;
 	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
 	struct cable *cable = netdev_priv(dev);
 	u64 now_ps = ktime_to_ns(ktime_get()) * PSEC_PER_NSEC;
@@ -460,7 +502,10 @@ void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, b
 	cable->pauses_sent++;
 	cable->pauses_in_flight++;
 	cable->pause_bytes_in_flight += skb->len;
-	cable_launch(cable, skb, arrival_ns);
+	if (unlikely(cable->cut))
+		cable_lose_pause(cable, skb);
+	else
+		cable_launch(cable, skb, arrival_ns);
 	cable_stop_until_free(cable);
 	__netif_tx_unlock(queue);
 }
@@ -708,23 +753,15 @@ static void cable_configure_impairments(struct cable *cable, struct nlattr *data
 		cable->impaired_frames = 0;
 }
 
-/* A new rate holds from the next frame on; frames on their way keep their arrival, and so does a
- * delay that grows. A delay that shrinks would reorder: it is refused while frames are on their way.
+/* A new rate or delay holds from the next frame on; frames on their way keep their arrival. Behind a delay
+ * that shrinks, frames stay in order: none arrives before the last that was on its way (cable_impair).
  */
 static int cable_configure(struct cable *cable, struct nlattr *data[], struct netlink_ext_ack *extack)
 {
 	if (!data)
 		return 0;
-	if (data[IFLA_CABLE_DELAY]) {
-		u64 delay_ns = nla_get_u64(data[IFLA_CABLE_DELAY]);
-
-		if (delay_ns < cable->delay_ns && !skb_queue_empty(&cable->flight)) {
-			NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_DELAY],
-					    "a shorter delay would reorder the frames on their way");
-			return -EBUSY;
-		}
-		cable->delay_ns = delay_ns;
-	}
+	if (data[IFLA_CABLE_DELAY])
+		cable->delay_ns = nla_get_u64(data[IFLA_CABLE_DELAY]);
 	if (data[IFLA_CABLE_RATE]) {
 		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
 		cable->ahead = 0;
@@ -736,6 +773,8 @@ static int cable_configure(struct cable *cable, struct nlattr *data[], struct ne
 	if (data[IFLA_CABLE_RING_CLASSES])
 		cable->ring_classes = nla_get_u32(data[IFLA_CABLE_RING_CLASSES]);
 	cable_configure_impairments(cable, data);
+	if (data[IFLA_CABLE_CUT])
+		cable_set_cut(cable, nla_get_u32(data[IFLA_CABLE_CUT]));
 	return 0;
 }
 
@@ -840,7 +879,7 @@ static struct net *cable_get_link_net(const struct net_device *dev)
 
 static size_t cable_get_size(const struct net_device *dev)
 {
-	return 17 * nla_total_size_64bit(sizeof(u64)) + 5 * nla_total_size(sizeof(u32));
+	return 20 * nla_total_size_64bit(sizeof(u64)) + 6 * nla_total_size(sizeof(u32));
 }
 
 static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable)
@@ -865,8 +904,18 @@ static int cable_fill_pauses(struct sk_buff *skb, const struct cable *cable)
 	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_SENT, cable->pauses_sent, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_RECEIVED, cable->pauses_received, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_IN_FLIGHT, cable->pauses_in_flight, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSES_LOST, cable->pauses_lost, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_PAUSED_NS, cable->paused_ns, IFLA_CABLE_PAD) ||
 	    nla_put_u32(skb, IFLA_CABLE_PAUSED_CLASSES, cable->paused))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int cable_fill_cut(struct sk_buff *skb, const struct cable *cable)
+{
+	if (nla_put_u32(skb, IFLA_CABLE_CUT, cable->cut) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_CUT_PACKETS, cable->cut_packets, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_CUT_BYTES, cable->cut_bytes, IFLA_CABLE_PAD))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -884,7 +933,7 @@ static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))
 		return -EMSGSIZE;
-	return cable_fill_impairments(skb, cable) ?: cable_fill_pauses(skb, cable);
+	return cable_fill_impairments(skb, cable) ?: cable_fill_pauses(skb, cable) ?: cable_fill_cut(skb, cable);
 }
 
 static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
@@ -911,6 +960,10 @@ static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
 	[IFLA_CABLE_PAUSES_IN_FLIGHT] = { .type = NLA_REJECT },
 	[IFLA_CABLE_PAUSED_NS] = { .type = NLA_REJECT },
 	[IFLA_CABLE_PAUSED_CLASSES] = { .type = NLA_REJECT },
+	[IFLA_CABLE_PAUSES_LOST] = { .type = NLA_REJECT },
+	[IFLA_CABLE_CUT] = { .type = NLA_U32 },
+	[IFLA_CABLE_CUT_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_CUT_BYTES] = { .type = NLA_REJECT },
 };
 
 static struct rtnl_link_ops cable_link_ops = {

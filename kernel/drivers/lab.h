@@ -135,6 +135,11 @@ enum {
 	IFLA_CABLE_PAUSES_IN_FLIGHT, /* u64, read-only: sent by this end and not yet arrived */
 	IFLA_CABLE_PAUSED_NS,        /* u64, read-only: time in which this end was paused, in some class */
 	IFLA_CABLE_PAUSED_CLASSES,   /* u32, read-only: classes that are paused now, a bit each */
+	IFLA_CABLE_CUT, /* u32, 1: frames on their way from this end are lost, and so are those that it sends
+			 */
+	IFLA_CABLE_CUT_PACKETS, /* u64, read-only: frames lost by IFLA_CABLE_CUT */
+	IFLA_CABLE_CUT_BYTES,   /* u64, read-only */
+	IFLA_CABLE_PAUSES_LOST, /* u64, read-only: PAUSE frames that were lost with the link */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)
@@ -232,7 +237,7 @@ struct tc_port_xstats {
 	__u64 ce_bytes;            /* likewise */
 	__u64 queue_byte_ns;       /* the time integral of the queue */
 	__u64 busy_ns;             /* time in which frames waited */
-	__u64 longest_bytes;       /* the longest queue since these statistics were read before */
+	__u64 longest_bytes;       /* the longest queue since these statistics were read at an earlier time */
 	__u64 int_records;         /* that it wrote */
 	__u64 int_missed;          /* frames that asked and had no record left */
 	__u64 paused_ns;           /* time in which its peer had it hold some class */

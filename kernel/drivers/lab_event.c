@@ -132,7 +132,7 @@ void lab_event_start(struct lab_event *event, u64 when_ns)
 	if (WARN_ON_ONCE(queued >= reserved))
 		return;
 	sift_up(++queued, &slot);
-	if (event->slot == 1 && !in_serving_softirq()) /* in a softirq lab_events_leave() does it */
+	if (event->slot == 1 && !in_serving_softirq()) /* lab_events_leave() does it in a softirq */
 		set_alarm();
 }
 
@@ -173,6 +173,8 @@ void lab_events_release(unsigned int count)
 
 /* ---- Running ---- */
 
+u64 lab_event_now_ns;
+
 /* Runs the first event if it is due and comes before the given one; false if not. */
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 {
@@ -185,7 +187,9 @@ bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 	take(event);
 	lab_page->events++;
 	lab_page->loop_events += running_alone;
+	lab_event_now_ns = now_ns;
 	event->run(event);
+	lab_event_now_ns = 0;
 	return true;
 }
 

@@ -13,9 +13,9 @@
 #include <linux/types.h>
 
 #define NIC_NATIVE_MAGIC     0x5654414e59474344ull /* "DCGYNATV", little-endian */
-#define NIC_NATIVE_ABI       1                     /* of all in this header */
-#define NIC_NATIVE_BYTES_MAX (1u << 20)            /* of an object in memory */
-#define NIC_NATIVE_NAME_LEN  16                    /* of programs and maps, as BPF has them */
+#define NIC_NATIVE_ABI       1                     /* version of everything in this header */
+#define NIC_NATIVE_BYTES_MAX (1u << 20)            /* largest object in memory */
+#define NIC_NATIVE_NAME_LEN  16                    /* names of programs and maps; BPF's length */
 #define NIC_NATIVE_ENTRIES   5
 #define NIC_NATIVE_MAPS_MAX  10
 
@@ -24,7 +24,7 @@ struct nic_native_head {
 	__u64 magic;
 	__u64 abi;
 	__u64 file_bytes;
-	__u64 memory_bytes; /* what is beyond the file is zero at first */
+	__u64 memory_bytes; /* bytes beyond the file are zero at first */
 	__u64 relocations_at;
 	__u64 relocations_bytes;
 	__u64 image_at; /* struct nic_native_image */
@@ -39,7 +39,7 @@ struct nic_native_relocation {
 
 /* A packet as a program sees it. The kernel knows what is behind it. */
 struct nic_native_frame {
-	__u8 *data, *data_end; /* of its linear part */
+	__u8 *data, *data_end; /* its linear part */
 	__u32 len, mark, ifindex;
 };
 
@@ -84,7 +84,7 @@ struct nic_native_image {
 	struct nic_native_map map[NIC_NATIVE_MAPS_MAX]; /* an empty name ends them */
 };
 
-/* By which an object is known: FNV-1a over all bytes of its file. */
+/* Returns the id of an object: FNV-1a over all bytes of its file. */
 static inline __u64 nic_native_id(const void *file, __u64 bytes)
 {
 	__u64 hash = 0xcbf29ce484222325ull, i;

@@ -61,7 +61,7 @@ struct port_ingress {
 	struct net_device *dev;
 	struct port_pool *pool;
 	struct tc_port_pfc pfc;
-	struct port_ingress_class class[TC_PORT_CLASSES];
+	struct port_ingress_class of_class[TC_PORT_CLASSES];
 	struct lab_event refresh;
 	u64 frames; /* charged now */
 	u64 refused;
@@ -77,7 +77,7 @@ void port_pool_give(struct port_pool *pool, u32 queued_bytes, u32 len, u32 reser
 struct port_ingress *port_ingress_new(struct net_device *dev, struct port_pool *pool);
 void port_ingress_end(struct port_ingress *in);
 struct port_ingress *port_ingress_of(const struct sk_buff *skb, struct net *net);
-bool port_ingress_charge(struct port_ingress *in, unsigned int class, u32 len);
-void port_ingress_release(struct port_ingress *in, unsigned int class, u32 len);
+bool port_ingress_charge(struct port_ingress *in, unsigned int which, u32 len);
+void port_ingress_release(struct port_ingress *in, unsigned int which, u32 len);
 
 #endif

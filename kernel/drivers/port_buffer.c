@@ -17,36 +17,62 @@
 
 #include "port.h"
 
-static LIST_HEAD(port_pools); /* under RTNL */
+static LIST_HEAD(port_pools); /* added to under RTNL; with bottom halves off, in which the last user may go */
 
 /* ---- pools ---- */
+
+/* The pool that is there already, with a user more. */
+static struct port_pool *port_pool_join(struct net *net, const struct tc_port_pool *asked)
+{
+	struct port_pool *pool, *found = NULL;
+
+	local_bh_disable();
+	list_for_each_entry(pool, &port_pools, list)
+	{
+		if (pool->net != net || pool->id != asked->id)
+			continue;
+		found = pool;
+		found->users++;
+		found->bytes = asked->bytes;
+	}
+	local_bh_enable();
+	return found;
+}
 
 struct port_pool *port_pool_get(struct net *net, const struct tc_port_pool *asked)
 {
 	struct port_pool *pool;
 
 	ASSERT_RTNL();
-	list_for_each_entry(pool, &port_pools,
-			    list) if (pool->net == net && pool->id == asked->id) goto found;
+	pool = port_pool_join(net, asked);
+	if (pool)
+		return pool;
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL);
 	if (!pool)
 		return NULL;
 	pool->net = net;
 	pool->id = asked->id;
-	spin_lock_init(&pool->lock);
-	list_add(&pool->list, &port_pools);
-found:
-	pool->users++;
+	pool->users = 1;
 	pool->bytes = asked->bytes;
+	spin_lock_init(&pool->lock);
+	local_bh_disable();
+	list_add(&pool->list, &port_pools);
+	local_bh_enable();
 	return pool;
 }
 
 void port_pool_put(struct port_pool *pool)
 {
-	if (--pool->users)
+	bool last;
+
+	local_bh_disable();
+	last = !--pool->users;
+	if (last)
+		list_del(&pool->list);
+	local_bh_enable();
+	if (!last)
 		return;
 	WARN_ON_ONCE(pool->used_bytes);
-	list_del(&pool->list);
 	kfree(pool);
 }
 
@@ -92,14 +118,23 @@ void port_pool_give(struct port_pool *pool, u32 queued_bytes, u32 len, u32 reser
 
 /* ---- ingresses ---- */
 
+/* After half of the quanta, but PAUSE frames, which are shorter than a quantum, must not pile up. */
+static void port_ingress_repeat_later(struct port_ingress *in)
+{
+	u64 later_ns = max3(cable_quanta_ns(in->dev, in->pfc.quanta) / 2, cable_quanta_ns(in->dev, 1), 1ull);
+
+	lab_event_start(&in->refresh, ktime_to_ns(ktime_get()) + later_ns);
+}
+
+/* A device that is down sends nothing, and what it held before goes on when it is up again. */
 static void port_ingress_refresh(struct lab_event *event)
 {
 	struct port_ingress *in = container_of(event, struct port_ingress, refresh);
 
-	if (!in->off || !netif_running(in->dev))
+	if (!in->off)
 		return;
 	cable_send_pause(in->dev, in->off, in->off, in->pfc.quanta, in->pfc.whole_port);
-	lab_event_start(event, ktime_to_ns(ktime_get()) + cable_quanta_ns(in->dev, in->pfc.quanta) / 2);
+	port_ingress_repeat_later(in);
 }
 
 struct port_ingress *port_ingress_new(struct net_device *dev, struct port_pool *pool)
@@ -197,23 +232,22 @@ static void port_ingress_tell(struct port_ingress *in, u8 off)
 	}
 	cable_send_pause(in->dev, changed, off & changed, in->pfc.quanta, in->pfc.whole_port);
 	if (!any)
-		lab_event_start(&in->refresh,
-				ktime_to_ns(ktime_get()) + cable_quanta_ns(in->dev, in->pfc.quanta) / 2);
+		port_ingress_repeat_later(in);
 	else if (!in->off)
 		lab_event_cancel(&in->refresh);
 }
 
 /* False: there is no room, and the frame is to be dropped. */
-bool port_ingress_charge(struct port_ingress *in, unsigned int class, u32 len)
+bool port_ingress_charge(struct port_ingress *in, unsigned int which, u32 len)
 {
-	struct port_ingress_class *c = &in->class[class];
+	struct port_ingress_class *c = &in->of_class[which];
 	u8 off = in->off;
 	bool fits;
 
 	spin_lock(&in->pool->lock);
 	fits = port_ingress_take(in, c, len);
 	if (c->headroom_bytes || port_beyond(c->bytes, in->pfc.reserve_bytes) >= port_xoff_bytes(in))
-		off |= BIT(class);
+		off |= BIT(which);
 	spin_unlock(&in->pool->lock);
 	in->frames += fits;
 	in->refused += !fits;
@@ -225,9 +259,9 @@ bool port_ingress_charge(struct port_ingress *in, unsigned int class, u32 len)
 }
 
 /* The frame starts to leave the switch, or is dropped there. */
-void port_ingress_release(struct port_ingress *in, unsigned int class, u32 len)
+void port_ingress_release(struct port_ingress *in, unsigned int which, u32 len)
 {
-	struct port_ingress_class *c = &in->class[class];
+	struct port_ingress_class *c = &in->of_class[which];
 	bool resume;
 	u32 beyond;
 
@@ -242,6 +276,6 @@ void port_ingress_release(struct port_ingress *in, unsigned int class, u32 len)
 			port_ingress_free(in);
 		return;
 	}
-	if (in->off & BIT(class) && resume)
-		port_ingress_tell(in, in->off & ~BIT(class));
+	if (in->off & BIT(which) && resume)
+		port_ingress_tell(in, in->off & ~BIT(which));
 }

@@ -39,6 +39,8 @@ struct port_tally {
 	u64 since_ns; /* when the queue last changed */
 	u64 queue_byte_ns, busy_ns;
 	u32 longest_bytes; /* since the last look */
+	u64 looked_ns;     /* when that was, and what it saw */
+	u32 looked_bytes;
 };
 
 struct port_class {
@@ -72,7 +74,7 @@ struct port_sched {
 	struct lab_int_unit unit;
 	u64 int_records, int_missed;
 	u8 class_of[TC_PORT_DSCPS];
-	struct port_class class[TC_PORT_CLASSES];
+	struct port_class of_class[TC_PORT_CLASSES];
 };
 
 /* The place in a waiting frame that says where it was charged. */
@@ -107,7 +109,22 @@ static void port_integrate(struct port_tally *t, u32 queued, u64 now)
 		t->longest_bytes = queued;
 }
 
-/* Likewise, for the port and one of its classes. */
+/* Returns the longest queue since the look before. A dump whose message is full looks again at once, in the
+ * next message, and sees the same.
+ */
+static u32 port_look(struct port_tally *t, u32 queued, u64 now)
+{
+	u32 longest = t->longest_bytes;
+
+	if (now == t->looked_ns)
+		longest = max(longest, t->looked_bytes);
+	t->looked_ns = now;
+	t->looked_bytes = longest;
+	t->longest_bytes = queued;
+	return longest;
+}
+
+/* Integrates, for the port and one of its classes. */
 static void port_changes(struct Qdisc *sch, struct port_class *c, u64 now)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -141,7 +158,7 @@ static struct port_class *port_classify(struct port_sched *q, const struct sk_bu
 
 	if (skb->protocol == htons(ETH_P_IP) && skb_headlen(skb) >= ETH_HLEN + sizeof(struct iphdr))
 		dscp = ((const struct iphdr *)(skb->data + ETH_HLEN))->tos >> 2;
-	return &q->class[q->class_of[dscp]];
+	return &q->of_class[q->class_of[dscp]];
 }
 
 /* The shared buffer has room for the frame, and it takes it. */
@@ -154,7 +171,7 @@ static noinline bool port_admit(struct Qdisc *sch, struct port_class *c, struct 
 		return port_pool_take(q->pool, c->bytes, qdisc_pkt_len(skb), c->reserve_bytes, c->alpha);
 	in = port_ingress_of(skb, dev_net(qdisc_dev(sch)));
 	*port_charged_to(skb) = in;
-	return !in || port_ingress_charge(in, c - q->class, qdisc_pkt_len(skb));
+	return !in || port_ingress_charge(in, c - q->of_class, qdisc_pkt_len(skb));
 }
 
 /* It leaves, and gives back what it took. */
@@ -168,13 +185,13 @@ static noinline void port_dismiss(struct port_sched *q, struct port_class *c, st
 	}
 	in = *port_charged_to(skb);
 	if (in)
-		port_ingress_release(in, c - q->class, qdisc_pkt_len(skb));
+		port_ingress_release(in, c - q->of_class, qdisc_pkt_len(skb));
 }
 
 static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct port_sched *q = qdisc_priv(sch);
-	struct port_class *c = likely(q->classes == 1) ? &q->class[0] : port_classify(q, skb);
+	struct port_class *c = likely(q->classes == 1) ? &q->of_class[0] : port_classify(q, skb);
 	u32 len = qdisc_pkt_len(skb);
 
 	if (unlikely(c->bytes >= c->arrival_kmin))
@@ -183,10 +200,10 @@ static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		goto drop;
 	if (unlikely(q->pool) && !port_admit(sch, c, skb))
 		goto drop;
-	port_changes(sch, c, ktime_get_ns());
+	port_changes(sch, c, lab_event_clock());
 	__qdisc_enqueue_tail(skb, &c->queue);
 	c->bytes += len;
-	q->waiting |= BIT(c - q->class);
+	q->waiting |= BIT(c - q->of_class);
 	qdisc_qstats_backlog_inc(sch, skb);
 	qdisc_qlen_inc(sch);
 	return NET_XMIT_SUCCESS;
@@ -240,16 +257,16 @@ static void port_count_ce(struct port_class *c, const struct sk_buff *skb)
 /* The class that may send next, of those in `may`. */
 static struct port_class *port_choose(struct port_sched *q, u8 may)
 {
-	struct port_class *c = &q->class[q->turn];
+	struct port_class *c = &q->of_class[q->turn];
 	u8 first = may & q->strict;
 
 	if (first)
-		return &q->class[fls(first) - 1];
+		return &q->of_class[fls(first) - 1];
 	while (!(may & BIT(q->turn)) || c->deficit_bytes < (s32)qdisc_pkt_len(c->queue.head)) {
 		do
 			q->turn = q->turn + 1 < q->classes ? q->turn + 1 : 0;
 		while (!(may & BIT(q->turn)));
-		c = &q->class[q->turn];
+		c = &q->of_class[q->turn];
 		c->deficit_bytes += c->quantum_bytes;
 	}
 	return c;
@@ -265,7 +282,7 @@ static struct sk_buff *port_dequeue(struct Qdisc *sch)
 {
 	struct port_sched *q = qdisc_priv(sch);
 	u8 may = q->waiting & ~*q->paused;
-	struct port_class *c = &q->class[0];
+	struct port_class *c = &q->of_class[0];
 	u64 now, sent_bytes;
 	struct sk_buff *skb;
 	u32 len;
@@ -274,7 +291,7 @@ static struct sk_buff *port_dequeue(struct Qdisc *sch)
 		return NULL;
 	if (unlikely(q->classes > 1))
 		c = port_choose(q, may);
-	now = ktime_get_ns();
+	now = lab_event_clock();
 	port_changes(sch, c, now);
 	sent_bytes = u64_stats_read(&sch->bstats.bytes);
 	skb = __qdisc_dequeue_head(&c->queue);
@@ -285,7 +302,7 @@ static struct sk_buff *port_dequeue(struct Qdisc *sch)
 	c->sent_packets++;
 	c->sent_bytes += len;
 	if (!c->queue.head)
-		q->waiting &= ~BIT(c - q->class);
+		q->waiting &= ~BIT(c - q->of_class);
 	if (unlikely(q->classes > 1))
 		port_take_turn(c, len);
 	qdisc_qstats_backlog_dec(sch, skb);
@@ -316,11 +333,11 @@ static void port_reset(struct Qdisc *sch)
 {
 	struct port_sched *q = qdisc_priv(sch);
 	u64 now = port_now();
-	unsigned int class;
+	unsigned int which;
 
-	for (class = 0; class < q->classes; class ++) {
-		port_changes(sch, &q->class[class], now);
-		port_empty(q, &q->class[class]);
+	for (which = 0; which < q->classes; which++) {
+		port_changes(sch, &q->of_class[which], now);
+		port_empty(q, &q->of_class[which]);
 	}
 	q->waiting = 0;
 	sch->qstats.backlog = 0;
@@ -455,19 +472,19 @@ static void port_set_int(struct port_sched *q, const struct tc_port_int *telemet
 /* Class 0 draws from the sequence of the port's seed, and each other class from one of its own. */
 static void port_set_seed(struct port_sched *q, u64 seed)
 {
-	unsigned int class;
+	unsigned int which;
 
 	q->seed = seed;
-	for (class = 0; class < TC_PORT_CLASSES; class ++) {
-		q->class[class].seed = class ? lab_draw(seed, U64_MAX - class) : seed;
-		q->class[class].draws = 0;
+	for (which = 0; which < TC_PORT_CLASSES; which++) {
+		q->of_class[which].seed = which ? lab_draw(seed, U64_MAX - which) : seed;
+		q->of_class[which].draws = 0;
 	}
 }
 
 static void port_set_queue(struct port_sched *q, struct nlattr **tb)
 {
 	u32 number = nla_get_u32(tb[TCA_PORT_CLASS_NUMBER]);
-	struct port_class *c = &q->class[number];
+	struct port_class *c = &q->of_class[number];
 
 	if (tb[TCA_PORT_CLASS_LIMIT])
 		c->limit_bytes = nla_get_u32(tb[TCA_PORT_CLASS_LIMIT]);
@@ -485,7 +502,7 @@ static void port_set_queue(struct port_sched *q, struct nlattr **tb)
 /* Waiting frames took room by these two values, so they change only while none waits. */
 static int port_set_room(struct port_sched *q, struct nlattr **tb)
 {
-	struct port_class *c = &q->class[nla_get_u32(tb[TCA_PORT_CLASS_NUMBER])];
+	struct port_class *c = &q->of_class[nla_get_u32(tb[TCA_PORT_CLASS_NUMBER])];
 	u32 reserve_bytes = c->reserve_bytes;
 	bool lossless = c->lossless;
 
@@ -569,9 +586,9 @@ static int port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb,
 	sch_tree_lock(sch);
 	q->classes = classes;
 	if (tb[TCA_PORT_LIMIT])
-		q->class[0].limit_bytes = nla_get_u32(tb[TCA_PORT_LIMIT]);
+		q->of_class[0].limit_bytes = nla_get_u32(tb[TCA_PORT_LIMIT]);
 	if (tb[TCA_PORT_MARKING])
-		port_set_marking(&q->class[0], nla_data(tb[TCA_PORT_MARKING]));
+		port_set_marking(&q->of_class[0], nla_data(tb[TCA_PORT_MARKING]));
 	if (tb[TCA_PORT_SEED])
 		port_set_seed(q, nla_get_u64(tb[TCA_PORT_SEED]));
 	if (tb[TCA_PORT_INT])
@@ -627,14 +644,14 @@ static int port_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_a
 	static const u8 never;
 	struct port_sched *q = qdisc_priv(sch);
 	u64 now = port_now();
-	unsigned int class;
+	unsigned int which;
 
 	q->paused = cable_is(qdisc_dev(sch)) ? cable_attach_port(qdisc_dev(sch)) : &never;
 	q->classes = 1;
 	q->strict = U8_MAX;
 	q->tally.since_ns = now;
-	for (class = 0; class < TC_PORT_CLASSES; class ++)
-		port_init_class(&q->class[class], now);
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		port_init_class(&q->of_class[which], now);
 	port_set_seed(q, 0);
 	return port_change(sch, opt, extack);
 }
@@ -673,10 +690,10 @@ static int port_dump_class(struct sk_buff *skb, const struct port_class *c, u32 
 
 static int port_dump_classes(struct sk_buff *skb, const struct port_sched *q)
 {
-	unsigned int class;
+	unsigned int which;
 
-	for (class = 0; class < q->classes; class ++)
-		if (port_dump_class(skb, &q->class[class], class))
+	for (which = 0; which < q->classes; which++)
+		if (port_dump_class(skb, &q->of_class[which], which))
 			return -EMSGSIZE;
 	return nla_put(skb, TCA_PORT_DSCP, sizeof(q->class_of), q->class_of);
 }
@@ -693,7 +710,7 @@ static int port_dump_buffer(struct sk_buff *skb, const struct port_sched *q)
 static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct port_sched *q = qdisc_priv(sch);
-	const struct port_class *c = &q->class[0];
+	const struct port_class *c = &q->of_class[0];
 	const struct tc_port_int telemetry = { q->rate, q->unit.time_ns, q->unit.sent_bytes,
 					       q->unit.queue_bytes };
 	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
@@ -704,8 +721,7 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put(skb, TCA_PORT_MARKING, sizeof(c->marking), &c->marking) ||
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
-	    (q->named && port_dump_classes(skb, q)) ||
-	    (q->pool && port_dump_buffer(skb, q)))
+	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }
@@ -714,22 +730,22 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 
 struct port_stats {
 	struct tc_port_xstats port;
-	struct tc_port_class_xstats class[TC_PORT_CLASSES];
+	struct tc_port_class_xstats of_class[TC_PORT_CLASSES];
 };
 
 static void port_read_ingress(const struct port_sched *q, struct port_stats *stats)
 {
-	unsigned int class;
+	unsigned int which;
 
 	stats->port.most_headroom_bytes = q->ingress->most_headroom_bytes;
 	stats->port.refused = q->ingress->refused;
-	for (class = 0; class < q->classes; class ++) {
-		const struct port_ingress_class *c = &q->ingress->class[class];
+	for (which = 0; which < q->classes; which++) {
+		const struct port_ingress_class *c = &q->ingress->of_class[which];
 
 		stats->port.charged_bytes += c->bytes + c->headroom_bytes;
 		stats->port.headroom_bytes += c->headroom_bytes;
-		stats->class[class].charged_bytes = c->bytes + c->headroom_bytes;
-		stats->class[class].pauses = c->pauses;
+		stats->of_class[which].charged_bytes = c->bytes + c->headroom_bytes;
+		stats->of_class[which].pauses = c->pauses;
 	}
 }
 
@@ -737,15 +753,15 @@ static void port_read_pauses(const struct port_sched *q, const struct net_device
 			     struct port_stats *stats)
 {
 	struct cable_pauses pauses;
-	unsigned int class;
+	unsigned int which;
 
 	cable_read_pauses(dev, now, &pauses);
 	stats->port.paused_ns = pauses.paused_ns;
 	stats->port.pauses_received = pauses.received;
 	stats->port.pauses_sent = pauses.sent;
 	stats->port.paused_classes = *q->paused;
-	for (class = 0; class < q->classes; class ++)
-		stats->class[class].paused_ns = pauses.class_ns[class];
+	for (which = 0; which < q->classes; which++)
+		stats->of_class[which].paused_ns = pauses.class_ns[which];
 }
 
 static void port_read_class(struct port_class *c, u64 now, struct tc_port_xstats *port,
@@ -766,27 +782,25 @@ static void port_read_class(struct port_class *c, u64 now, struct tc_port_xstats
 		.ce_bytes = c->ce_bytes,
 		.queue_byte_ns = c->tally.queue_byte_ns,
 		.busy_ns = c->tally.busy_ns,
-		.longest_bytes = c->tally.longest_bytes,
+		.longest_bytes = port_look(&c->tally, c->bytes, now),
 	};
-	c->tally.longest_bytes = c->bytes;
 }
 
 static void port_read(struct Qdisc *sch, struct port_stats *stats)
 {
 	struct port_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
-	unsigned int class;
+	unsigned int which;
 
 	port_integrate(&q->tally, sch->qstats.backlog, now);
 	stats->port.queue_byte_ns = q->tally.queue_byte_ns;
 	stats->port.busy_ns = q->tally.busy_ns;
-	stats->port.longest_bytes = q->tally.longest_bytes;
+	stats->port.longest_bytes = port_look(&q->tally, sch->qstats.backlog, now);
 	stats->port.int_records = q->int_records;
 	stats->port.int_missed = q->int_missed;
 	stats->port.classes = q->classes;
-	q->tally.longest_bytes = sch->qstats.backlog;
-	for (class = 0; class < q->classes; class ++)
-		port_read_class(&q->class[class], now, &stats -> port, &stats -> class[class]);
+	for (which = 0; which < q->classes; which++)
+		port_read_class(&q->of_class[which], now, &stats->port, &stats->of_class[which]);
 	if (q->pool)
 		stats->port.pool_used_bytes = q->pool->used_bytes;
 	if (q->ingress)
@@ -802,7 +816,7 @@ static int port_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	size_t bytes = sizeof(stats.port);
 
 	if (q->named)
-		bytes += q->classes * sizeof(stats.class[0]);
+		bytes += q->classes * sizeof(stats.of_class[0]);
 	sch_tree_lock(sch); /* bottom halves are off, so the clock costs nobody */
 	port_read(sch, &stats);
 	sch_tree_unlock(sch);

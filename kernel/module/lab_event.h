@@ -30,6 +30,11 @@ static inline bool lab_event_queued(const struct lab_event *event)
 	return hrtimer_is_queued((struct hrtimer *)&event->timer);
 }
 
+static inline u64 lab_event_clock(void)
+{
+	return ktime_get_ns();
+}
+
 static inline int lab_events_reserve(unsigned int count)
 {
 	return 0;

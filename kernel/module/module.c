@@ -21,9 +21,9 @@ static u64 cable_host_now(struct cable *cable);
 /* The driver's own initcall gives way to cable_module_init(). */
 #undef device_initcall
 #define device_initcall(function) static int (*const cable_own_init)(void) __maybe_unused = function
-#define ktime_get_ns()            cable_host_now(cable)
+#define lab_event_clock()         cable_host_now(cable)
 #include "cable.c"
-#undef ktime_get_ns
+#undef lab_event_clock
 #undef device_initcall
 #define device_initcall(function) static int (*const port_own_init)(void) __maybe_unused = function
 #include "port_buffer.c"

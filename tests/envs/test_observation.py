@@ -119,7 +119,9 @@ def test_presets():
     names = Observer(found).names
     assert len(names) == 4 * 10 + 4
     assert names[:2] + names[-1:] == ("s1-eth1/backlog", "s1-eth2/backlog", "h4/enforced")
-    assert {name.partition("/")[2] for name in Observer(found, "full").names} == {each.name for each in observation.features()}
+    assert {name.partition("/")[2] for name in Observer(found, "full").names} == {
+        each.name for each in observation.features() if each.name != "capacity"
+    }
 
 
 @pytest.mark.parametrize(
@@ -246,3 +248,13 @@ def test_a_feature_that_is_broken_is_named(registries):
         Observer(found, "short").observe(frame(info))
     with pytest.raises(AgentError, match="h2/void is not a number"):
         Observer(found, "void").observe(frame(info))
+
+
+def test_capacity_follows_events():
+    at = ['at = "20ms", link = ["s1", "s2"], rate = "5Mbit/s"', 'at = "30ms", link = ["s1", "s2"], state = "down"']
+    found, info = scene("time.duration=1s", f"events=[{', '.join(f'{{ {each} }}' for each in at)}]")
+    observer = Observer(found, "s1-*:capacity")
+    seen = [observer.observe(frame(info, t_ns=t_ms * MS)).tolist() for t_ms in (10, 20, 30)]
+    assert seen == [[1, 1, 1], [1, 1, 0.5], [1, 1, 0]]
+    plain, info = scene()
+    assert Observer(plain, "capacity").observe(frame(info)).tolist() == [1] * len(ROWS)

@@ -16,7 +16,7 @@ from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
 T0_S = 20
-QUICK = ("UDP", "RED without", "incast, and TIME_WAIT", "loss and jitter")
+QUICK = ("UDP", "RED without", "events", "incast, and TIME_WAIT", "loss and jitter")
 
 
 def test_a_difference_is_found_wherever_it_is():

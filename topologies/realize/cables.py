@@ -41,6 +41,8 @@ IFLA_CABLE_DROPPED_PACKETS, IFLA_CABLE_DROPPED_BYTES, IFLA_CABLE_REORDERED_PACKE
 IFLA_CABLE_RING, IFLA_CABLE_RING_CLASSES = 18, 19
 IFLA_CABLE_PAUSES_SENT, IFLA_CABLE_PAUSES_RECEIVED, IFLA_CABLE_PAUSES_IN_FLIGHT = 20, 21, 22
 IFLA_CABLE_PAUSED_NS, IFLA_CABLE_PAUSED_CLASSES = 23, 24
+IFLA_CABLE_CUT, IFLA_CABLE_CUT_PACKETS, IFLA_CABLE_CUT_BYTES = 25, 26, 27
+IFLA_CABLE_PAUSES_LOST = 28
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
 
 
@@ -84,10 +86,14 @@ class Device:
     """PAUSE frames. They are in no other counter."""
     pauses_received: int = 0
     pauses_in_flight: int = 0
+    pauses_lost: int = 0
     paused_ns: int = 0
     """As of the last change."""
     paused_classes: int = 0
     """The classes that are paused now, a bit each."""
+    cut: int = 0
+    cut_packets: int = 0
+    cut_bytes: int = 0
 
 
 def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkRequest:
@@ -99,10 +105,19 @@ def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkReq
     return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
 
-def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> NetlinkRequest:
-    """Returns the request that changes the rate or the delay of what this end sends."""
+def change(
+    ifindex: int,
+    ifname: str,
+    rate_bps: int | None = None,
+    delay_ns: int | None = None,
+    loss_ppb: int | None = None,
+    cut: int | None = None,
+) -> NetlinkRequest:
+    """Returns the request that changes the rate, delay or loss of what this end sends, or cuts it (1) or makes it whole (0)."""
     values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
+    values += [attr_u32(IFLA_CABLE_LOSS, loss_ppb)] if loss_ppb is not None else []
+    values += [attr_u32(IFLA_CABLE_CUT, cut)] if cut is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
 
@@ -132,6 +147,21 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
 
 
+def describe(ifindex: int, ifname: str) -> NetlinkRequest:
+    """Returns the request for the kernel's description of one end."""
+    return NetlinkRequest(RTM_GETLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0), f"{ifname}: describe the cable")
+
+
+def device_of(payload: bytes) -> Device | None:
+    """Returns the end of a cable that the kernel describes, or None if it describes another device."""
+    _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
+    link = attributes(payload[IFINFOMSG.size :])
+    info = attributes(link.get(IFLA_LINKINFO, b""))
+    if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") != b"cable":
+        return None
+    return _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+
+
 def seed_of(seed: int, ifname: str) -> int:
     """Returns the seed of one direction, that is, of the frames that one port sends."""
     from dc_gym.topologies.ecmp import draw  # few networks have impaired links
@@ -158,11 +188,7 @@ def devices(sock: NetlinkSocket) -> dict[str, Device]:
     """Returns all cable ends in the socket's namespace, by name."""
     found = {}
     for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
-        _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
-        link = attributes(payload[IFINFOMSG.size :])
-        info = attributes(link.get(IFLA_LINKINFO, b""))
-        if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"cable":
-            device = _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+        if (device := device_of(payload)) is not None:
             found[device.ifname] = device
     return found
 
@@ -234,6 +260,10 @@ def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, by
         pauses_sent=u64(IFLA_CABLE_PAUSES_SENT),
         pauses_received=u64(IFLA_CABLE_PAUSES_RECEIVED),
         pauses_in_flight=u64(IFLA_CABLE_PAUSES_IN_FLIGHT),
+        pauses_lost=u64(IFLA_CABLE_PAUSES_LOST),
         paused_ns=u64(IFLA_CABLE_PAUSED_NS),
         paused_classes=u64(IFLA_CABLE_PAUSED_CLASSES),
+        cut=u64(IFLA_CABLE_CUT),
+        cut_packets=u64(IFLA_CABLE_CUT_PACKETS),
+        cut_bytes=u64(IFLA_CABLE_CUT_BYTES),
     )

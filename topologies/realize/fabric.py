@@ -282,9 +282,12 @@ class Fabric:
 
         self._root.batch([tc.seed_draws(ifindex, name, draw(seed, "port", name)) for ifindex, name in self._marking.items()])
 
-    def impair(self, seed: int, from_ns: int) -> None:
-        """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
-        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT]
+    def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
+        """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
+
+        So has each port of `lossy`, whose cable may become lossy later.
+        """
+        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT or cable.a.ifname in lossy]
         devices = self.devices() if impaired else {}
         for cable in impaired:
             for port in (cable.a, cable.b):
@@ -294,6 +297,19 @@ class Fabric:
         ends = self.devices() if impaired else {}
         for cable in impaired:
             cables.check_impairment(cable, ends)
+
+    def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
+        """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
+        ends = self.devices() if of_cables or of_queues else {}
+        for port in self.graph.ports():
+            requests, ifindex = [], ends[port.ifname].ifindex if ends else 0
+            if port.ifname in of_cables:
+                cable = self.graph.cable_of(port)
+                requests.append(cables.change(ifindex, port.ifname, cable.rate_bps, cable.delay_ns, 0, 0))
+            if port.ifname in of_queues:
+                requests.append(tc.set_queue(ifindex, port.queue, port.ifname))
+            if requests:
+                self.socket_of(port.node).batch(requests)
 
     def losses(self) -> dict[str, int]:
         """Returns the packets lost outside the queues since the fabric began, by the name of the counter; empty in a valid run.

@@ -97,6 +97,10 @@ class OpenVSwitchDaemons:
         """
         self._switchd("upcall/set-flow-limit", str(MOST_FLOWS))
 
+    def datapath(self) -> str:
+        """Returns what `dpctl/show` prints of the datapath and its ports."""
+        return self._switchd("dpctl/show")
+
     def misses(self) -> tuple[int, int]:
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
         found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self._switchd("dpctl/show"))

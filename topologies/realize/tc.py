@@ -13,9 +13,10 @@ from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
-from dc_gym.topologies.graph import DSCPS, Marking, Queue, QueueClass
+from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
+    NLM_F_ECHO,
     NLM_F_REPLACE,
     RTM_GETQDISC,
     RTM_NEWQDISC,
@@ -80,7 +81,7 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
-    own = ", which the lab's kernel alone knows" if kind == "port" else own
+    own = ", which comes with the cable" if kind == "port" else own
     return NetlinkRequest(
         RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
     )
@@ -275,6 +276,30 @@ def seed_draws(ifindex: int, ifname: str, seed: int) -> NetlinkRequest:
     options = nested(TCA_OPTIONS, attr_u64(TCA_PORT_SEED, seed))
     body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + options
     return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: seed the draws for marks")
+
+
+def change_port(
+    ifindex: int, ifname: str, limit_bytes: int | None = None, marking: tuple[int, int, int, MarksAt] | None = None
+) -> NetlinkRequest:
+    """Returns the request that changes the limit of a `port`, or its marking: kmin and kmax in bytes, pmax in ppm, and when."""
+    options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
+    if marking is not None:
+        kmin, kmax, pmax_ppm, at = marking
+        options += attribute(TCA_PORT_MARKING, PORT_MARKING.pack(kmin, kmax, _of_2_32(pmax_ppm), PORT_MARKS_AT[at]))
+    body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + nested(TCA_OPTIONS, options)
+    return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: change the queue")
+
+
+def describe(ifindex: int, ifname: str) -> NetlinkRequest:
+    """Returns the request for the kernel's description of a device's root qdisc. The kernel sends it only as an echo."""
+    return NetlinkRequest(RTM_GETQDISC, NLM_F_ECHO, TCMSG.pack(0, ifindex, 0, TC_H_ROOT, 0), f"{ifname}: describe the queue")
+
+
+def port_of(payload: bytes) -> tuple[int, int, int, int]:
+    """Returns what the kernel describes of a `port`: its limit, kmin and kmax in bytes, and pmax in ppm."""
+    options = attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])
+    kmin, kmax, pmax, _at = PORT_MARKING.unpack_from(options[TCA_PORT_MARKING])
+    return int.from_bytes(options[TCA_PORT_LIMIT], "little"), kmin, kmax, -(-pmax * PPM >> 32)
 
 
 def _of_2_32(ppm: int) -> int:

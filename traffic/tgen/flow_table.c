@@ -86,6 +86,7 @@ static int check_numbers(const struct record_place *at, const struct flow_table 
 		{ "src_port", flow->src_port, 1, UINT16_MAX },
 		{ "dst_port", flow->dst_port, 1, UINT16_MAX },
 		{ "gaps", flow->gaps, 0, NR_GAPS - 1 },
+		{ "dscp", flow->dscp, 0, FLOW_DSCP_MAX },
 		{ "opens_start", flow->opens_start, 0, t->nopens },
 		{ "opens_len", flow->opens_len, 0, FLOW_LIST_MAX },
 		{ "path_start", flow->path_start, 0, t->nrows },
@@ -142,7 +143,7 @@ static int check_flows(const struct flow_table *t, struct fault *f)
 
 /* --- gates ------------------------------------------------------------------------------------------- */
 
-/* How many flows open each gate; one that nothing opens would keep its flows for ever. */
+/* Counts the flows that open each gate. A gate that nothing opens would keep its flows for ever. */
 static int count_gates(struct flow_table *t, struct fault *f)
 {
 	struct record_place at = { &t->file, &flow_kind, 0, f };

@@ -19,6 +19,7 @@
 #define FLOW_NETNS_LEN  256        /* a namespace's path and its NUL */
 #define FLOW_LIST_MAX   256        /* rows that one flow may cross; gates that it may open */
 #define FLOW_NO_GATE    UINT32_MAX
+#define FLOW_DSCP_MAX   63
 #define FLOW_TIME_MAX   (INT64_C(1) << 60)
 #define FLOW_AMOUNT_MAX (UINT64_C(1) << 60) /* bytes, and bit/s */
 
@@ -37,17 +38,18 @@ struct flow_spec {
 	int64_t start_ns;            /* after t0, or after its gate opens */
 	int64_t stop_ns, length_ns;  /* after t0, after its start; 0: none */
 	uint64_t size_bytes;         /* 0: no limit */
-	uint64_t rate_bps;           /* of the application, 0: no limit */
+	uint64_t rate_bps;           /* the application's, 0: no limit */
 	uint32_t src_ns, dst_ns;     /* numbers of namespaces */
 	uint32_t src_addr, dst_addr; /* network byte order */
 	uint32_t listener;           /* first flow with the same transport, dst_ns, dst_addr and dst_port */
-	uint32_t gate;               /* that it waits at; FLOW_NO_GATE: none */
+	uint32_t gate;               /* it waits there; FLOW_NO_GATE: nowhere */
 	uint32_t opens_start, opens_len; /* gates: a part of the third table */
 	uint32_t path_start, path_len;   /* rows that its data crosses: a part of the fourth */
 	uint16_t src_port, dst_port;     /* host byte order */
 	uint8_t transport, gaps;         /* enum flow_transport, enum flow_gaps */
 	char cc[FLOW_CC_MAX];            /* congestion control; a word and a NUL */
-	uint8_t reserved[2];
+	uint8_t dscp;                    /* of its packets, and of TCP's that answer them */
+	uint8_t reserved;
 };
 
 static_assert(sizeof(struct flow_spec) == 104, "flow");
@@ -58,12 +60,12 @@ static_assert(offsetof(struct flow_spec, src_port) == 80, "flow");
 static_assert(offsetof(struct flow_spec, cc) == 86, "flow");
 
 struct flow_table {
-	struct record_file file; /* in which they lie */
+	struct record_file file; /* holds the records */
 	const struct flow_netns *netns;
 	const struct flow_spec *flow;
 	const uint32_t *opens; /* gates */
 	const uint32_t *rows;
-	uint32_t *needs; /* by gate: how many flows open it */
+	uint32_t *needs; /* number of flows that open each gate */
 	uint32_t namespaces, flows, nopens, nrows, gates;
 };
 

@@ -156,7 +156,7 @@ static int fault(const char *what, int rc)
 	return program_fail(EXIT_FAILED, "%s: %s", what, strerror(-rc));
 }
 
-/* As a shell names the end by a signal. */
+/* Returns the exit status that a shell gives to an end by this signal. */
 static int exit_of_signal(int signals)
 {
 	struct signalfd_siginfo info;
@@ -188,7 +188,7 @@ static int start(const struct run_config *config)
 			    config->t0_ns, now);
 }
 
-/* With its sockets open: whoever looks at the end's instant sees no FIN of theirs. */
+/* Waits for the end with all sockets open, so that a reader at that instant sees no FIN of theirs. */
 static int stay(int signals)
 {
 	int rc = wait_for("end\n", signals);

@@ -157,7 +157,7 @@ static int open_sender(struct run *run, uint32_t number)
 	if (fd < 0)
 		return fd;
 	flow->sender = fd;
-	return 0;
+	return net_set_dscp(fd, spec->dscp);
 }
 
 static int connect_sender(struct run *run, uint32_t number)
@@ -534,8 +534,8 @@ int flow_sample(struct run *run, const struct look *look, int64_t at, unsigned i
 }
 
 /*
- * What the receiver's socket has in order counts as read: the application would take it now. Asking costs no
- * virtual time, a recv() that finds nothing would.
+ * Counts as read the bytes that the receiver's socket has in order, since the application would take them
+ * now. Asking costs no virtual time, a recv() that finds nothing would.
  */
 int flow_settle(struct run *run, uint32_t number)
 {

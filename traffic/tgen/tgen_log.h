@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tgen leaves behind: DIR/flows.bin and DIR/samples.bin, and DIR/nics.bin if a flow went over RDMA. Each
- * is a header and `count` records of `record_size` bytes; little-endian, no padding. Times are nanoseconds
- * after t0. A file is called NAME.partial until it is whole and on the disk. dc_gym/run/tgen_log.py reads
- * them.
+ * The files that tgen writes: DIR/flows.bin and DIR/samples.bin, and DIR/nics.bin if a flow went over RDMA.
+ * Each is a header and `count` records of `record_size` bytes; little-endian, no padding. Times are
+ * nanoseconds after t0. A file is called NAME.partial until it is whole and on the disk.
+ * dc_gym/run/tgen_log.py reads them.
  */
 #ifndef TGEN_LOG_H
 #define TGEN_LOG_H
@@ -27,7 +27,7 @@ struct tgen_log_header {
 	uint64_t count;
 	int64_t t0_ns;                  /* CLOCK_MONOTONIC */
 	int64_t duration_ns, sample_ns; /* the latter 0: no samples */
-	uint64_t seed;                  /* as given */
+	uint64_t seed;                  /* the option's value */
 	uint64_t reserved;
 };
 
@@ -36,7 +36,7 @@ struct tgen_flow_record {
 	uint16_t src_port, dst_port;
 	uint32_t status; /* enum tgen_status */
 	int32_t error;   /* errno of a failed flow, else 0 */
-	int64_t due_ns;  /* when it should have started; -1: what it waits for has not ended */
+	int64_t due_ns;  /* planned start; -1: the flow that it waits for has not ended */
 	int64_t start_ns, established_ns, end_ns; /* -1: never */
 	uint64_t size_bytes, sent_bytes, received_bytes, retransmits;
 	int64_t fct_ns; /* -1 unless it is done; that of a UDP flow always */
@@ -52,9 +52,9 @@ struct tgen_sample_record {
  * none. */
 struct tgen_nic_record {
 	uint32_t flow;
-	uint32_t rtt_ns, least_rtt_ns; /* of the last probe, of all; 0: none */
+	uint32_t rtt_ns, least_rtt_ns; /* the last probe's, the least of all; 0: none */
 	uint32_t window_bytes;         /* 0: none */
-	uint64_t rate_bps;             /* in force at the end */
+	uint64_t rate_bps;             /* the rate at the end */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t received_packets, marked_packets, dropped_packets, messages, broken_messages;
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;

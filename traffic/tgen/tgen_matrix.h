@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tgen alone writes into the state matrix (monitors/state_matrix.h): the activity cells, flows under way
- * a row, and the rows of flows. Each u64 is stored atomically; a row as a whole is not.
+ * The part of the state matrix that tgen alone writes (monitors/state_matrix.h): the activity cells, flows
+ * under way a row, and the rows of flows. Each u64 is stored atomically; a row as a whole is not.
  */
 #ifndef TGEN_MATRIX_H
 #define TGEN_MATRIX_H

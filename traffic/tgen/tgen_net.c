@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define DSCP_AT 2 /* in IP's second byte, above ECN */
+
 static int read_longs(const char *file, long value[3])
 {
 	FILE *f = fopen(file, "re");
@@ -247,6 +249,14 @@ int net_receive(int fd, struct net_datagram out[NET_BATCH])
 		out[i] = (struct net_datagram){ { from[i].sin_addr.s_addr, ntohs(from[i].sin_port) },
 						messages[i].msg_len };
 	return n;
+}
+
+/* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. */
+int net_set_dscp(int fd, uint8_t dscp)
+{
+	int rc = dscp ? set_int(fd, IPPROTO_IP, IP_TOS, dscp << DSCP_AT) : 0;
+
+	return rc || !dscp ? rc : set_int(fd, SOL_SOCKET, SO_PRIORITY, 0);
 }
 
 int net_set_ahead(int fd, int ahead)

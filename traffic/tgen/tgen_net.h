@@ -24,7 +24,7 @@ struct net_end {
  * not yet read).
  */
 struct net_limits {
-	int sndbuf, rcvbuf; /* of the namespace that the process is in */
+	int sndbuf, rcvbuf; /* limits in the process' namespace */
 };
 
 int net_limits_read(struct net_limits *limits);
@@ -45,12 +45,13 @@ struct net_datagram {
 };
 int net_sink(struct net_end at, const struct net_limits *limits, const char **step);
 int net_datagrams(struct net_end from, struct net_end to, const char **step);
-int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* how many; 0: none has arrived; fewer than
+int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* their number; 0: none has arrived; fewer than
 							      * NET_BATCH: no more has */
 
+int net_set_dscp(int fd, uint8_t dscp); /* of what a sender sends; ECN stays the kernel's */
 int net_set_ahead(int fd, int ahead);
 int net_set_batch(int fd, int batch);
-int net_error(int fd);   /* what SO_ERROR holds, as -errno */
+int net_error(int fd);   /* the value of SO_ERROR, as -errno */
 void net_abort(int *fd); /* closes it with a reset, and what it holds is lost; -1 is fine */
 int net_tcp_info(int fd, struct tcp_info *info);
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define HEADER_OFFSET (NIC_FRAME_BYTES - NIC_HEADER_BYTES)
-#define MIN_FRAME     60          /* what Ethernet carries at least */
+#define MIN_FRAME     60          /* the least that Ethernet carries */
 #define HEARD_BYTES   (256 << 10) /* bells that may wait: more than all flows of a host that end at once */
 
 static long bpf(int command, union bpf_attr *attr)

@@ -14,14 +14,14 @@
 
 struct nic_table {
 	void *rows;
-	size_t len; /* of the mapping */
+	size_t len; /* the mapping's */
 	uint32_t count;
 };
 
 /* Zeroed with `sockets` NULL: no NIC. */
 struct nic_tables {
 	struct nic_table senders, receivers, ports;
-	int *sockets; /* by NIC; -1: not open */
+	int *sockets; /* one for each NIC; -1: not open */
 };
 
 struct nic_ids {

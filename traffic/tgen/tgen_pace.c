@@ -7,8 +7,8 @@
 #include "tgen_run.h"
 
 #define SEGMENT     1448u /* payload of a full TCP segment on Ethernet, with timestamps */
-#define DATAGRAM    1472u /* of a full UDP datagram */
-#define PACKET      1440u /* of a full packet of an RDMA flow, unless the NIC is told another */
+#define DATAGRAM    1472u /* payload of a full UDP datagram */
+#define PACKET      1440u /* payload of a full RDMA packet, unless the NIC is told another */
 #define CHUNK_UNITS 45u   /* at most 64 kB a write */
 #define CHUNK_PER_S 1000u /* a TCP application writes about once a millisecond */
 #define NS_PER_S    1000000000u

@@ -54,10 +54,10 @@ void publish_state(const struct run *run, uint32_t number)
 	tgen_matrix_store(&run->matrix, number, &row);
 }
 
-/* For a flow that a NIC sends, or caps. */
+/* Returns the CNPs of a flow that a NIC sends or caps, or 0. */
 static uint32_t cnps_of(const struct run *run, uint32_t number)
 {
-	if (!run->nics.sockets || run->table->flow[number].transport == FLOW_UDP)
+	if (!rdma_has_row(run, number))
 		return 0;
 	return (uint32_t)nic_sender(&run->nics, number)->cnps;
 }

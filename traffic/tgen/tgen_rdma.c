@@ -10,7 +10,7 @@
 #include "tgen_run.h"
 
 #define NS_PER_US  1000u
-#define UDP_OFFSET 34 /* in a frame */
+#define UDP_OFFSET 34 /* where UDP begins in a frame */
 
 static uint64_t packets_a_message(uint64_t message, uint32_t payload)
 {

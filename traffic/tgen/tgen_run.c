@@ -352,7 +352,7 @@ static int on_timer(struct run *run)
 	return rc;
 }
 
-/* When something is due next. */
+/* Returns the time at which something is due next. */
 static int64_t next_due(struct run *run)
 {
 	while (run->timers.count && is_stale(run, run->timers.heap[0]))

@@ -11,10 +11,10 @@
  *   tgen_publish.c the rows of flows in the state matrix, which others read while the run is under way
  *   tgen_run.c     the loop, the samples and the logs
  *
- * What shapes it: in the lab computing takes no virtual time, but a system call takes microseconds of wall
- * time, a failing one (EAGAIN too) also 1 us of virtual time, and a clock read 25 ns. So descriptors are
- * edge-triggered, a wake-up moves as many bytes as it can in one call, the clock is read at most once a
- * wake-up and only when something is to be dated, and nothing is tried that is known to fail.
+ * The design follows from costs: in the lab computing takes no virtual time, but a system call takes
+ * microseconds of wall time, a failing one (EAGAIN too) also 1 us of virtual time, and a clock read 25 ns. So
+ * descriptors are edge-triggered, a wake-up moves as many bytes as it can in one call, the clock is read at
+ * most once a wake-up and only when something is to be dated, and nothing is tried that is known to fail.
  *
  * Functions answer 0 or -errno, print nothing, and leave a sentence in run.fault when they fail.
  */
@@ -36,7 +36,7 @@
 #define AHEAD_FIRST (128 << 10) /* before the first sample tells the flow's rate */
 #define AHEAD_MAX   (512 << 10)
 #define BATCH_MAX   (256 << 10) /* bytes that a receiver leaves unread */
-#define ROOM_MIN    (16 << 10)  /* for either, however many flows share the memory */
+#define ROOM_MIN    (16 << 10)  /* a buffer's least size, however many flows share the memory */
 
 enum phase { PHASE_WAITING, PHASE_CONNECTING, PHASE_SENDING, PHASE_ENDED };
 
@@ -55,10 +55,10 @@ struct flow {
 	uint64_t queued;                          /* payload that the sender's socket took */
 	uint64_t sent, received, retransmits;
 	struct pace {
-		uint64_t bytes;  /* that the application has produced */
-		int64_t next_ps; /* when it has more, after its first */
+		uint64_t bytes;  /* produced by the application */
+		int64_t next_ps; /* time of its next bytes, after its first */
 		uint32_t draws;
-	} pace; /* of a flow whose gaps are random */
+	} pace; /* used where gaps are random */
 };
 
 /* At what the kernel tells of a flow's two sockets. */
@@ -70,16 +70,16 @@ struct look {
 
 /* One UDP socket receives for all flows that have a listener in common. */
 struct sink {
-	uint64_t rate_bps; /* of the flows under way */
+	uint64_t rate_bps; /* sum over the flows under way */
 	bool timed;        /* a TIMER_DRAIN is planned */
 };
 
 struct run_config {
 	int64_t t0_ns, duration_ns;
-	int64_t sample_ns, publish_ns; /* for samples.bin, for the state matrix; 0: never */
+	int64_t sample_ns, publish_ns; /* periods of samples.bin and of the state matrix; 0: never */
 	uint64_t seed;
 	const char *matrix; /* NULL: none */
-	struct nic_ids nic; /* of the tables that the NICs share */
+	struct nic_ids nic; /* tables that the NICs share */
 	int out;            /* directory */
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
@@ -93,9 +93,9 @@ struct run {
 	const struct flow_table *table;
 	struct flow *flows;
 	int *namespaces, *listeners;       /* listeners by flow_spec.listener; -1: none */
-	struct net_limits *limits;         /* by namespace */
+	struct net_limits *limits;         /* one for each namespace */
 	uint32_t entered;                  /* the namespace that the process is in; UINT32_MAX: its own */
-	struct sink *sinks;                /* by flow_spec.listener */
+	struct sink *sinks;                /* indexed by flow_spec.listener */
 	uint32_t *udp, udp_count;          /* the listeners that are one */
 	struct slots peers;                /* flows by the connection that their receiver sees */
 	uint32_t *gate_start, *gate_flows; /* the flows that wait at gate g: gate_flows[gate_start[g] ...] */
@@ -107,11 +107,11 @@ struct run {
 	struct nic_tables nics;
 	struct slots pairs; /* the newest flow between two ends */
 	struct timers timers;
-	struct calls calls; /* what follows each other, as one system call */
+	struct calls calls; /* calls that are made together, as one system call */
 	struct look *looks; /* LOOKS_MAX of them */
 	struct tgen_log samples, log, nic_log;
-	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
-	long memory; /* that all sockets may fill with what is not sent, and again with what is not read */
+	int epoll, timer, payload;         /* payload: a file of zeros that takes no memory */
+	long memory;                       /* bytes that all sockets may hold unsent, and again unread */
 	int64_t next_sample, next_publish; /* INT64_MAX: no more */
 	int64_t now, armed;                /* 0: not read since the wake-up; not armed */
 	bool over, bad_input;              /* the fault is in what the user gave */
@@ -128,7 +128,7 @@ int64_t run_now(struct run *run); /* read once a wake-up */
 int64_t clock_now(void);
 
 int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
-int run_loop(struct run *run);   /* from now to t0 + duration; -EINTR: a signal came */
+int run_loop(struct run *run);   /* lasts until t0 + duration; -EINTR: a signal came */
 int run_settle(struct run *run); /* the last counts, all of one instant */
 int run_finish(struct run *run); /* the logs */
 void run_abort(struct run *run); /* instead of the above: no log, and nothing that the sockets hold is sent */
@@ -176,7 +176,7 @@ int rdma_look(struct run *run,
 int rdma_settle(struct run *run, uint32_t number);
 int rdma_on_bell(struct run *run, uint32_t nic);
 void rdma_sample(const struct run *run, uint32_t number, struct tgen_sample_record *sample);
-int rdma_sampled(struct run *run, uint32_t number); /* what a look at its rows may show */
+int rdma_sampled(struct run *run, uint32_t number); /* reads its rows and acts on what they show */
 void rdma_record(const struct run *run, uint32_t number, struct tgen_nic_record *record);
 int pairs_open(struct run *run);
 void pairs_close(struct run *run);

@@ -14,7 +14,7 @@
 #include "tgen_run.h"
 #include "tgen_warm.h"
 
-#define MEMORY_FALLBACK (64 << 20) /* where tcp_mem cannot be read: not in the first network namespace */
+#define MEMORY_FALLBACK (64 << 20) /* used where tcp_mem cannot be read: not in the first namespace */
 #define WARM_BURST      64 /* frames after which a switch gets a moment: its upcall socket holds about 200 */
 
 /*
@@ -334,5 +334,5 @@ int setup_warm(struct run *run)
 	free(frames);
 	if (!rc)
 		pause_ns(100000000);
-	return rc ? rc : udp_take(run); /* which drops what has a wrong checksum */
+	return rc ? rc : udp_take(run); /* it drops datagrams with a wrong checksum */
 }

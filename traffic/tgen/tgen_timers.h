@@ -21,6 +21,6 @@ struct timers {
 int timers_init(struct timers *t, uint32_t room); /* 0 or -ENOMEM */
 void timers_free(struct timers *t);
 int timers_add(struct timers *t, struct timer timer); /* 0, or -ENOSPC past `room` */
-void timers_drop_first(struct timers *t);             /* of a heap that is not empty; the first is heap[0] */
+void timers_drop_first(struct timers *t);             /* the heap must not be empty; the first is heap[0] */
 
 #endif

@@ -46,6 +46,9 @@ int udp_start(struct run *run, uint32_t number)
 	if (rc < 0)
 		return flow_fail(run, number, rc);
 	flow->sender = rc;
+	rc = net_set_dscp(flow->sender, spec->dscp);
+	if (rc)
+		return flow_fail(run, number, rc);
 	rc = run_watch(run, flow->sender, EPOLLOUT | EPOLLET, WATCH_SENDER, number);
 	if (!rc)
 		rc = plan_drain(run, spec->listener, flow->start_ns);

@@ -108,7 +108,7 @@ def measure(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns the queue at each sweep, and the mean share of time in which senders' ports were held since the one before."""
-    queues, classes, names = result.records("queues"), result.records("classes"), [port["name"] for port in result.ports]
+    queues, classes, names = result.records("queues"), result.records("class_queues"), [port["name"] for port in result.ports]
     t_us = queues["t_ns"].reshape(-1, len(names))[:, 0] / 1e3
     backlog = queues["backlog_bytes"].reshape(-1, len(names))[:, names.index(PORT)].astype(float)
     senders = [names.index(f"h{host}-eth0") for host in range(1, FLOWS + 1)]

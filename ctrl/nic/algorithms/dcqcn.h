@@ -13,6 +13,15 @@
  * that a silence of any length can take. Of a silence's raises the first and the last 32 are made one by one;
  * in between nothing but RT moves, in a straight line, and RC trails it by one step.
  *
+ * Sources of the preset `paper`. The paper itself was not read; two of its authors' repositories were:
+ *   bobzhuyb/ns3-rdma at e8a27d0, a simulator: src/point-to-point/model/qbb-net-device.cc and its sample
+ *   windows/ns-3-dev/x64/Release/mix/config.txt, for 40 Gbit/s
+ *   jitupadhye-zz/rdma at e7e9160: the text of "ECN or Delay" (CoNEXT 2016), conext2016/dcqcn-*.tex, and its
+ *   fluid model, fluidmodel/dcqcn/dcqcn2.m. Both say that they have the paper's values.
+ * They agree but for B (300 MB in the sample) and T (60 us there). The simulator moves alpha before the cut
+ * and begins with alpha 1/2; the text cuts first, as we do. ns-3 below is
+ * alibaba-edu/High-Precision-Congestion-Control at 9f4be2a: simulation/run.py, rdma-hw.cc.
+ *
  * Overflow: rates are at most 2^20 and alpha 2^10, so that their product has 30 bits.
  */
 #ifndef DCGYM_DCQCN_H
@@ -28,21 +37,21 @@
 
 /* clang-format off */
 #define CC_PARAMETERS(X) \
-	X(g, "Q10", 4, 1, 1023, "paper (from memory)", "weight of the last period in alpha") \
-	X(alpha_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "paper (from memory)", "alpha decays after so long without a mark") \
+	X(g, "Q10", 4, 1, 1023, "bobzhuyb/ns3-rdma: config.txt (DCTCP_GAIN 1/256); jitupadhye-zz/rdma: dcqcn2.m", "weight of the last period in alpha") \
+	X(alpha_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "bobzhuyb/ns3-rdma: config.txt; jitupadhye-zz/rdma: dcqcn-convergence.tex", "alpha decays after so long without a mark") \
 	X(monitor_period, CC_NS_AT_100G, 0, 0, CC_LONGEST_NS, "firmware, ns-3", "marks cut once in it; 0: each CNP cuts at once") \
-	X(rate_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "paper (from memory)", "T: from one raise to the next") \
-	X(byte_counter, "bytes", 10000000, 0, 1u << 31, "paper (from memory)", "B: sent from one raise to the next; 0: the timer alone raises") \
-	X(stages, "count", 5, 1, 8, "paper (from memory)", "F: raises that are fast recovery") \
-	X(rate_ai, "Q20", 1049, 0, CC_LINE_RATE, "paper (from memory): 40 Mbit/s of 40 Gbit/s", "R_AI, of the line rate") \
-	X(rate_hai, "Q20", 10486, 0, CC_LINE_RATE, "paper (from memory): ten times R_AI", "R_HAI, of the line rate") \
-	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "none in the paper", "no cut goes below it") \
-	X(alpha_initial, "Q10", 1023, 0, 1023, "paper (from memory), firmware", "alpha at the first mark") \
-	X(clamp_target, "0 or 1", 1, 0, 1, "paper (from memory)", "RT = RC at each cut; 0: only at the first after a raise") \
+	X(rate_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "jitupadhye-zz/rdma: dcqcn-convergence.tex, dcqcn2.m; bobzhuyb/ns3-rdma, config.txt: 60 us", "T: from one raise to the next") \
+	X(byte_counter, "bytes", 10000000, 0, 1u << 31, "jitupadhye-zz/rdma: dcqcn2.m; bobzhuyb/ns3-rdma, config.txt: 300 MB", "B: sent from one raise to the next; 0: the timer alone raises") \
+	X(stages, "count", 5, 1, 8, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt", "F: raises that are fast recovery") \
+	X(rate_ai, "Q20", 1049, 0, CC_LINE_RATE, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt: 40 Mbit/s of 40 Gbit/s", "R_AI, of the line rate") \
+	X(rate_hai, "Q20", 10486, 0, CC_LINE_RATE, "unconfirmed (paper not read): ten times R_AI, as ns-3's rdma-hw.cc; bobzhuyb/ns3-rdma, config.txt: five times", "R_HAI, of the line rate") \
+	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the NIC's least; no source has the paper's", "no cut goes below it") \
+	X(alpha_initial, "Q10", 1023, 0, 1023, "firmware; ns-3's rdma-hw.cc: 1; bobzhuyb/ns3-rdma, qbb-net-device.cc: 0.5", "alpha at the first mark") \
+	X(clamp_target, "0 or 1", 1, 0, 1, "jitupadhye-zz/rdma: dcqcn-protocol.tex; bobzhuyb/ns3-rdma: config.txt", "RT = RC at each cut; 0: only at the first after a raise") \
 	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark")
 
 #define CC_PRESETS(X) \
-	X(paper, "the paper's, from memory; rates as shares of its 40 Gbit/s") \
+	X(paper, "the paper's, by its authors' repositories; rates as shares of its 40 Gbit/s") \
 	X(firmware, "defaults of a Mellanox NIC's configuration; rates as shares of 100 Gbit/s", \
 	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \

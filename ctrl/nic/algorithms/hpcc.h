@@ -17,6 +17,10 @@
  * Gbit/s and above), nor with those of another number of ports or of ports of other rates. Losses say
  * nothing: the paper's fabric has none.
  *
+ * Sources: github.com/alibaba-edu/High-Precision-Congestion-Control, the authors' simulator, at 9f4be2a:
+ * simulation/src/point-to-point/model/rdma-hw.cc (UpdateRateHp and its attributes), simulation/run.py and
+ * simulation/mix/config_doc.txt, which names the paper's eta and maxStage. The paper itself was not read.
+ *
  * Fixed point: W and W_c Q26 of line rate x T, U and eta Q20. A W of 0 is a new flow.
  */
 #ifndef DCGYM_HPCC_H
@@ -35,15 +39,15 @@
 
 /* clang-format off */
 #define CC_PARAMETERS(X) \
-	X(eta, "Q20", 996147, 1, CC_LINE_RATE, "paper (from memory), ns-3", "utilization that is aimed at: 0.95") \
-	X(max_stage, "count", 5, 0, 1000, "paper (from memory)", "raises in a row before one that is multiplicative; 0: all are") \
-	X(flows, "count", 100, 1, 1u << 20, "ours", "N: flows that a port is expected to have; W_AI = (1 - eta) / N of line rate x T") \
+	X(eta, "Q20", 996147, 1, CC_LINE_RATE, "alibaba-edu/High-Precision-Congestion-Control: rdma-hw.cc (TargetUtil), run.py (--utgt); paper not read", "utilization that is aimed at: 0.95") \
+	X(max_stage, "count", 5, 0, 1000, "alibaba-edu/High-Precision-Congestion-Control: rdma-hw.cc (MiThresh); run.py sets 0; paper not read", "raises in a row before one that is multiplicative; 0: all are") \
+	X(flows, "count", 100, 1, 1u << 20, "ours; the paper, which has W_AI by N, was not read", "N: flows that a port is expected to have; W_AI = (1 - eta) / N of line rate x T") \
 	X(w_ai, "Q26", 0, 0, TELEMETRY_LINE, "ours", "W_AI itself, of line rate x T; 0: by N") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the NIC's least", "least W / T, of the line rate")
 
 #define CC_PRESETS(X) \
-	X(paper, "the paper's, from memory: up to five raises in a row") \
-	X(ns3, "its authors' simulator, run.py: each change is multiplicative, W_AI 10 Mbit/s of 25 Gbit/s, least rate 1 Gbit/s of 100 Gbit/s", \
+	X(paper, "defaults of its authors' rdma-hw.cc: up to five raises in a row; W_AI by N, after the paper, which was not read") \
+	X(ns3, "`hp` of its authors' run.py: each change is multiplicative, W_AI 10 Mbit/s of 25 Gbit/s, least rate 1 Gbit/s of 100 Gbit/s", \
 	  CC_SET(max_stage, 0) CC_SET(w_ai, 26844) CC_SET(rate_min, 10486))
 /* clang-format on */
 

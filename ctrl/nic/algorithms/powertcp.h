@@ -17,6 +17,11 @@
  * below half of the line counts as half, the last term has W_old in the place of W. There ports tell what
  * arrived; here that is what they sent and the change of their queue.
  *
+ * Sources: github.com/inet-tub/ns3-datacenter, the authors' simulator, at 6ddb4a4, below simulator/ns-3.39:
+ * src/point-to-point/model/rdma-hw.cc (UpdateRatePower) has gamma, beta and the least current,
+ * examples/PowerTCP/config-burst.txt the target and the least rate. The paper itself was not read; the
+ * formula and what the preset `paper` leaves out of the simulator's are after it, unchecked.
+ *
  * Ours: stale records are dropped, and losses say nothing, as in hpcc.h. A current is at least 0.
  *
  * Fixed point: W and W_old Q26 of line rate x T, P Q20, gamma Q16. A W of 0 is a new flow.
@@ -37,17 +42,17 @@
 
 /* clang-format off */
 #define CC_PARAMETERS(X) \
-	X(gamma, "Q16", 58982, 1, 65536, "paper (from memory), ns-3", "weight of the newest window: 0.9") \
-	X(flows, "count", 100, 1, 1u << 20, "ours", "N: flows that a NIC is expected to have; beta = 1/N of line rate x T") \
+	X(gamma, "Q16", 58982, 1, 65536, "inet-tub/ns3-datacenter: rdma-hw.cc (UpdateRatePower); paper not read", "weight of the newest window: 0.9") \
+	X(flows, "count", 100, 1, 1u << 20, "ours; the paper, which has beta by N, was not read", "N: flows that a NIC is expected to have; beta = 1/N of line rate x T") \
 	X(beta, "Q26", 0, 0, TELEMETRY_LINE, "ours", "beta itself, of line rate x T; 0: by N") \
-	X(target, "Q20", CC_LINE_RATE, 1, CC_LINE_RATE, "paper: 1", "power that is aimed at, of a line's own") \
-	X(current_min, "Q20", 0, 0, CC_LINE_RATE, "paper: 0", "what a current counts as at least, of the line") \
-	X(last_old, "0 or 1", 0, 0, 1, "paper: 0", "1: the last term has W_old") \
+	X(target, "Q20", CC_LINE_RATE, 1, CC_LINE_RATE, "paper's formula, not read: none; inet-tub/ns3-datacenter, config-burst.txt: 0.95", "power that is aimed at, of a line's own") \
+	X(current_min, "Q20", 0, 0, CC_LINE_RATE, "paper's formula, not read: none; inet-tub/ns3-datacenter, rdma-hw.cc: 0.5", "what a current counts as at least, of the line") \
+	X(last_old, "0 or 1", 0, 0, 1, "paper's formula, not read: W; inet-tub/ns3-datacenter, rdma-hw.cc: W_old", "1: the last term has W_old") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the NIC's least", "least W / T, of the line rate")
 
 #define CC_PRESETS(X) \
-	X(paper, "the paper's, from memory") \
-	X(ns3, "its authors' simulator: target 0.95, beta 150 Mbit/s of 25 Gbit/s, least rate 100 Mbit/s of 25 Gbit/s", \
+	X(paper, "the paper's formula, which was not read; gamma of its authors' simulator") \
+	X(ns3, "its authors' simulator (rdma-hw.cc, config-burst.txt): target 0.95, beta 150 Mbit/s of 25 Gbit/s, least rate 100 Mbit/s of 25 Gbit/s", \
 	  CC_SET(beta, 402653) CC_SET(target, 996147) CC_SET(current_min, 524288) CC_SET(last_old, 1) CC_SET(rate_min, 4194))
 /* clang-format on */
 

@@ -14,6 +14,10 @@
  * out: a NIC answers probes itself, so that the host's delay is not seen. Its ACKs carry no delay: the last
  * probe's stands for it.
  *
+ * Sources: htsim is github.com/Broadcom/csg-htsim at 841d9e7, sim/swift.cpp, whose author calls most values
+ * guesses. falcon-transport/isekai at ab3a028, isekai/host/falcon/rue/algorithm/swift.cc, is Google's and
+ * says that many of its defaults come from Swift in Pony. The paper itself was not read.
+ *
  * Times are those of a fabric whose base round trip is reference_rtt and scaled to the flow's own.
  * Fixed point: cwnd in Q20 packets (up to 4095), 1/sqrt in Q24 (Newton, error below 2^-20), factors in Q16.
  */
@@ -33,22 +37,22 @@
 /* clang-format off */
 #define CC_PARAMETERS(X) \
 	X(reference_rtt, "ns", 10000, 0, 1u << 30, "RL-CC's fabric", "base round trip that times below are for; 0: take them as they are") \
-	X(base_target, "ns at reference_rtt", 25000, 1, 1u << 30, "paper (from memory): one hop at 100 Gbit/s", "target without hops and scaling") \
-	X(hop, "ns at reference_rtt", 3050, 0, 1u << 30, "htsim: base / 6.55", "h: more for each link of the path") \
-	X(fs_range, "ns at reference_rtt", 100000, 0, 1u << 30, "htsim: 5 x 20 us", "most that flow scaling adds") \
-	X(fs_min, "Q20 packets", 104858, 1, SWIFT_MOST, "htsim", "cwnd at which it adds all: 0.1") \
-	X(fs_max, "Q20 packets", 104857600, 1, SWIFT_MOST, "htsim", "cwnd at which it adds nothing: 100") \
-	X(ai, "Q20 packets", 1048576, 1, 1u << 24, "htsim", "additive increase a round trip: 1") \
-	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), htsim", "share of the excess that a cut takes: 0.8") \
-	X(max_mdf, "Q16", 32768, 0, 65535, "paper (from memory), htsim", "most that a cut takes: 0.5") \
-	X(cwnd_min, "Q20 packets", 6926, 1, SWIFT_MOST, "htsim: 10 bytes", "least window: 0.0066") \
-	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim", "largest window: 1000") \
+	X(base_target, "ns at reference_rtt", 25000, 1, 1u << 30, "falcon-transport/isekai: swift.cc; htsim: 20 us", "target without hops and scaling") \
+	X(hop, "ns at reference_rtt", 3050, 0, 1u << 30, "htsim: base / 6.55; falcon-transport/isekai: 1 us", "h: more for each link of the path") \
+	X(fs_range, "ns at reference_rtt", 100000, 0, 1u << 30, "htsim: 5 x 20 us; falcon-transport/isekai: swift.cc", "most that flow scaling adds") \
+	X(fs_min, "Q20 packets", 104858, 1, SWIFT_MOST, "htsim; falcon-transport/isekai: swift.cc", "cwnd at which it adds all: 0.1") \
+	X(fs_max, "Q20 packets", 104857600, 1, SWIFT_MOST, "htsim; falcon-transport/isekai: 256", "cwnd at which it adds nothing: 100") \
+	X(ai, "Q20 packets", 1048576, 1, 1u << 24, "htsim; falcon-transport/isekai: swift.cc", "additive increase a round trip: 1") \
+	X(beta, "Q16", 52429, 0, 65536, "htsim; falcon-transport/isekai: swift.cc", "share of the excess that a cut takes: 0.8") \
+	X(max_mdf, "Q16", 32768, 0, 65535, "htsim; falcon-transport/isekai: swift.cc", "most that a cut takes: 0.5") \
+	X(cwnd_min, "Q20 packets", 6926, 1, SWIFT_MOST, "htsim: 10 bytes; falcon-transport/isekai: 0.01", "least window: 0.0066") \
+	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim; falcon-transport/isekai: 256", "largest window: 1000") \
 	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
 	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least") \
 	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's")
 
 #define CC_PRESETS(X) \
-	X(paper, "htsim's values for what the paper leaves open, scaled by reference_rtt") \
+	X(paper, "htsim's values with the base target of falcon-transport/isekai, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
 	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320))
 /* clang-format on */

@@ -5,7 +5,7 @@
  *
  *   w = 2 gradient + 1/2, within 0..1; err = (RTT - RTT_ref) / RTT_ref; R = d (1 - w) + R (1 - b w err)
  *
- * All else is timely.h.
+ * From the paper's text, jitupadhye-zz/rdma at e7e9160: conext2016/timely-fixed.tex. All else is timely.h.
  */
 #ifndef DCGYM_TIMELY_PATCHED_H
 #define DCGYM_TIMELY_PATCHED_H
@@ -17,11 +17,11 @@
 /* clang-format off */
 #define CC_PARAMETERS(X) \
 	TIMELY_PARAMETERS(X) \
-	X(beta, "Q16", 524, 0, 65536, "patched TIMELY (another implementation)", "b: multiplicative decrease: 0.008") \
-	X(rtt_ref, "ns at reference_rtt", 50000, 1, 1u << 30, "patched TIMELY (another implementation): T_low", "RTT_ref: what flows settle near")
+	X(beta, "Q16", 524, 0, 65536, "jitupadhye-zz/rdma: timely-fixed.tex", "b: multiplicative decrease: 0.008") \
+	X(rtt_ref, "ns at reference_rtt", 50000, 1, 1u << 30, "jitupadhye-zz/rdma: timely-fixed.tex: T_low", "RTT_ref: what flows settle near")
 
 #define CC_PRESETS(X) \
-	X(paper, "as another implementation has it, scaled by reference_rtt") \
+	X(paper, "the paper's, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
 /* clang-format on */
 

@@ -11,6 +11,12 @@
  * trip is reference_rtt, and scaled to the flow's own: else a fast fabric would never reach T_low, and a slow
  * one would always be above T_high. The paper's fabric is lossless; loss_cut is what a lossy one asks for.
  *
+ * Sources. The paper itself was not read. jitupadhye-zz/rdma at e7e9160 has the text of "ECN or Delay"
+ * (CoNEXT 2016): conext2016/timely-model.tex (footnote: the values that the paper recommends, for 10 Gbit/s),
+ * timely-nofixed.tex, timely-fixed.tex. ns-3 is alibaba-edu/High-Precision-Congestion-Control at 9f4be2a:
+ * simulation/src/point-to-point/model/rdma-hw.cc and simulation/run.py. erpc-io/eRPC, src/cc/timely.h,
+ * follows a piece of code of one of the paper's authors.
+ *
  * Fixed point: rates Q26 of the line (finer than what the NIC takes, so that small steps add up), factors
  * Q24, gradients Q16. A round trip counts as 2^30 ns at most, so differences fit 31 bits and a sign.
  */
@@ -28,24 +34,24 @@
 
 /* clang-format off */
 #define TIMELY_PARAMETERS(X) \
-	X(reference_rtt, "ns", 20000, 0, 1u << 30, "ns-3; paper's fabric (from memory)", "base round trip that times below are for; 0: take them as they are") \
-	X(t_low, "ns at reference_rtt", 50000, 0, 1u << 30, "paper (from memory), ns-3", "below it the rate only grows") \
-	X(t_high, "ns at reference_rtt", 500000, 0, 1u << 30, "paper (from memory), ns-3", "above it the rate only falls") \
-	X(min_rtt, "ns at reference_rtt", 20000, 1, 1u << 30, "ns-3", "what gradients are measured by") \
-	X(alpha, "Q16", 57344, 1, 65536, "ns-3; ECN or Delay (CoNEXT 2016), footnote 4", "a: weight of the newest difference: 0.875") \
-	X(delta, "Q20", 1049, 1, CC_LINE_RATE, "paper (from memory): 10 Mbit/s of 10 Gbit/s", "d: additive step, of the line rate") \
+	X(reference_rtt, "ns", 20000, 0, 1u << 30, "jitupadhye-zz/rdma: timely-model.tex (D_minRTT)", "base round trip that times below are for; 0: take them as they are") \
+	X(t_low, "ns at reference_rtt", 50000, 0, 1u << 30, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc", "below it the rate only grows") \
+	X(t_high, "ns at reference_rtt", 500000, 0, 1u << 30, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc; eRPC: 1 ms", "above it the rate only falls") \
+	X(min_rtt, "ns at reference_rtt", 20000, 1, 1u << 30, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc", "what gradients are measured by") \
+	X(alpha, "Q16", 57344, 1, 65536, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc; eRPC: 0.02", "a: weight of the newest difference: 0.875") \
+	X(delta, "Q20", 1049, 1, CC_LINE_RATE, "jitupadhye-zz/rdma: timely-nofixed.tex; ns-3: run.py: 10 Mbit/s of 10 Gbit/s", "d: additive step, of the line rate") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: else b gradient > 1 ends a flow", "no cut goes below it") \
 	X(loss_cut, "Q16", 32768, 0, 65536, "ours: the paper's fabric loses nothing", "share that a loss takes, at most once a round trip")
 
 #ifndef CC_PARAMETERS
 #define CC_PARAMETERS(X) \
 	TIMELY_PARAMETERS(X) \
-	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), ns-3", "b: multiplicative decrease: 0.8") \
-	X(hai_after, "count", 5, 1, 1000, "paper (from memory), ns-3", "gradients <= 0 in a row until steps are larger") \
-	X(hai_steps, "count", 5, 1, 1000, "paper (from memory), ns-3", "N: then so many d at once")
+	X(beta, "Q16", 52429, 0, 65536, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc; eRPC", "b: multiplicative decrease: 0.8") \
+	X(hai_after, "count", 5, 1, 1000, "ns-3: rdma-hw.cc; eRPC: timely.h", "gradients <= 0 in a row until steps are larger") \
+	X(hai_steps, "count", 5, 1, 1000, "ns-3: run.py (RATE_HAI); eRPC: timely.h", "N: then so many d at once")
 
 #define CC_PRESETS(X) \
-	X(paper, "the paper's, from memory, scaled by reference_rtt") \
+	X(paper, "the paper's, by the sources of its parameters, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
 #endif
 /* clang-format on */

@@ -27,16 +27,16 @@ enum lab_state {
 	LAB_ENDED,   /* closed its channel */
 };
 
-/* How an element of the observation is computed from a cell, or from a value in force. */
+/* Rules that compute an element of the observation from a cell, or from a value in force. */
 enum element_kind {
-	ELEMENT_NONE,   /* by Python */
+	ELEMENT_NONE,   /* computed by Python */
 	ELEMENT_LEVEL,  /* the cell now */
 	ELEMENT_CHANGE, /* the cell's change over the step */
 	ELEMENT_SHARE,  /* n / (1 + n) of the cell now */
 	ELEMENT_FORCE,  /* the value that the kernels enforce */
 	ELEMENT_MEAN,   /* the cell's change over the step, for each ns of it */
 	ELEMENT_ONE,    /* 1 */
-	/* For the flows that leave by a host; `place` is the host. */
+	/* These sum up the flows that leave by a host; `place` is the host. */
 	ELEMENT_SRTT,
 	ELEMENT_RTT_MIN,
 	ELEMENT_CWND,
@@ -47,15 +47,15 @@ enum element_kind {
 /* An element is its source x scale / divisor, within low..high. */
 struct element {
 	uint32_t kind;
-	uint32_t place; /* of the cell in the state matrix, or of the value */
+	uint32_t place; /* index of the cell in the state matrix, or of the value */
 	double scale;
 	double divisor;  /* 0: what a line of rate_bps carries in the step, at least a full frame */
-	double rate_bps; /* of that line */
+	double rate_bps; /* that line's */
 	float low, high;
 };
 
 enum reward_kind {
-	REWARD_GOODPUT = 1, /* in bit/s: the sum has it over `fair_bps` */
+	REWARD_GOODPUT = 1, /* bit/s; the sum divides it by `fair_bps` */
 	REWARD_QUEUEING_DELAY,
 	REWARD_SWITCH_DELAY,
 	REWARD_THESIS,
@@ -71,11 +71,11 @@ struct network {
 	uint32_t rows, switch_rows; /* the ports of switches come first */
 	uint32_t values, hosts;
 	uint32_t elements, history;
-	uint32_t rewards, rate_place; /* of the hosts' rates among the values; UINT32_MAX: nobody sets them */
+	uint32_t rewards, rate_place; /* rate_place: the hosts' rates among the values; UINT32_MAX: none */
 	uint64_t base_rtt_ns;
 	const struct element *element;
 	const uint32_t *reward; /* kinds */
-	const double *weight;   /* of each in the sum */
+	const double *weight;   /* each reward's in the sum */
 	const double *rate_bps, *buffer_bytes;
 	const double *line_bps, *floor_bps;
 	const int64_t *host_row;
@@ -86,16 +86,16 @@ struct network {
  */
 struct lab {
 	int32_t fd;
-	int32_t cpu; /* where the lab runs */
+	int32_t cpu; /* the CPU on which the lab runs */
 	uint32_t state;
 	uint32_t said; /* bytes of `message` */
 	uint64_t step, virtual_ns;
-	int32_t code; /* of the answer */
+	int32_t code; /* the answer's */
 	uint32_t slot;
 	uint32_t flows, path_ports; /* path_ports: entries of flow_rows and row_flows */
 	uint32_t ended;             /* 1: there are flows, and all have ended */
 	uint32_t work_changed;      /* 1: `at_work` is another than at the step before */
-	uint64_t steps;             /* of the episode */
+	uint64_t steps;             /* steps of the episode so far */
 	double fair_bps; /* payload rate of the flows at work at their fair shares; 0 without any */
 	const struct network *network;
 	const struct sm_header *header;
@@ -133,8 +133,8 @@ uint32_t steps_version(void);
  */
 struct worker {
 	int32_t cpu;
-	uint32_t go;   /* by the caller: number of the exchange */
-	uint32_t done; /* by the worker: the last one that it is done with */
+	uint32_t go;   /* written by the caller: number of the exchange */
+	uint32_t done; /* written by the worker: the last exchange that it has finished */
 	uint32_t asleep;
 	uint32_t stop;
 	uint32_t reserved[11]; /* a cache line */

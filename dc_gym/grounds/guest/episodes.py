@@ -2,11 +2,11 @@
 """Runs the episodes of a run with a central agent, inside a ground. The network stays; traffic starts anew in each episode.
 
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
-and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, and the site lets time
-pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends (60 s), queues drain,
-buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take.
-The module then checks that nothing is left. The switches' flows stay: they are rules of the network. Those of new connections are
-added before traffic starts.
+and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, events are undone, and the
+site lets time pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends
+(60 s), queues drain, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as
+queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
+the network. Those of new connections are added before traffic starts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from re import search
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest.events import Events, undo
 from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
 from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, OUT, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
@@ -128,10 +129,11 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
             ids = loader.tables()
         tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY))
         tgen.expect_ready()
+        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs))
         if not plan.execs:
             stage.ovs.freeze()
         stage.fabric.seed_draws(episode.seed)
-        stage.fabric.impair(episode.seed, t0_ns)
+        stage.fabric.impair(episode.seed, t0_ns, events.lossy)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
         stage.site.arm(t0_ns, episode.seed)
         phase("traffic")
@@ -142,6 +144,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
             tgen.expect_end()
         else:
             tgen.stop(TGEN_ABORTED)
+        events.finish()
         if loader is not None:
             loader.finish()
     return code == NEXT_EPISODE
@@ -162,6 +165,7 @@ def _rest(stage: Stage) -> None:
     after that.
     """
     fabric, of_agents = stage.fabric, 0
+    undo(stage.plan, fabric)
     if stage.agent.control is not None:
         _outlast(stage.agent.control, fabric)
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.grounds.guest.captures import Captures
+from dc_gym.grounds.guest.events import Events
 from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
@@ -60,6 +61,7 @@ def run(folder: Path, site: Site) -> None:
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
+        read_back = fabric.read_back() if plan.events else {}
         if plan.agent is None:
             before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
         else:
@@ -72,7 +74,7 @@ def run(folder: Path, site: Site) -> None:
         after = count(fabric)
         phase("counting")
         ovs.thaw()
-        counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
+        counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
         counts |= {"losses": fabric.losses(), "exec": ends, **captures.finish(), **site.findings()}
         (folder / OUT / "ground.json").write_text(json.dumps(counts))
 
@@ -96,15 +98,17 @@ def _undirected(
         traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
+        events = stack.enter_context(Events(plan, folder, t0_ns, ovs))
         before = count(fabric)
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
             ovs.freeze()
         fabric.seed_draws(plan.seed)
-        fabric.impair(plan.seed, t0_ns)
+        fabric.impair(plan.seed, t0_ns, events.lossy)
         site.arm(t0_ns)
         phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
+        events.finish()
         if loader is not None:
             loader.finish()
         return before, qmon.expect_end()

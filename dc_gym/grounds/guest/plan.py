@@ -19,6 +19,10 @@ FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators
 
 CAPTURED are the ports that are captured, as PORTS are all.
 """
+EVENTS, EVENTS_DONE = "events.records", "events.done"
+REACTION_TAG = 1 << 31
+"""Added to the number of an event: the tag of the requests that react to it. Other tags are numbers of changes."""
+"""Record files of what eventd is to do, and of what it has done."""
 CAPTURES = "capture"
 """Folder of a result with a file for each captured port."""
 NICS, NIC_TABLE = "nics.records", "nic_table"
@@ -63,6 +67,11 @@ class Plan:
     """The settings of the hosts' NICs (nics.NicPlan). None: the run has no NICs."""
     capture: dict[str, Any] | None = None
     """The settings of the capture: snap_bytes, direction. None: no port is captured."""
+    events: dict[str, list[str]] | None = None
+    """Names of the ports whose cables and whose queues events change, and of those that events may make lossy. None: there are no
+    changes (keys `cables`, `queues`, `lossy`)."""
+    reactions: list[dict[str, Any]] | None = None
+    """New rules of the switches (topologies/rerouting.py): at_ns, event, entries. None: routing does not react."""
     flow_rows: int = 0
     """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
 

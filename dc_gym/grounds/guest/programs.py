@@ -13,7 +13,12 @@ from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import OUT, Plan
 from dc_gym.topologies.graph import PORT_MASK
 
-NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: measuring programs go first, and nothing else delays either
+NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY, EVENTD_PRIORITY = (
+    5,
+    10,
+    20,
+    30,
+)  # SCHED_FIFO: measuring programs go first, and nothing else delays either
 
 
 class Program:

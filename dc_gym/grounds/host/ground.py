@@ -51,8 +51,7 @@ class HostGround:
         if self._module is None:
             qdisc_fabric.check(graph, self._links)
         queues = {port.queue.kind for port in graph.ports()}
-        controller = self._spec.controller
-        needs.require(needs.modules_for(self._links, queues, [controller.kernel_name], controller.nic))
+        needs.require(needs.modules_for(self._links, queues, [self._spec.tcp_name], self._spec.controller.nic))
 
     def _choose_links(self, progress: Progress) -> Path | None:
         """Chooses what links are made of. Returns the cable's module if they are cables."""

@@ -174,7 +174,7 @@ def _qemu(kernel: VmKernel, work: Path, fds: Sequence[int], share: Path, memory_
         *DIES_WITH_US, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", f"{memory_bytes >> 20}M",
         "-kernel", str(kernel.image), "-initrd", str(work / "initrd"),
-        "-append", "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on",
+        "-append", "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on no_timer_check",
         "-serial", f"file:{work / 'console.log'}",
         "-device", "virtio-serial",  # must be the first: its ports are then /dev/vport0p1 and so on
         "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.figures import kit
+from dc_gym.figures import events, kit
 from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
 from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
 from dc_gym.figures.topology import draw_topology
@@ -165,6 +165,7 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFi
             _rate_lines(ax, run.series, scale.factor, group.color, time)
             ax.set_title(group.label, loc="left", color=group.color)
             kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
+            events.draw(ax, run.events, time, labelled=ax is axes[0])
             ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
         for ax in axes[len(shown) :]:
             ax.set_axis_off()
@@ -244,6 +245,7 @@ def _time_scale(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Sca
 
 def _time_axis(ax: Axes, run: RunData, time: Scale) -> None:
     kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
+    events.draw(ax, run.events, time)
     ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
     ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
 

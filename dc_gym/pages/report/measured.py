@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dc_gym import spec as specs
 from dc_gym.base.errors import ResultError
+from dc_gym.figures.events import EventMark, marks_of
 from dc_gym.metrics import Series, Sized, Window, series
 from dc_gym.metrics.fct import counted
 from dc_gym.metrics.queues import of_port
@@ -50,6 +51,7 @@ class RunData:
     """The network; None if it is not known."""
     no_graph: str
     """Why it is not known."""
+    events: tuple[EventMark, ...] = ()
 
 
 def measure(run: ReportedRun) -> RunData:
@@ -75,6 +77,7 @@ def measure(run: ReportedRun) -> RunData:
         spec=spec,
         graph=graph,
         no_graph=why,
+        events=marks_of(result.manifest),
     )
 
 

@@ -44,6 +44,7 @@ class Section:
     metrics: ReportTable
     differences: ReportTable | None
     baseline: str
+    classes: ReportTable | None
     groups: ReportTable | None
     slowdown: Sequence[tuple[str, ReportTable]]
     ports: Sequence[tuple[str, ReportTable]]
@@ -107,6 +108,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name:
         metrics=tables.metrics_table(each),
         differences=tables.differences_table(each, baseline) if baseline else None,
         baseline=baseline.label if baseline else "",
+        classes=tables.classes_table(each),
         groups=tables.groups_table(each, measured),
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
-from dc_gym.metrics import Sized
+from dc_gym.metrics import Sized, classes
 from dc_gym.pages.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
 from dc_gym.pages.report.measured import RunData
 from dc_gym.pages.report.runs import Group, ReportedRun, Scenario
@@ -90,6 +90,37 @@ def groups_table(scenario: Scenario, measured: Mapping[str, RunData]) -> ReportT
         return None
     columns = ("Flows for", "Flows", "Unfinished", "FCT p50", "FCT p99", "Slowdown p50", "p95", "p99")
     return ReportTable(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
+
+
+def classes_table(scenario: Scenario) -> ReportTable | None:
+    """Returns what each class of flows got, the mean over a controller's runs; None if no run has several classes."""
+    sections = []
+    for group in scenario.groups:
+        by_label: dict[str, list[Mapping[str, Any]]] = {}
+        for each in (entry for run in group.runs for entry in run.result.summary.get("classes") or ()):
+            by_label.setdefault(classes.label(each), []).append(each)
+        if by_label:
+            sections.append((group.label, tuple(_class_row(name, entries) for name, entries in by_label.items())))
+    columns = ("Class", "Flows", "Goodput", "Share", "Jain", "RTT", "Resent", "FCT p50", "FCT p99", "Slowdown p50", "p99")
+    return ReportTable(columns, tuple(sections)) if sections else None
+
+
+def _class_row(name: str, entries: Sequence[Mapping[str, Any]]) -> tuple[str, tuple[TableCell, ...]]:
+    """Returns the row of a class from its entries in the summaries of several runs."""
+
+    def mean(key: str) -> float | None:
+        known = [each[key] for each in entries if each[key] is not None]
+        return float(np.mean(known)) if known else None
+
+    texts = [amount(mean(key), unit) for key, unit in (("goodput_bps", "bps"), ("goodput_share", "share"))]
+    texts += [_plain(mean("jain")), amount(mean("mean_srtt_us"), "us"), _plain(mean("retransmits"))]
+    texts += [_time(mean(key)) for key in ("fct_p50_s", "fct_p99_s")]
+    texts += [_plain(mean(key)) for key in ("slowdown_p50", "slowdown_p99")]
+    return name, (TableCell(f"{mean('flows') or 0:,.0f}"), *map(TableCell, texts))
+
+
+def _plain(value: float | None) -> str:
+    return NOTHING if value is None else plain(value, 3)
 
 
 def together(group: Group, measured: Mapping[str, RunData]) -> Sized:

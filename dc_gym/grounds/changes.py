@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events file of a run, which eventd reads (ctrl/agent/events_file.h), and what it tells of its work.
+
+For each change the file has the netlink request that makes it, and the one that reads it back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base import record_file
+from dc_gym.base.record_file import Table
+from dc_gym.grounds import inputs
+from dc_gym.grounds.guest.plan import REACTION_TAG
+from dc_gym.topologies.changes import CABLE, CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, QUEUE, RATE, Change, ports_of
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.rtnl import NLM_F_REQUEST, NLMSG_HDR, NetlinkRequest
+
+HERE = 0
+"""The index of a device, until eventd fills it in."""
+ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
+
+
+def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
+    """Returns the ports whose cables and whose queues change, and those that may become lossy."""
+    groups = {"cables": CABLE, "queues": QUEUE, "lossy": (LOSS,)}
+    return {name: list(ports_of(changes, *quantities)) for name, quantities in groups.items()}
+
+
+def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
+    """Returns the tables of the events file: the changes, and the bytes of their requests."""
+    rows: list[dict[str, Any]] = []
+    numbers = {port.ifname: row for row, port in enumerate(graph.ports())}
+    message = b""
+    for tag, each in enumerate(changes):
+        row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port], "tag": tag, "generic": 0}
+        for name, request in zip(("set", "get"), _requests(each, graph), strict=True):
+            packed = _packed(request)
+            row |= {f"{name}_start": len(message), f"{name}_len": len(packed)}
+            message += packed
+        rows.append(row)
+    return inputs.EVENT.table(rows), Table(inputs.REQUEST_BYTE, np.frombuffer(message, inputs.REQUEST_BYTE.dtype))
+
+
+def _requests(change: Change, graph: Graph) -> tuple[NetlinkRequest, NetlinkRequest]:
+    """Returns the request that makes a change, and the one that reads it back."""
+    values, port = dict(change.values), change.port
+    if not change.of_queue:
+        given = {ARGUMENTS[name]: value for name, value in values.items()}
+        return cables.change(HERE, port, **given), cables.describe(HERE, port)
+    at = graph.port(port).queue.marking.at
+    marking = (values[KMIN], values[KMAX], values[PMAX], at) if KMIN in values else None
+    return tc.change_port(HERE, port, values.get(LIMIT), marking), tc.describe(HERE, port)
+
+
+def _packed(request: NetlinkRequest) -> bytes:
+    length = NLMSG_HDR.size + len(request.body)
+    assert length % 4 == 0, "attributes are padded"
+    return NLMSG_HDR.pack(length, request.kind, request.flags | NLM_F_REQUEST, 0, 0) + request.body
+
+
+def reacted(path: Path) -> Iterator[tuple[int, int, int]]:
+    """Yields what eventd did to the switches' rules: the number of the event, the time after t0, and an errno or 0."""
+    for record in _done(path)[0]:
+        if record["tag"] >= REACTION_TAG:
+            yield int(record["tag"]) - REACTION_TAG, int(record["t_ns"]), -int(record["error"])
+
+
+def _done(path: Path) -> tuple[Any, bytes]:
+    records, answers = (table.records for table in record_file.read(path, (inputs.EVENT_DONE, inputs.REQUEST_BYTE)))
+    return records, answers.tobytes()
+
+
+def done(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
+    """Yields what eventd did to ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
+    records, data = _done(path)
+    for record in records[records["tag"] < REACTION_TAG]:
+        change, start = changes[record["tag"]], int(record["answer_start"])
+        payload = data[start + NLMSG_HDR.size : start + int(record["answer_len"])]
+        found = {} if record["error"] else _read_back(change, payload)
+        yield change, int(record["t_ns"]), -int(record["error"]), found
+
+
+def _read_back(change: Change, payload: bytes) -> dict[str, int]:
+    """Returns the quantities of a change as the kernel describes them."""
+    try:
+        if change.of_queue:
+            found = dict(zip((LIMIT, KMIN, KMAX, PMAX), tc.port_of(payload), strict=True))
+        else:
+            device = cables.device_of(payload)
+            assert device is not None, "a change of a cable"
+            found = {RATE: device.rate_bps, DELAY: device.delay_ns, LOSS: device.impairment.loss_ppb, CUT: device.cut}
+    except (KeyError, struct.error):
+        return {}
+    return {name: found[name] for name, _ in change.values}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reactions of routing to a spec's events, for the packets of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dc_gym.base.key import KeyFault
+from dc_gym.topologies.changes import CUT, Change
+from dc_gym.topologies.ecmp import Packet, Router
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.rerouting import MOST_ENTRIES, Place, Reaction, Rerouting
+from dc_gym.traffic.schedule import Schedule
+
+if TYPE_CHECKING:
+    from dc_gym.spec import Spec
+
+
+def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, changes: Sequence[Change]) -> tuple[Reaction, ...]:
+    """Returns the new rules that events ask for, in the order of their times. Of one time, the last counts."""
+    asked = sorted(
+        (event.at_ns + event.reroute_ns, number) for number, event in enumerate(spec.events) if event.reroute_ns is not None
+    )
+    if not asked:
+        return ()
+    rerouting = Rerouting(graph, router, sent(graph, schedule), spec.seed, spec.topology.routing)
+    found = []
+    for at_ns, number in asked:
+        made = rerouting.react(at_ns, number, down_at(changes, at_ns))
+        if len(made.entries) > MOST_ENTRIES:
+            why = f"needs {len(made.entries)} flows in the switches, and {MOST_ENTRIES} are possible; run fewer flows"
+            raise KeyFault(f"events[{number}].reroute", None, why)
+        found.append(made)
+    return tuple(found)
+
+
+def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
+    """Returns the ports whose cables are cut at a time, and that routing knows of then."""
+    state: dict[str, int] = {}
+    for each in changes:
+        if each.at_ns <= at_ns:
+            state[each.port] = dict(each.values).get(CUT, state.get(each.port, 0))
+    return [port for port, cut in state.items() if cut]
+
+
+def sent(graph: Graph, schedule: Schedule) -> Iterator[Place]:
+    """Yields the ports of hosts, each with the packets that it sends: the data of flows, and the answers to them."""
+    for flow in schedule.flows:
+        protocol = "udp" if flow.request.transport in ("udp", "rdma") else "tcp"
+        yield flow.ports[0], Packet(protocol, flow.src_addr, flow.dst_addr, flow.src_port, flow.dst_port)
+        back = graph.peer(flow.ports[-1]).ifname
+        yield back, Packet(protocol, flow.dst_addr, flow.src_addr, *flow.answer_ports)

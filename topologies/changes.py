@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a network while traffic runs, as plain data: which port, when, and what is in force there from then on.
+
+A change of a cable holds for what one of its ends sends, so a link's change is two. A change of a queue is that of a switch
+port. Nothing here touches a kernel.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dc_gym.topologies.graph import Graph
+
+CUT, RATE, DELAY, LOSS = "cut", "rate_bps", "delay_ns", "loss_ppb"
+CABLE = (CUT, RATE, DELAY, LOSS)
+"""The quantities of one direction of a cable. A cut one (1) loses every frame; a whole one is 0."""
+LIMIT, KMIN, KMAX, PMAX = "limit_bytes", "kmin_bytes", "kmax_bytes", "pmax_ppm"
+QUEUE = (LIMIT, KMIN, KMAX, PMAX)
+"""The quantities of a switch port's queue. The last three are its marking, and always change together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one port. Its quantities are all of CABLE or all of QUEUE."""
+
+    at_ns: int
+    """After t0."""
+    event: int
+    """Its number in the spec, from 0."""
+    port: str
+    values: tuple[tuple[str, int], ...]
+    """Quantities with their new values."""
+
+    @property
+    def of_queue(self) -> bool:
+        return self.values[0][0] in QUEUE
+
+
+def ports_of(changes: Iterable[Change], *quantities: str) -> tuple[str, ...]:
+    """Returns the ports at which one of these quantities changes, each once."""
+    found = (each.port for each in changes if any(name in quantities for name, _ in each.values))
+    return tuple(dict.fromkeys(found))
+
+
+class Capacities:
+    """The rates in force at each port over a run: 0 while its cable is cut."""
+
+    def __init__(self, graph: Graph, changes: Sequence[Change]) -> None:
+        ports = [port.ifname for port in graph.ports()]
+        now = {name: (graph.cable_of(name).rate_bps, 0) for name in ports}
+        rows = {name: row for row, name in enumerate(ports)}
+        self._times_ns = [0]
+        self._rates = [[rate_bps for rate_bps, _ in now.values()]]
+        for at_ns, port, rate_bps in _steps(now, changes):
+            if at_ns > self._times_ns[-1]:
+                self._times_ns.append(at_ns)
+                self._rates.append(list(self._rates[-1]))
+            self._rates[-1][rows[port]] = rate_bps
+
+    @property
+    def times_ns(self) -> tuple[int, ...]:
+        """When rates change, after t0; 0 first."""
+        return tuple(self._times_ns)
+
+    def at(self, t_ns: int) -> list[int]:
+        """Returns the rate of each port, in the order of `graph.ports()`. At the time of a change, the new one holds."""
+        return self._rates[max(0, bisect_right(self._times_ns, t_ns) - 1)]
+
+
+def _steps(now: dict[str, tuple[int, int]], changes: Sequence[Change]) -> Iterator[tuple[int, str, int]]:
+    """Yields the changes of capacities: time, port, and new rate. `now` holds by port the rate and whether the cable is cut."""
+    for each in changes:
+        given = dict(each.values)
+        if RATE in given or CUT in given:
+            rate_bps, cut = now[each.port]
+            now[each.port] = rate_bps, cut = given.get(RATE, rate_bps), given.get(CUT, cut)
+            yield each.at_ns, each.port, 0 if cut else rate_bps
