@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the share of a flow's life in which its path was paused, and how often ports told their peers to hold a class.
 
-A path is paused while a port of it holds the flow's class because its peer said so (`paused_ns` of the table class_queues). Between
-two sweeps that is the largest growth of `paused_ns` over the ports of the path: pauses of two ports that followed each other
-within one sweep count as one. Growth is spread evenly between sweeps, which matters where a flow starts or ends between two.
+A path is paused while a port of it holds the flow's class because its peer said so (`paused_ns` of the table class_queues).
+Between two sweeps that is the largest growth of `paused_ns` over the ports of the path: pauses of two ports that followed each
+other within one sweep count as one. Growth is spread evenly between sweeps, which matters where a flow starts or ends within one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dc_gym.records.tables import TableSource
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+NAMES = ("paused_share", "pauses")
+"""The metrics of summary.json."""
 COLUMNS: Mapping[str, str] = {
     "paused_share": "share of the flow's life in which a port of its path had to hold the flow's class; NaN if it did not start"
 }
@@ -57,7 +59,8 @@ def pause_metrics(tables: TableSource, shares: Floats | None) -> dict[str, Any]:
     if shares is None:
         return {}
     known = shares[np.isfinite(shares)]
-    return {"paused_share": float(known.mean()) if len(known) else None, "pauses": sum(_last(tables, "pauses").values())}
+    mean = float(known.mean()) if len(known) else None
+    return dict(zip(NAMES, (mean, sum(_last(tables, "pauses").values())), strict=True))
 
 
 def _held(tables: TableSource) -> tuple[Floats, dict[tuple[int, int], Floats]] | None:
