@@ -42,7 +42,7 @@ FAT_TREE: Mapping[str, Any] = {**LOSSLESS, "topology.preset": "fdcc64"}
 DCQCN, TIMELY, HPCC, RLCC = "DCQCN", "TIMELY", "HPCC", "RL-CC"
 RIVALS: Mapping[str, Mapping[str, Any]] = {
     DCQCN: {"controller.name": "dcqcn", "nic.preset": "paper", "topology.marking": "secn2"},
-    TIMELY: {"controller.name": "timely", "topology.marking": "none"},
+    TIMELY: {"controller.name": "timely", "nic.preset": "absolute", "topology.marking": "none"},
     HPCC: {"controller.name": "hpcc", "topology.marking": "none"},
     RLCC: {"controller.name": "rlcc-mlp", "topology.marking": "none"},
 }
@@ -154,5 +154,5 @@ def facts(network: str, counts: Sequence[int], full: bool) -> tuple[tuple[str, s
     return (
         ("Network", f"{network}, 100 Gbit/s, {DELAY_NS} ns a link, 9 MB a switch; PFC with FDCC's rule"),
         ("Traffic", f"flows to one receiver, Gaussian starts within 1 ms; a flow has {sizes}; the thesis: 20 MB"),
-        ("Rivals", "each with a window of one BDP: DCQCN (preset paper, secn2), TIMELY, HPCC, RL-CC (rlcc-mlp)"),
+        ("Rivals", "DCQCN (preset paper, secn2), TIMELY (absolute), HPCC, RL-CC (rlcc-mlp), each with a window of one BDP"),
     )
