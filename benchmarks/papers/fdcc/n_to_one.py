@@ -25,7 +25,7 @@ from dc_gym.reproduce.evidence import Quantity
 MB, US, MS = 10**6, 10**3, 10**6
 LINE_BPS, PAYLOAD_BYTES, DELAY_NS = 100 * 10**9, 1440, 160
 SIZE_BYTES = 20 * MB
-MOST_BYTES = 240 * MB
+MOST_BYTES = 960 * MB
 """Ours: the flows of a run send that much together, unless --full; with fewer flows each has the thesis' 20 MB."""
 PATIENCE, EXTRA_NS = 3, 4 * MS
 """A run lasts that many times as long as the line needs for all flows, and EXTRA_NS more."""
