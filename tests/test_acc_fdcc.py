@@ -12,13 +12,20 @@ from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import figure_1, figure_2
-from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3
+from dc_gym.benchmarks.papers.acc.common import FABRICS, PFC, on
+from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
+from dc_gym.grounds import nics
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.reproduce import registry
 from dc_gym.reproduce.claims import ClaimState, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.options import ReproduceOptions
 
-FIGURES = (figure_1, figure_2, figure_3_2, figure_3_3)
+FIGURES = (figure_1, figure_2, figure_3_2, figure_3_3, figure_4_1, table_6_1, table_6_2)
+NUMBERS = {
+    "fdcc": ("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
+    "acc": ("figure-1", "figure-2"),
+}
 
 
 def contender(name: str, **numbers: tuple[float, ...]) -> Contender:
@@ -29,9 +36,7 @@ def evidence(*contenders: Contender) -> Evidence:
     return Evidence({each.name: each for each in contenders})
 
 
-@pytest.mark.parametrize(
-    ("paper", "number"), [("fdcc", "figure-3.2"), ("fdcc", "figure-3.3"), ("acc", "figure-1"), ("acc", "figure-2")]
-)
+@pytest.mark.parametrize(("paper", "number"), [(paper, number) for paper, all_of in NUMBERS.items() for number in all_of])
 def test_the_figures_are_registered(paper: str, number: str) -> None:
     figure = registry.find(paper).figure(number)
     assert figure.title and callable(figure.run)
@@ -39,7 +44,9 @@ def test_the_figures_are_registered(paper: str, number: str) -> None:
 
 @pytest.mark.parametrize("module", FIGURES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_claims_are_about_rows_that_run(module) -> None:
-    rows = {row.name for row in module.ROWS} | set(getattr(module, "INCASTS", ()))
+    rows = {row.name for row in module.ROWS} | {
+        on(incast, fabric) for incast in getattr(module, "INCASTS", ()) for fabric in FABRICS
+    }
     assert len(module.ROWS) == len({row.name for row in module.ROWS})
     assert {name for claim in module.CLAIMS for criterion in claim.criteria for name in criterion.about} <= rows
 
@@ -76,13 +83,73 @@ def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab
     assert {verdict.state for verdict in found.verdicts} == {ClaimState.TOO_SHORT}, "one seed of five"
 
 
+# --- FDCC, figure 4.1, tables 6.1 and 6.2
+
+
+@pytest.mark.parametrize("module", [table_6_1, table_6_2], ids=["6.1", "6.2"])
+def test_tables_have_the_thesis_length_with_full(tmp_path: Path, module) -> None:
+    for row in module.ROWS:
+        short, full = (own_rate._spec("x", row, ReproduceOptions(tmp_path, full=full), 1) for full in (False, True))
+        assert short.nic.inflight_bytes is not None and short.topology.pfc == "classes"
+        flows = full.flows(full.graph())
+        assert {flow.size_bytes for flow in flows} == {20_000_000} and len({flow.dst for flow in flows}) == 1
+        assert sum(flow.size_bytes for flow in short.flows(short.graph())) <= n_to_one.MOST_BYTES
+        line_ns = len(flows) * 20_000_000 * 8 * 1514 / 1440 / 100
+        assert full.time.duration_ns > 2 * line_ns, "flows end within the run"
+
+
+def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
+    made = own_rate._spec("x", table_6_1.ROWS[0], ReproduceOptions(tmp_path), 1)
+    leaves = {port.node: cable for cable in made.graph().cables for port in (cable.a, cable.b)}
+    flows = made.flows(made.graph())
+    racks = {next(end.node for end in (leaves[flow.src].a, leaves[flow.src].b) if end.node != flow.src) for flow in flows}
+    assert len(racks) == 3 and {flow.dst for flow in flows} == {"h64"}
+
+
+def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
+    row = table_6_2.ROWS[0]
+    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+    one = Experiment.of(made)
+    table = nics.flow_table(one.schedule, one.graph, one.router, one.spec)
+    windows = set(table.records["inflight_bytes"].tolist())
+    assert len(windows) == 1 and windows.pop() == pytest.approx(17_000, rel=0.02), "RL-CC's queue a flow in table 6.2"
+
+
+def test_a_lone_flow_has_slowdown_1_and_the_whole_line() -> None:
+    size, links = 1_440_000, 3
+    alone_ns = n_to_one.standalone_ns(size, links)
+    assert alone_ns == 1000 * 1514 * 8 // 100 + 2 * 1514 * 8 // 100 + 3 * 160
+    ended = np.array([(0, alone_ns, size)], [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    found = n_to_one._of_all(ended, links)
+    assert found["slowdown"] == 1 and found["unfair"] == 0 and 0.99 < found["goodput"] < 1
+
+
+def test_the_unfair_ratio_is_of_rates() -> None:
+    ended = np.array(
+        [(0, 100, 10), (0, 300, 10)], [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")]
+    )  # rates 1/10 and 1/30, mean 2/30
+    assert n_to_one._of_all(ended, 3)["unfair"] == pytest.approx(0.5)
+
+
+@pytest.mark.lab
+def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path, lab_kernel: Path) -> None:
+    tmp_path.chmod(0o755)
+    found = figure_4_1.run(ReproduceOptions(tmp_path, seeds=1, duration="100us"), Quiet())
+    without, within = found.contenders
+    assert without.numbers["longest_bytes"][1] > figure_4_1.FULL_BYTES and without.numbers["pauses"][1] > 64
+    assert 63 * 16_000 < within.numbers["longest_bytes"][1] < 63 * 18_000 and within.numbers["pauses"][1] == 0
+    assert without.numbers["paused_share"][1] > 0.1 and within.numbers["paused_share"][1] == 0
+    assert without.numbers["drops"][1] == within.numbers["drops"][1] == 0
+
+
 # --- ACC, figure 1
 
 
 def goodputs(incast: str, shares: tuple[float, ...]) -> list[Contender]:
-    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little."""
+    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little, on all fabrics."""
     return [
-        contender(figure_1.name(incast, threshold_kb), goodput=(share, share * 1.001, share * 0.999))
+        contender(figure_1.name(incast, threshold_kb, fabric), goodput=(share, share * 1.001, share * 0.999))
+        for fabric in FABRICS
         for threshold_kb, share in zip(figure_1.THRESHOLDS_KB, shares, strict=True)
     ]
 
@@ -97,13 +164,17 @@ def test_the_best_k_is_the_smallest_that_leaves_enough() -> None:
 def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
     rows = [*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.9, 0.95, 0.951)), *goodputs("15 x 8", (0.8, 0.95, 0.951, 0.95, 0.94, 0.9))]
     found = evidence(*rows)
-    whole = evidence(*rows, *(figure_1.best(found, incast) for incast in figure_1.INCASTS))
+    whole = evidence(*rows, *(figure_1.best(found, incast, fabric) for incast in figure_1.INCASTS for fabric in FABRICS))
     states = [judge(claim, whole).state for claim in figure_1.CLAIMS]
-    assert states == [ClaimState.REPRODUCED] * 3
-    swapped = {"8 x 32": "15 x 8", "15 x 8": "8 x 32"}
-    other = [figure_1.best(found, name) for name in swapped]
-    crossed = evidence(*rows, *(Contender(swapped[each.name], "", "", each.numbers) for each in other))
-    assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 3
+    assert states == [ClaimState.REPRODUCED] * 6
+    swapped = {on(one, fabric): figure_1.best(found, other, fabric) for fabric in FABRICS for one, other in crossing()}
+    crossed = evidence(*rows, *(Contender(name, "", "", each.numbers) for name, each in swapped.items()))
+    assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 6
+
+
+def crossing() -> list[tuple[str, str]]:
+    one, other = figure_1.INCASTS
+    return [(one, other), (other, one)]
 
 
 # --- ACC, figure 2
@@ -112,13 +183,14 @@ def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
 def test_completion_times_are_divided_seed_by_seed() -> None:
     times = {"SECN0": (1.0, 2.0, 4.0), "SECN1": (0.5, 1.0, 2.0), "SECN2": (2.0, 4.0, 8.0)}
     rows = [
-        contender(figure_2.name(workload, marking), **{each.name: values for each in figure_2.MEASURED})
+        contender(figure_2.name(workload, marking, fabric), **{each.name: values for each in figure_2.MEASURED})
+        for fabric in FABRICS
         for workload in figure_2.WORKLOADS
         for marking, values in times.items()
     ]
     found = figure_2.with_ratios(evidence(*rows))
     for marking, ratio in (("SECN0", 1.0), ("SECN1", 0.5), ("SECN2", 2.0)):
-        numbers = found.contenders[figure_2.name("WebSearch", marking)].numbers
+        numbers = found.contenders[figure_2.name("WebSearch", marking, PFC)].numbers
         assert all(set(numbers[each.name].values()) == {ratio} for each in figure_2.RATIOS.values())
     assert figure_2._figure(found).axes
 
@@ -127,6 +199,7 @@ def test_completion_times_are_divided_seed_by_seed() -> None:
 def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
     assert made.controller.name == "dcqcn" and len(made.graph().hosts) == 24
+    assert (made.topology.pfc == "classes") is (PFC in row.name)
     shorter = own_rate._spec("x", row, ReproduceOptions(tmp_path, duration="30ms"), 1)
     assert shorter.time.duration_ns == 30_000_000
 

@@ -12,7 +12,7 @@ import synthetic
 from synthetic import MS, S, flow_row
 
 from dc_gym import metrics
-from dc_gym.metrics import Window, jain, names, series, summarize
+from dc_gym.metrics import Window, jain, names, pauses, series, summarize
 from dc_gym.metrics.curves import Curves
 from dc_gym.records.tables import Tables
 
@@ -147,7 +147,9 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
 
 
 def test_every_metric_has_a_formula() -> None:
-    assert sorted(names.NAMES) == sorted(summarize(synthetic.run(), Window(0, S)))
+    found = summarize(synthetic.run(), Window(0, S))
+    assert sorted(names.NAMES) == sorted({*found, *pauses.NAMES})
+    assert not found.keys() & set(pauses.NAMES), "the ports have no classes"
 
 
 def test_series_means_and_gaps() -> None:

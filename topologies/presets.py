@@ -202,8 +202,8 @@ _preset(
 )
 _preset(
     "fdcc64",
-    "FDCC: 4 access switches with 16 hosts each, 4 aggregation switches. It gives no delays: 1 us a link, as in HPCC. It"
-    " shares its buffer by PFC's thresholds; PFC is not modelled",
+    "FDCC: 4 access switches with 16 hosts each, 4 aggregation switches. It gives no delays: 1 us a link, as in HPCC. Its"
+    " switches share a buffer and pause: give `shared_buffer`, and `pfc`",
     _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
 )
 _preset(

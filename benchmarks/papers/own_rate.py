@@ -7,7 +7,7 @@
         evidence = own_rate.run("acc-incast", ROWS, options, progress, measure)
         return own_rate.findings(TITLE, FACTS, options, evidence, COLUMNS, CLAIMS, figure(evidence), NOTES)
 
-All rows of a figure have the same duration, and the same traffic for a seed. Runs are in DIR/NAME/runs.
+All rows of a figure have the same traffic for a seed. Runs are in DIR/NAME/runs; those of --full are in DIR/NAME-full/runs.
 """
 
 from __future__ import annotations
@@ -51,6 +51,12 @@ class OwnRateRow:
     """Name on the page; empty: the row's name."""
     paper: Mapping[str, float] = field(default_factory=dict)
     """The paper's values, by quantity."""
+    full: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that --full changes."""
+
+    def asked(self, full: bool) -> dict[str, Any]:
+        """Returns the keys of the spec, of the paper's own length if `full`."""
+        return {**self.values, **(self.full if full else {})}
 
 
 def run(
@@ -83,7 +89,7 @@ def _point(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -
 
 
 def _spec(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -> Spec:
-    values = {**row.values, "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
+    values = {**row.asked(options.full), "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
@@ -107,10 +113,11 @@ def _contender(
 
 
 def _shortfall(rows: Sequence[OwnRateRow], options: ReproduceOptions) -> Shortfall:
-    own, asked = str(rows[0].values["time.duration"]), options.duration
-    shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(own)
+    own, asked = [str(row.asked(options.full)["time.duration"]) for row in rows], options.duration
+    longest = max(own, key=parse_time_ns)
+    shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(longest)
     return Shortfall(
-        runs=f"runs of {asked} instead of {own}" if shorter else "", seeds=fewer("seed", options.seeds or SEEDS, SEEDS)
+        runs=f"runs of {asked} instead of {longest}" if shorter else "", seeds=fewer("seed", options.seeds or SEEDS, SEEDS)
     )
 
 

@@ -261,7 +261,7 @@ SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
 
 def columns_of(file: str) -> list[tuple[str, str]]:
     """Returns the names of the columns or keys of one of FILES, each with its meaning in Markdown."""
-    from dc_gym.metrics import names, queues, summary
+    from dc_gym.metrics import names, pauses, queues, summary
     from dc_gym.records import results, tables
 
     if file == "summary.json":
@@ -269,7 +269,7 @@ def columns_of(file: str) -> list[tuple[str, str]]:
     derived: dict[str, Mapping[str, str]] = {
         "ports.json": results.PORT_KEYS,
         "port_metrics.parquet": {**queues.COLUMNS, **queues.LOST},
-        "flow_metrics.parquet": {**summary.FLOW_COLUMNS, **summary.IDEAL_COLUMNS},
+        "flow_metrics.parquet": {**summary.FLOW_COLUMNS, **pauses.COLUMNS, **summary.IDEAL_COLUMNS},
     }
     if file in derived:
         return list(derived[file].items())

@@ -180,6 +180,13 @@ FORMULAS = (
         "sums over [`nic_flows`](#nic_flowsparquet)",
     ),
     Metrics(
+        {"paused_share": "Share of a flow's life in which its path was paused, mean"},
+        "mean over flows of `paused_share` in `flow_metrics.parquet`: time in which a port of a flow's path had to hold the"
+        " flow's class, over the flow's life; between two sweeps the largest growth of `paused_ns` over the ports of the path."
+        " This row and the next exist where `class_queues.parquet` does",
+    ),
+    Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics(
         {"classes": ""},
         "a list: the flows by transport, controller and DSCP; null if all are alike. Each entry has `transport`, `controller` and"
         " `dscp`, and of its flows `flows`, `flows_done`, `retransmits`, `goodput_bps`, `goodput_share` (of the goodput of all),"

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.tally import Tally, percentile
-from dc_gym.metrics.classes import class_metrics
+from dc_gym.metrics.classes import class_metrics, dscps
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
+from dc_gym.metrics.pauses import pause_metrics, paused_shares
 from dc_gym.metrics.queues import port_table, queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
 from dc_gym.records.tables import Records, TableSource
@@ -51,6 +52,8 @@ class Context:
     cutoff_ns: int | None = None
     """Flows that start later do not count for completion times; None: the window's end."""
     routes: Routes | None = None
+    class_of_dscp: Mapping[int, int] = field(default_factory=dict)
+    """The classes to which ports assign packets; the first one has all other DSCPs."""
     ideal_ns: Floats | None = None
     """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
@@ -86,21 +89,33 @@ def summarize(
         | {"ideal_error": context.ideal_error}
         | nic_metrics(tables, window)
         | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
+        | pause_metrics(tables, _paused_shares(tables, context))
     )
 
 
 def flow_table(
     tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Returns one value for each flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown,
-    path class)."""
-    window = context.window
+    """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra`.
+
+    `extra` are ideal FCT, slowdown and path class.
+    """
+    window, paused = context.window, _paused_shares(tables, context)
     return {
         "flow": tables.flows["flow"],
         "goodput_bps": flow_goodput_bps(tables, window),
         "counted": counted(tables.flows, context.starts),
+        **({} if paused is None else {"paused_share": paused}),
         **(extra or {}),
     }
+
+
+def _paused_shares(tables: TableSource, context: Context) -> Floats | None:
+    """Returns the share of each flow's life in which its path was paused; None without classes, or if paths are unknown."""
+    if context.routes is None:
+        return None
+    classes = [context.class_of_dscp.get(dscp, 0) for dscp in dscps(tables).tolist()]
+    return paused_shares(tables, context.routes.paths, classes, context.window.stop_ns)
 
 
 def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:

@@ -123,7 +123,13 @@ register(
     Paper(
         "fdcc",
         "K. Zhang, An Investigation on Data Center Congestion Control Algorithms, MSc thesis, University of Alberta, 2023",
-        {"figure-3.2": "fdcc.figure_3_2", "figure-3.3": "fdcc.figure_3_3"},
+        {
+            "figure-3.2": "fdcc.figure_3_2",
+            "figure-3.3": "fdcc.figure_3_3",
+            "figure-4.1": "fdcc.figure_4_1",
+            "table-6.1": "fdcc.table_6_1",
+            "table-6.2": "fdcc.table_6_2",
+        },
     )
 )
 register(

@@ -67,6 +67,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
         routes=routes_of(schedule, payload_share(spec, schedule)),
+        class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,

@@ -2,8 +2,9 @@
 """The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what both of them share.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
-by PFC, which is not modelled here: what PFC would hold back in the hosts waits in the ports, which therefore have 20 MB each. The
-NICs run DCQCN with the parameters of its own paper. ACC's NICs are ConnectX-5, whose parameters it does not give.
+by PFC. Each figure runs on two fabrics: lossless, with ACC's rule for pauses and a buffer of our choice, since ACC gives none;
+and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own paper. ACC's NICs are
+ConnectX-5, whose parameters it does not give.
 """
 
 from __future__ import annotations
@@ -11,18 +12,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dc_gym.reproduce.evidence import Quantity
+
+LOSSY, PFC = "lossy", "PFC"
 NETWORK: Mapping[str, Any] = {
     "topology.preset": "acc24a",
-    "topology.buffer": "20MB",
     "controller.name": "dcqcn",
     "nic.preset": "paper",
     "nic.trace": "off",
 }
+FABRICS: Mapping[str, Mapping[str, Any]] = {
+    LOSSY: {**NETWORK, "topology.buffer": "20MB"},
+    PFC: {**NETWORK, "topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"},
+}
+PAUSES = Quantity("pauses", "pauses told")
 FACTS = (
-    ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a), 20 MB a port"),
-    ("Controller", "DCQCN in the NICs, with the parameters of its own paper; lossy: PFC is not modelled yet"),
+    ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
+    ("Fabrics", "PFC: 12 MB a switch, shared, and ACC's rule (11.11 % of the free room); lossy: 20 MB a port"),
+    ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
 )
-LOSSY = (
-    "ACC's fabric is lossless by PFC. Here it is not: ports have 20 MB, so that waiting frames are in the ports instead of the "
-    "hosts, and the table says what was dropped all the same."
-)
+NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
+
+
+def on(name: str, fabric: str) -> str:
+    """Returns the name of a contestant on a fabric."""
+    return name if fabric == LOSSY else f"{name}, {fabric}"

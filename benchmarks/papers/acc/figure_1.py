@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import FACTS, LOSSY, NETWORK
+from dc_gym.benchmarks.papers.acc.common import FABRICS, FACTS, LOSSY, NOTE, PAUSES, PFC, on
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -35,6 +35,8 @@ INCASTS = {"8 x 32": (8, 32), "15 x 8": (15, 8)}
 """Senders, and flows of each."""
 PAPER_KB = {"8 x 32": 500, "15 x 8": 50}
 COLORS = {"8 x 32": "#332288", "15 x 8": "#CC6677"}
+LOOKS = {LOSSY: ("o", "-"), PFC: ("s", "--")}
+"""Marker and line by fabric."""
 ENOUGH = 0.99
 NEAR = 1.5
 """A best K counts as the paper's within this factor; neighbours of the list are further away."""
@@ -44,15 +46,15 @@ DROPPED = Quantity("drops", "frames dropped")
 BEST = Quantity("best_k_bytes", "best K (kB)", 1e-3, 3)
 
 
-def name(incast: str, threshold_kb: int) -> str:
-    return f"{incast}, K {threshold_kb} kB"
+def name(incast: str, threshold_kb: int, fabric: str = LOSSY) -> str:
+    return f"{on(incast, fabric)}, K {threshold_kb} kB"
 
 
 ROWS = [
     OwnRateRow(
-        name(incast, threshold_kb),
+        name(incast, threshold_kb, fabric),
         {
-            **NETWORK,
+            **network,
             "topology.marking": "step",
             "topology.k_bytes": threshold_kb * KB,
             "workload.kind": "many_to_one",
@@ -66,29 +68,37 @@ ROWS = [
         },
         COLORS[incast],
     )
+    for fabric, network in FABRICS.items()
     for incast, (senders, each) in INCASTS.items()
     for threshold_kb in THRESHOLDS_KB
 ]
 CLAIMS = (
     *(
         Claim(
-            f"{incast}: the best K is {wanted} kB (ours: within a factor of {NEAR})",
+            f"{on(incast, fabric)}: the best K is {wanted} kB (ours: within a factor of {NEAR})",
             SOURCE,
-            (more_than(incast, BEST, wanted * KB / NEAR), less_than(incast, BEST, wanted * KB * NEAR)),
+            (
+                more_than(on(incast, fabric), BEST, wanted * KB / NEAR),
+                less_than(on(incast, fabric), BEST, wanted * KB * NEAR),
+            ),
             why="DCQCN's parameters, the flows' sizes and the measure of the best K are not given; with those of DCQCN's paper a "
             "higher K lets the flows swing together",
         )
+        for fabric in FABRICS
         for incast, wanted in PAPER_KB.items()
     ),
-    Claim(
-        "Fewer senders with more flows need a higher K",
-        SOURCE,
-        (above("8 x 32", "15 x 8", BEST),),
-        why="the list of K is coarse: between two neighbours lies a factor of two or more",
+    *(
+        Claim(
+            f"Fewer senders with more flows need a higher K ({fabric})",
+            SOURCE,
+            (above(on("8 x 32", fabric), on("15 x 8", fabric), BEST),),
+            why="the list of K is coarse: between two neighbours lies a factor of two or more",
+        )
+        for fabric in FABRICS
     ),
 )
 NOTES = (
-    LOSSY,
+    NOTE,
     f"The best K is the smallest one with at least {ENOUGH:.0%} of the largest goodput: our reading, ACC gives none.",
     "Scaled: 60 ms a run, of which the last 40 ms count; ACC does not give its own.",
 )
@@ -100,34 +110,39 @@ def measure(result: Result) -> dict[str, float]:
         GOODPUT.name: number(summary["goodput_bps"]) / LINE_BPS,
         QUEUE.name: number(summary["mean_queue_bytes"]),
         DROPPED.name: number(summary["drops"]),
+        PAUSES.name: number(summary.get("pauses")),
     }
 
 
-def best(evidence: Evidence, incast: str) -> Contender:
+def best(evidence: Evidence, incast: str, fabric: str = LOSSY) -> Contender:
     """Returns the incast itself as a contestant, with its best K of each seed."""
-    rows = {threshold_kb: evidence.values(name(incast, threshold_kb), GOODPUT.name) for threshold_kb in THRESHOLDS_KB}
+    rows = {threshold_kb: evidence.values(name(incast, threshold_kb, fabric), GOODPUT.name) for threshold_kb in THRESHOLDS_KB}
     found = {}
     for seed in rows[THRESHOLDS_KB[0]]:
         largest = max(values[seed] for values in rows.values())
         found[seed] = float(min(each for each, values in rows.items() if values[seed] >= ENOUGH * largest) * KB)
-    return Contender(incast, incast, COLORS[incast], {BEST.name: found}, paper={BEST.name: PAPER_KB[incast] * float(KB)})
+    who, paper = on(incast, fabric), {BEST.name: PAPER_KB[incast] * float(KB)}
+    return Contender(who, who, COLORS[incast], {BEST.name: found}, paper=paper)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = own_rate.run(NAME, ROWS, options, progress, measure)
-    evidence = replace(evidence, contenders={**evidence.contenders, **{incast: best(evidence, incast) for incast in INCASTS}})
+    found = [best(evidence, incast, fabric) for fabric in FABRICS for incast in INCASTS]
+    evidence = replace(evidence, contenders={**evidence.contenders, **{each.name: each for each in found}})
     facts = (*FACTS, ("Traffic", "flows without an end to one server of the other leaf; starts are spread over 100 us"))
-    columns = (GOODPUT, QUEUE, DROPPED, BEST)
+    columns = (GOODPUT, QUEUE, PAUSES, DROPPED, BEST)
     return own_rate.findings(TITLE, facts, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
 
 
 def _figure(evidence: Evidence) -> Figure:
     lines = [
         ContestantLine(
-            f"{incast} flows (the paper's best K: {PAPER_KB[incast]} KB)",
+            f"{incast} flows, {fabric} (the paper's best K: {PAPER_KB[incast]} KB)",
             COLORS[incast],
-            {float(threshold_kb): name(incast, threshold_kb) for threshold_kb in THRESHOLDS_KB},
+            {float(threshold_kb): name(incast, threshold_kb, fabric) for threshold_kb in THRESHOLDS_KB},
+            *LOOKS[fabric],
         )
+        for fabric in FABRICS
         for incast in INCASTS
     ]
     return series.figure(evidence, lines, (GOODPUT, QUEUE), "K (kB)", TITLE)

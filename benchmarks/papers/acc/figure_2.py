@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +17,10 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import FACTS, LOSSY, NETWORK
+from dc_gym.benchmarks.papers.acc.common import FABRICS, FACTS, LOSSY, NOTE, PAUSES, on
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.figures import kit
-from dc_gym.records.results import Result
+from dc_gym.records.results import Result, number
 from dc_gym.reproduce.claims import Claim, below
 from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
@@ -52,15 +53,15 @@ FLOWS, UNFINISHED = Quantity("flows", "flows"), Quantity("unfinished", "unfinish
 DROPPED = Quantity("drops", "frames dropped")
 
 
-def name(workload: str, marking: str) -> str:
-    return f"{workload}, {marking}"
+def name(workload: str, marking: str, fabric: str = LOSSY) -> str:
+    return f"{on(workload, fabric)}, {marking}"
 
 
 ROWS = [
     OwnRateRow(
-        name(workload, marking),
+        name(workload, marking, fabric),
         {
-            **NETWORK,
+            **network,
             "topology.marking": MARKINGS[marking],
             "workload.kind": "poisson",
             "workload.distribution": distribution,
@@ -75,20 +76,22 @@ ROWS = [
         },
         COLORS[marking],
     )
+    for fabric, network in FABRICS.items()
     for workload, distribution in WORKLOADS.items()
     for marking in MARKINGS
 ]
 CLAIMS = tuple(
     Claim(
-        f"{workload}: {best} is best (mean of all flows)",
+        f"{on(workload, fabric)}: {best} is best (mean of all flows)",
         SOURCE,
-        tuple(below(name(workload, best), name(workload, other), MEAN) for other in MARKINGS if other != best),
-        why="load, duration, DCQCN's parameters and SECN1's and SECN2's Pmax are not given, and nothing is paused here",
+        tuple(below(name(workload, best, fabric), name(workload, other, fabric), MEAN) for other in MARKINGS if other != best),
+        why="load, duration, DCQCN's parameters, the buffer, and SECN1's and SECN2's Pmax are not given",
     )
+    for fabric in FABRICS
     for workload, best in BEST.items()
 )
 NOTES = (
-    LOSSY,
+    NOTE,
     f"Scaled: flows start for {LAST_START_MS} ms; sizes are cut at {LARGEST}, or a run of milliseconds could not finish them.",
     "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none.",
 )
@@ -117,16 +120,17 @@ def measure(result: Result) -> dict[str, float]:
         FLOWS.name: float(len(started)),
         UNFINISHED.name: float(len(started) - len(ended)),
         DROPPED.name: float(result.records("queues")["drops"][-len(result.ports) :].sum()),
+        PAUSES.name: number(result.summary.get("pauses")),
     }
 
 
 def with_ratios(evidence: Evidence) -> Evidence:
     """Adds completion times over those of SECN0, seed by seed."""
     made = {}
-    for workload in WORKLOADS:
-        base = evidence.contenders[name(workload, BASE)].numbers
+    for workload, fabric in product(WORKLOADS, FABRICS):
+        base = evidence.contenders[name(workload, BASE, fabric)].numbers
         for marking in MARKINGS:
-            each = evidence.contenders[name(workload, marking)]
+            each = evidence.contenders[name(workload, marking, fabric)]
             made[each.name] = replace(each, numbers={**each.numbers, **_ratios(each.numbers, base)})
     return replace(evidence, contenders=made)
 
@@ -141,26 +145,27 @@ def _ratios(numbers: Mapping[str, Mapping[int, float]], base: Mapping[str, Mappi
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = with_ratios(own_rate.run(NAME, ROWS, options, progress, measure))
     traffic = f"flows of the distribution at {LOAD:.0%} of each server's link, to uniformly drawn others, for {LAST_START_MS} ms"
-    columns = (*MEASURED, *RATIOS.values(), FLOWS, UNFINISHED, DROPPED)
+    columns = (*MEASURED, *RATIOS.values(), FLOWS, UNFINISHED, PAUSES, DROPPED)
     facts = (*FACTS, ("Traffic", traffic))
     return own_rate.findings(TITLE, facts, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
 
 
 def _figure(evidence: Evidence) -> Figure:
-    """Draws a panel per workload, and in it a group of bars per completion time."""
+    """Draws a panel per fabric and workload, and in it a group of bars per completion time."""
     with kit.style():
-        canvas = kit.new_figure(9.6, 4.2)
-        axes = canvas.subplots(1, len(WORKLOADS), sharey=True)
-        for ax, workload in zip(axes, WORKLOADS, strict=True):
+        canvas = kit.new_figure(9.6, 7.2)
+        axes = canvas.subplots(len(FABRICS), len(WORKLOADS), sharex=True, sharey=True)
+        for ax, (fabric, workload) in zip(axes.flat, product(FABRICS, WORKLOADS), strict=True):
             for place, marking in enumerate(MARKINGS):
-                _bars(ax, evidence.contenders[name(workload, marking)], place, marking)
+                _bars(ax, evidence.contenders[name(workload, marking, fabric)], place, marking)
             ax.axhline(1, color="#555555", linewidth=0.8)
             titles = [SHORT_TITLES[each.name].replace(" up", "\nup").replace(" from", "\nfrom") for each in MEASURED]
             ax.set_xticks(range(len(MEASURED)), titles)
             ax.tick_params(axis="x", labelsize=7)
-            ax.set_title(f"{workload} (the paper's best: {BEST[workload]})", loc="left")
-        axes[0].set_ylabel(sentence("over SECN0's"))
-        kit.legend_below(canvas, axes[0], len(MARKINGS))
+            ax.set_title(f"{workload}, {fabric} (the paper's best: {BEST[workload]})", loc="left")
+        for ax in axes[:, 0]:
+            ax.set_ylabel(sentence("over SECN0's"))
+        kit.legend_below(canvas, axes[0, 0], len(MARKINGS))
         kit.title(canvas, TITLE)
     return canvas
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flows, rivals and quantities that tables 6.1 and 6.2 of FDCC (K. Zhang, MSc thesis 2023) share: n flows to one receiver.
+
+The thesis gives 20 MB a flow, Gaussian starts within 1 ms, 100 Gbit/s, PFC with its rule for thresholds, and a window of one BDP
+for every rival. It does not give delays, the buffer, and its rivals' parameters ("their papers'"). Delay and buffer follow from
+its numbers. With 4, 16 and 256 flows RL-CC's queue grows by 17 kB a flow, so that is the window of one BDP, and the round trip is
+1.36 us: six links of 160 ns, and frames at each hop. The longest queues of 1024 flows are 7 MB, which ports hold under FDCC's
+rule with 9 MB a switch. FDCC itself is not in these tables: its network is not published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.units import FRAME_BYTES, format_time
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.figures import styles
+from dc_gym.records.results import Result, number
+from dc_gym.reproduce.evidence import Quantity
+
+MB, US, MS = 10**6, 10**3, 10**6
+LINE_BPS, PAYLOAD_BYTES, DELAY_NS = 100 * 10**9, 1440, 160
+SIZE_BYTES = 20 * MB
+MOST_BYTES = 960 * MB
+"""Ours: the flows of a run send that much together, unless --full; with fewer flows each has the thesis' 20 MB."""
+PATIENCE, EXTRA_NS = 3, 4 * MS
+"""A run lasts that many times as long as the line needs for all flows, and EXTRA_NS more."""
+LOSSLESS: Mapping[str, Any] = {
+    "topology.rate": "100Gbit/s",
+    "topology.delay": f"{DELAY_NS}ns",
+    "topology.shared_buffer": "9MB",
+    "topology.reserve": "4kB",
+    "topology.pfc": "classes",
+    "topology.xoff": "fdcc",
+}
+DUMBBELL: Mapping[str, Any] = {**LOSSLESS, "topology.kind": "dumbbell", "topology.pairs": 64}
+FAT_TREE: Mapping[str, Any] = {**LOSSLESS, "topology.preset": "fdcc64"}
+DCQCN, TIMELY, HPCC, RLCC = "DCQCN", "TIMELY", "HPCC", "RL-CC"
+RIVALS: Mapping[str, Mapping[str, Any]] = {
+    DCQCN: {"controller.name": "dcqcn", "nic.preset": "paper", "topology.marking": "secn2"},
+    TIMELY: {"controller.name": "timely", "nic.preset": "absolute", "topology.marking": "none"},
+    HPCC: {"controller.name": "hpcc", "topology.marking": "none"},
+    RLCC: {"controller.name": "rlcc-mlp", "topology.marking": "none"},
+}
+GOODPUT = Quantity("goodput", "goodput", digits=3)
+QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 4)
+TAIL = Quantity("queue_p99_bytes", "99th percentile of the queue (kB)", 1e-3, 4)
+SLOWDOWN = Quantity("slowdown", "mean slowdown", digits=4)
+SLOWDOWN_TAIL = Quantity("slowdown_p99", "99th percentile of slowdown", digits=4)
+UNFAIR = Quantity("unfair", "unfair ratio", digits=3)
+PAUSED = Quantity("paused_share", "paused (% of a flow's life)", 100, 3)
+PAUSES = Quantity("pauses", "pauses told")
+DROPPED = Quantity("drops", "frames dropped")
+UNFINISHED = Quantity("unfinished", "flows unfinished")
+NOTES = (
+    "Goodput is payload over time, from the first start to the last end, over what frames without telemetry can carry. Slowdown"
+    " is over the time of a lone flow without telemetry. So the 42 bytes of telemetry count against HPCC.",
+    "The queue is that of the switch port with the largest mean, in sweeps from the first start to the last end.",
+    "RL-CC is rlcc-mlp, dc-gym's own network of the published shape. FDCC is not here: its network is not published.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """n flows to one."""
+
+    flows: int
+    senders: int
+
+    def size_bytes(self, full: bool) -> int:
+        return SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // self.flows)
+
+    def keys(self, full: bool) -> dict[str, Any]:
+        """Returns the keys of the workload and of time."""
+        together_ns = self.flows * standalone_ns(self.size_bytes(full), 0)
+        duration_ns = -(-(PATIENCE * together_ns + EXTRA_NS) // MS) * MS
+        return {
+            "workload.kind": "many_to_one",
+            "workload.senders": min(self.flows, self.senders),
+            "workload.flows": self.flows,
+            "workload.size": f"{self.size_bytes(full)}B",
+            "workload.jitter": "1ms",
+            "workload.jitter_distribution": "gaussian",
+            "time.duration": format_time(duration_ns),
+            "time.warmup": "0s",
+            "monitor.interval": format_time(max(10 * US, duration_ns // 2000 // US * US)),
+            "monitor.tcp_interval": format_time(duration_ns // 20),
+        }
+
+
+def name(who: str, flows: int) -> str:
+    return f"{who}, {flows} flows"
+
+
+def row(who: str, traffic: Traffic, network: Mapping[str, Any], paper: Mapping[str, float]) -> OwnRateRow:
+    """Returns the row of a rival with the window that the thesis gives all of them."""
+    known = styles.find(str(RIVALS[who]["controller.name"]))
+    values = {**network, **RIVALS[who], **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
+    color = known.color if known else "#555555"
+    return OwnRateRow(name(who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))
+
+
+def standalone_ns(size_bytes: int, links: int) -> int:
+    """Returns the time of a lone flow without telemetry over a path of `links` links, all of the same rate and delay."""
+    packets = -(-size_bytes // PAYLOAD_BYTES)
+    frame_bytes = FRAME_BYTES - PAYLOAD_BYTES
+    wire_bytes = size_bytes + packets * frame_bytes + max(links - 1, 0) * FRAME_BYTES
+    return wire_bytes * 8 * 10**9 // LINE_BPS + links * DELAY_NS
+
+
+def measure(result: Result, links: int) -> dict[str, float]:
+    """Returns the tables' quantities; a flow that did not end leaves those that need all ends undefined."""
+    flows, summary = result.records("flows"), result.summary
+    ended = flows[flows["end_ns"] >= 0]
+    found = {
+        PAUSES.name: number(summary["pauses"]),
+        PAUSED.name: number(summary["paused_share"]),
+        DROPPED.name: number(summary["drops"]),
+        UNFINISHED.name: float(len(flows) - len(ended)),
+    }
+    return found if len(ended) < len(flows) else found | _of_all(ended, links) | _queue(result, ended)
+
+
+def _of_all(ended: np.ndarray, links: int) -> dict[str, float]:
+    """Returns the quantities of flows that all ended."""
+    size_bytes, took_ns = int(ended["size_bytes"][0]), (ended["end_ns"] - ended["start_ns"]).astype(float)
+    slowdown, rates = took_ns / standalone_ns(size_bytes, links), size_bytes / took_ns
+    carried = len(ended) * standalone_ns(size_bytes, 0)
+    return {
+        GOODPUT.name: carried / float(ended["end_ns"].max() - ended["start_ns"].min()),
+        SLOWDOWN.name: float(slowdown.mean()),
+        SLOWDOWN_TAIL.name: float(np.percentile(slowdown, 99)),
+        UNFAIR.name: float((rates.max() - rates.mean()) / rates.mean()),
+    }
+
+
+def _queue(result: Result, ended: np.ndarray) -> dict[str, float]:
+    """Returns mean and 99th percentile of the queue of the switch port with the largest mean."""
+    queues, ports = result.records("queues"), result.ports
+    meanwhile = (queues["t_ns"] >= ended["start_ns"].min()) & (queues["t_ns"] <= ended["end_ns"].max())
+    backlog = queues["backlog_bytes"][meanwhile].reshape(-1, len(ports))
+    at_switches = backlog[:, [row for row, port in enumerate(ports) if port["side"] == "switch"]]
+    longest = at_switches[:, at_switches.mean(axis=0).argmax()]
+    return {QUEUE.name: float(longest.mean()), TAIL.name: float(np.percentile(longest, 99))}
+
+
+def facts(network: str, counts: Sequence[int], full: bool) -> tuple[tuple[str, str], ...]:
+    """Describes how a table was run."""
+    sizes = ", ".join(f"{Traffic(flows, 1).size_bytes(full) / MB:g} MB with {flows} flows" for flows in counts)
+    return (
+        ("Network", f"{network}, 100 Gbit/s, {DELAY_NS} ns a link, 9 MB a switch; PFC with FDCC's rule"),
+        ("Traffic", f"flows to one receiver, Gaussian starts within 1 ms; a flow has {sizes}; the thesis: 20 MB"),
+        ("Rivals", "DCQCN (preset paper, secn2), TIMELY (absolute), HPCC, RL-CC (rlcc-mlp), each with a window of one BDP"),
+    )

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table 6.2 of FDCC (K. Zhang, MSc thesis 2023): 4, 16, 256 and 1024 flows to one receiver through a dumbbell of 64 pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.fdcc import n_to_one as flows_to_one
+from dc_gym.benchmarks.papers.fdcc.n_to_one import (
+    DCQCN,
+    DROPPED,
+    GOODPUT,
+    HPCC,
+    PAUSED,
+    PAUSES,
+    QUEUE,
+    RIVALS,
+    RLCC,
+    SLOWDOWN,
+    SLOWDOWN_TAIL,
+    TAIL,
+    TIMELY,
+    UNFAIR,
+    UNFINISHED,
+    Traffic,
+    name,
+)
+from dc_gym.records.results import Result
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below, less_than
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "n flows to one through a dumbbell"
+SOURCE = "FDCC, table 6.2"
+NAME = "dumbbell"
+COUNTS, PAIRS, LINKS = (4, 16, 256, 1024), 64, 3
+COLUMNS = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT, PAUSED, PAUSES, DROPPED, UNFINISHED)
+PRINTED = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT)
+"""The quantities of the thesis' table, in its order."""
+PAPER: Mapping[str, Mapping[int, tuple[float, ...]]] = {
+    DCQCN: {
+        4: (42_993, 48_208, 4.0, 4.1, 2e-5, 0.96),
+        16: (135_260, 151_960, 15.4, 16.0, 0.03805, 0.99),
+        256: (1_098_613, 2_882_000, 253, 255.5, 0.00997, 0.96),
+        1024: (6_718_385, 6_764_840, 975.4, 982.1, 0.00683, 0.99),
+    },
+    TIMELY: {
+        4: (43_654, 49_632, 4, 4, 2e-5, 0.95),
+        16: (130_875, 144_672, 15.8, 16.2, 0.01845, 0.96),
+        256: (1_372_074, 4_037_088, 293.8, 296.1, 0.00762, 0.83),
+        1024: (1_914_595, 6_554_592, 1026.1, 1028.3, 0.00218, 0.95),
+    },
+    HPCC: {
+        4: (1_089, 3_354, 3.3, 4.3, 0.299, 0.93),
+        16: (2_804, 6_708, 17.4, 17.6, 0.01279, 0.88),
+        256: (131_961, 3_274_622, 294.5, 295.2, 0.00243, 0.83),
+        1024: (1_347_185, 6_502_288, 1089.2, 1091.4, 0.00195, 0.89),
+    },
+    RLCC: {
+        4: (49_565, 52_546, 4.3, 4.3, 1e-5, 0.90),
+        16: (253_289, 253_786, 17, 17, 3e-5, 0.89),
+        256: (4_167_130, 4_286_572, 255.1, 255.4, 0.00117, 0.95),
+        1024: (3_085_705, 6_987_246, 984.35, 986.5, 0.00225, 0.98),
+    },
+}
+
+
+def _paper(who: str, flows: int) -> dict[str, float]:
+    return {column.name: value for column, value in zip(PRINTED, PAPER[who][flows], strict=True)}
+
+
+ROWS = [
+    flows_to_one.row(who, Traffic(flows, PAIRS), flows_to_one.DUMBBELL, _paper(who, flows)) for flows in COUNTS for who in RIVALS
+]
+OTHERS = (DCQCN, TIMELY, RLCC)
+CLAIMS = (
+    *(
+        Claim(
+            f"{flows} flows: HPCC has the shortest mean queue",
+            SOURCE,
+            tuple(below(name(HPCC, flows), name(other, flows), QUEUE) for other in OTHERS),
+            why="a queue that the first millisecond fills counts for more in a shorter run",
+        )
+        for flows in COUNTS
+    ),
+    Claim(
+        "4 flows: HPCC is the least fair",
+        SOURCE,
+        tuple(above(name(HPCC, 4), name(other, 4), UNFAIR) for other in OTHERS),
+        why="the thesis does not give its rivals' parameters",
+    ),
+    Claim(
+        "16 flows and more: HPCC's flows take longer than DCQCN's and RL-CC's (telemetry in each frame)",
+        SOURCE,
+        tuple(above(name(HPCC, flows), name(other, flows), SLOWDOWN) for flows in (16, 256, 1024) for other in (DCQCN, RLCC)),
+    ),
+    Claim(
+        "RL-CC's queue is longer than DCQCN's with 16 and 256 flows, and shorter with 1024",
+        SOURCE,
+        (
+            *(above(name(RLCC, flows), name(DCQCN, flows), QUEUE) for flows in (16, 256)),
+            below(name(RLCC, 1024), name(DCQCN, 1024), QUEUE),
+        ),
+        why="the thesis does not say which policy, beta and target its RL-CC has, nor DCQCN's parameters",
+    ),
+    Claim(
+        "Nothing is dropped (PFC)",
+        SOURCE,
+        tuple(less_than(name(who, flows), DROPPED, 1) for flows in COUNTS for who in RIVALS),
+    ),
+)
+
+
+def measure(result: Result) -> dict[str, float]:
+    return flows_to_one.measure(result, LINKS)
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    facts = flows_to_one.facts("a dumbbell of 64 pairs", COUNTS, options.full)
+    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, _figure(evidence), flows_to_one.NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    lines = [
+        ContestantLine(who, evidence.contenders[name(who, 4)].color, {float(flows): name(who, flows) for flows in COUNTS})
+        for who in RIVALS
+    ]
+    return series.figure(evidence, lines, (QUEUE, UNFAIR, GOODPUT), "flows", TITLE)
