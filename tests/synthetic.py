@@ -53,6 +53,7 @@ def tables(
     nic_flows: list[dict[str, Any]] | None = None,
     decisions: list[dict[str, Any]] | None = None,
     classes: list[dict[str, Any]] | None = None,
+    class_queues: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -62,6 +63,7 @@ def tables(
         nic_flows=array("nic_flows", nic_flows or []),
         decisions=array("decisions", decisions or []),
         classes=array("classes", classes or []),
+        class_queues=array("class_queues", class_queues or []),
         ports=of_ports or ports(),
     )
 
