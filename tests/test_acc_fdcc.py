@@ -11,7 +11,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_1, figure_2
+from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_8
 from dc_gym.benchmarks.papers.acc.common import FABRICS, PFC, on
 from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
 from dc_gym.grounds import nics
@@ -21,10 +21,10 @@ from dc_gym.reproduce.claims import ClaimState, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.options import ReproduceOptions
 
-FIGURES = (figure_1, figure_2, figure_3_2, figure_3_3, figure_4_1, table_6_1, table_6_2)
+FIGURES = (figure_1, figure_2, figure_8, figure_3_2, figure_3_3, figure_4_1, table_6_1, table_6_2)
 NUMBERS = {
     "fdcc": ("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
-    "acc": ("figure-1", "figure-2"),
+    "acc": ("figure-1", "figure-2", "figure-8"),
 }
 
 
@@ -202,6 +202,27 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
     assert (made.topology.pfc == "classes") is (PFC in row.name)
     shorter = own_rate._spec("x", row, ReproduceOptions(tmp_path, duration="30ms"), 1)
     assert shorter.time.duration_ns == 30_000_000
+
+
+def test_queue_pairs_are_drawn_anew_or_stay() -> None:
+    redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs).splitlines()[1:]] for pairs in ("redrawn", "steady"))
+    assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
+    counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == 3 * phase for row in redrawn) for phase in range(figure_8.PHASES)]
+    assert min(counts) >= 1 and max(counts) <= figure_8.MOST_PAIRS and len(set(counts)) > 3
+    assert len({tuple(row[:3]) for row in redrawn}) == len(redrawn)
+
+
+@pytest.mark.parametrize("row", figure_8.ROWS, ids=lambda row: row.name)
+def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
+    (tmp_path / "x").mkdir()
+    for senders in figure_8.SENDERS:
+        for pairs in (figure_8.REDRAWN, figure_8.STEADY):
+            (tmp_path / "x" / figure_8.file_of(senders, pairs)).write_text(figure_8.flows(senders, pairs))
+    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+    queue = made.graph().switch_ports()[0].queue
+    of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in made.flows(made.graph())}
+    assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
+    assert of["rdma"].quantum_bytes * 30 == pytest.approx(of["tcp"].quantum_bytes * 70, rel=0.001)
 
 
 def test_shorter_runs_are_told(tmp_path: Path) -> None:
