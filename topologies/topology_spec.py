@@ -134,10 +134,9 @@ class TopologySpec(LinkSpec):
         ):
             value = getattr(self, name)
             if value is not None and not there:
-                written = field_of(self, name).metadata["kind"].write(value)
-                raise KeyFault(
-                    f"topology.{name.removesuffix('_bytes')}", written, f"has no effect without topology.{needs}; give it"
-                )
+                named = name.removesuffix("_bytes")
+                written = field_of(self, named).metadata["kind"].write(value)
+                raise KeyFault(f"topology.{named}", written, f"has no effect without topology.{needs}; give it")
         if pfc and self.shared_buffer_bytes is None:
             raise KeyFault("topology.pfc", self.pfc, "charges frames to a shared buffer; give topology.shared_buffer")
         if pfc and self.headroom_bytes == 0:

@@ -23,9 +23,9 @@ struct actuators_file {
 };
 
 static const struct port three_ports[] = {
-	{ "s1-eth1", "-", "s1-eth1" },
-	{ "h1-eth0", "/run/netns/h1", "h1-eth0" },
-	{ "h2-eth0", "/run/netns/h2", "h2-eth0" },
+	{ "s1-eth1", "-", "s1-eth1", 0, 0 },
+	{ "h1-eth0", "/run/netns/h1", "h1-eth0", 0, 0 },
+	{ "h2-eth0", "/run/netns/h2", "h2-eth0", 0, 0 },
 };
 static const struct ports some_ports = { .port = three_ports, .n = 3 };
 

@@ -13,7 +13,7 @@
 #define SEQ     6
 
 static struct actuator_row row[N_HOSTS] = { { .n_values = 1 }, { .row = 1, .n_values = 1 } };
-static const struct port port[N_HOSTS] = { { "h1", "-", "h1" }, { "h2", "-", "h2" } };
+static const struct port port[N_HOSTS] = { { "h1", "-", "h1", 0, 0 }, { "h2", "-", "h2", 0, 0 } };
 static const struct ports ports = { .port = port, .n = N_HOSTS };
 static const struct actuators hosts = { .row = row, .ports = &ports, .n = N_HOSTS };
 static struct control control;

@@ -16,7 +16,7 @@
 #define TIMEOUT_NS 1000
 
 static struct actuator_row row[] = { { .row = 0, .n_values = 1 }, { .row = 1, .n_values = 1 } };
-static const struct port port[] = { { "h1", "-", "h1" }, { "h2", "-", "h2" } };
+static const struct port port[] = { { "h1", "-", "h1", 0, 0 }, { "h2", "-", "h2", 0, 0 } };
 static const struct ports ports = { .port = port, .n = 2 };
 /* A packet carries the first value of each row. */
 static const uint64_t wanted[2 * SM_MAX_VALUES] = { 100, 7, 7, 7, 200, 7, 7, 7 };

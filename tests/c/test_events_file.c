@@ -17,8 +17,8 @@
 #define SHORT_LEN   24
 
 static const struct port two_ports[] = {
-	{ "s1-eth1", "-", "s1-eth1" },
-	{ "h1-eth0", "/run/netns/h1", "h1-eth0" },
+	{ "s1-eth1", "-", "s1-eth1", 0, 0 },
+	{ "h1-eth0", "/run/netns/h1", "h1-eth0", 0, 0 },
 };
 static const struct ports some_ports = { .port = two_ports, .n = 2 };
 
