@@ -51,6 +51,7 @@ BENCHES = {
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
     "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
+    "hpcc-peer": "HPCC in the NIC beside its authors' simulator: queue, utilization, shares (stored results)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")

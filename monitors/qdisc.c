@@ -138,10 +138,10 @@ static uint64_t read_field(const struct nl_attr *app, const struct mark_field *f
 	return narrow;
 }
 
-/* A kind is sent with its final NUL; do not count on it. */
+/* A kind is sent with its final NUL; do not count on it. An ingress qdisc has none. */
 static bool is_kind(const struct nl_attr *a, const char *kind)
 {
-	size_t len = strnlen((const char *)a->data, a->len);
+	size_t len = a->data ? strnlen((const char *)a->data, a->len) : 0;
 
 	return len == strlen(kind) && !memcmp(a->data, kind, len);
 }

@@ -28,7 +28,9 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.lab import boot_entries
 from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import route
+from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.presets import TopologySpec, build
+from dc_gym.topologies.realize import tc
 from dc_gym.topologies.telemetry import table_of
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import make_schedule
@@ -52,6 +54,7 @@ FUZZERS = {
     "fuzz_boot_file": ("kernel/boot_file.c",),
 }
 GRAPH = build(TopologySpec.of(preset="dumbbell-10m"))
+CLASSES = build(TopologySpec.of(preset="dumbbell-10m", shared_buffer_bytes=400_000, pfc="classes"))
 
 
 def compiled(compiler: str, name: str, sources: tuple[str, ...], sanitizers: str, folder: Path, *libraries: str) -> Path:
@@ -71,8 +74,8 @@ def _tables(*tables: record_file.Table) -> bytes:
     return b"".join(table.bytes() for table in tables)
 
 
-def _ports(folder: Path) -> bytes:
-    inputs.write_ports(folder / "ports", GRAPH)
+def _ports(folder: Path, graph: Graph) -> bytes:
+    inputs.write_rows(folder / "ports", graph)
     return (folder / "ports").read_bytes()
 
 
@@ -133,7 +136,8 @@ def _dump() -> bytes:
     root = 2**32 - 1
     done = struct.pack("=IHHIIi", 20, 3, 2, 1, 1, 0)
     red = _qdisc("red", 2 << 16, (1 << 16) + 1, struct.pack("=4I", 0, 0, 0, 9))
-    return _qdisc("tbf", 1 << 16, root) + red + done
+    told = tc.PORT_XSTATS.pack(*range(16), 2, 1) + tc.CLASS_XSTATS.pack(*range(14)) * 2
+    return _qdisc("tbf", 1 << 16, root) + red + _qdisc("port", 3 << 16, root, told) + done
 
 
 def _echoes() -> bytes:
@@ -150,7 +154,7 @@ def seeds(name: str, folder: Path) -> list[bytes]:
     """Returns valid inputs of a target."""
     return {
         "fuzz_nl": lambda: [_dump(), _dump()[16:]],
-        "fuzz_ports": lambda: [_ports(folder)],
+        "fuzz_ports": lambda: [_ports(folder, GRAPH), _ports(folder, CLASSES)],
         "fuzz_actuators": lambda: [_actuators(each) for each in ("Dumbbell10m", "EcnDumbbell1g")],
         "fuzz_events": lambda: [_events()],
         "fuzz_nics": lambda: [_nics()],

@@ -22,7 +22,7 @@ FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="sto
 SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
 NIC = {"t_ns": 8, "flow": 0, "rate_bps": 5, "cnps": 3, "decisions": 4}
 DECISION = {"t_ns": 7, "flow": 0, "event": "cnp", "flags": 1, "rate_before_bps": 9, "rate_bps": 5}
-CLASS_QUEUE = {"t_ns": 8, "port": "s1-eth1", "class": 1, "backlog_bytes": 3, "pauses": 2}
+CLASS_QUEUE = {"t_ns": 8, "port": "s1-eth3", "class": 1, "backlog_bytes": 3, "pauses": 2}
 CLASS = {"t_ns": 0, "flow": 0, "workload": 1, "dscp": 46}
 SAMPLE = {"t_ns": 6, "flow": 0, "srtt_us": 80, "bytes_received": 11, "retransmits": 2}
 
@@ -63,6 +63,16 @@ def test_a_run_with_classes_has_a_table_more() -> None:
     assert digest_of(whole) == head.hexdigest() != digest_of(small())
 
 
+def test_a_run_with_classes_of_ports_has_a_table_more() -> None:
+    """s1-eth3 is the first port."""
+    whole, head = small(class_queues=[CLASS_QUEUE]), Digest()
+    for name in REQUIRED:
+        head.begin(name)
+        head.update(whole.table(name))
+    head._hash.update(b"class_queues\n" + struct.pack("<qII10Q", 8, 0, 1, 3, *[0] * 8, 2))
+    assert digest_of(whole) == head.hexdigest() != digest_of(small())
+
+
 def test_declared_orders_do_not_move() -> None:
     assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
     assert STATUSES == ("done", "stopped", "running", "failed", "waiting")
@@ -93,8 +103,7 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_counts(name: str) -> None:
-    tables = small(nic_flows=[NIC], decisions=[DECISION], class_queues=[CLASS_QUEUE])
-    tables = small(nic_flows=[NIC], decisions=[DECISION], classes=[CLASS])
+    tables = small(nic_flows=[NIC], decisions=[DECISION], classes=[CLASS], class_queues=[CLASS_QUEUE])
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
         changed[column][0] ^= 1

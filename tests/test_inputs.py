@@ -150,7 +150,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
-        "name,netns,ifname,class\na,-,a,0\nb,/n/b,b,0\n\n"
+        "name,netns,ifname,class,reserved\na,-,a,0,0\nb,/n/b,b,0,0\n\n"
         "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
         "control_addr,control_port,reserved\n"
         "rate,tbf,8.0.0.0,10000000.0.0.0,10000000.0.0.0,3,1,0,108,0,2,2,2,172.16.0.1,20130,0.0\n\n"

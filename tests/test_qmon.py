@@ -219,6 +219,7 @@ def expected(root: dict) -> dict[str, int]:
         "requeues": root["requeues"],
         "active_flows": 0,
         **dict.fromkeys(("ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes"), 0),  # of the lab's own qdisc
+        **dict.fromkeys(("paused_ns", "charged_bytes", "pauses"), 0),  # likewise
     }
 
 

@@ -40,8 +40,8 @@ def find_deadlock(
 ) -> tuple[str, ...] | None:
     """Returns a circle of ports that wait for one another, each for the next, or None.
 
-    The circle begins with the port whose name is first. `peers` has the port at the other end of each port's cable, and `leads_to`
-    the ports by which frames leave that came in at a port.
+    The circle begins with the port whose name is first. `peers` has the port at the other end of each port's cable, and
+    `leads_to` the ports by which frames leave that came in at a port.
     """
     for number in range(CLASSES):
         waits = {port: _waits_for(port, number, states, peers, leads_to) for port in states}

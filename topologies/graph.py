@@ -266,6 +266,10 @@ class Queue:
             same = marking.limit_bytes == limit
             _require(same, "limit_bytes of RED", marking.limit_bytes, f"is not the queue's {limit}; give both the same")
 
+    def class_of(self, dscp: int) -> int:
+        """Returns the number of the class of packets with that DSCP."""
+        return next((number for number, each in enumerate(self.classes) if dscp in each.dscps), 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Port:

@@ -5,8 +5,8 @@ It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, o
 first names it. Every port of a job gets its rate, its delay and a new queue.
 
     {"net": NAME, "ports": [fields of FabricPort, ...], "schedule": rows of linkprobe, "repeat": N}
-      -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port, ...],
-          "memory": [kB of the kernel's memory after the first repetition and after the last]}
+      -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port since the job began, ...],
+          "memory_kb": [the kernel's memory after each repetition, ...]}
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from dc_gym.benchmarks.checks.links_guest import (
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import NetlinkSocket, add_namespaces
 
+DEVICE_TOTALS = ("tx_packets", "rx_packets", "lost_packets", "pauses_sent", "pauses_received")
+DEVICE_COUNTERS = (*DEVICE_TOTALS, "flight_packets", "pauses_in_flight")
 KERNEL_MEMORY = ("Slab", "KernelStack", "PageTables")
 
 
@@ -111,17 +113,8 @@ class Network:
     def devices(self) -> list[dict[str, int]]:
         """Returns the counters of the device of each port."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
-        kept = (
-            "tx_packets",
-            "rx_packets",
-            "flight_packets",
-            "lost_packets",
-            "pauses_in_flight",
-            "pauses_sent",
-            "pauses_received",
-        )
         found = [asdict(devices[end.node][end.ifname]) for end in self.ports]
-        return [{each: device[each] for each in kept} for device in found]
+        return [{each: device[each] for each in DEVICE_COUNTERS} for device in found]
 
 
 def kernel_memory_kb() -> int:
@@ -130,14 +123,23 @@ def kernel_memory_kb() -> int:
     return sum(int(words[1]) for words in lines if words[0].rstrip(":") in KERNEL_MEMORY)
 
 
+def _since(before: list[dict[str, int]], now: list[dict[str, int]]) -> list[dict[str, int]]:
+    """Subtracts totals from later ones. What is under way stays as it is."""
+    return [
+        {each: value - before[port][each] if each in DEVICE_TOTALS else value for each, value in device.items()}
+        for port, device in enumerate(now)
+    ]
+
+
 def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     network.configure(job["ports"])
     network.check(job["ports"])
+    before = network.devices()
     memory = []
     for _ in range(job["repeat"]):
         probe = network.play(job["schedule"])
         memory.append(kernel_memory_kb())
-    return {"probe": probe, "devices": network.devices(), "memory": [memory[0], memory[-1]]}
+    return {"probe": probe, "devices": _since(before, network.devices()), "memory_kb": memory}
 
 
 def main(folder: Path) -> None:

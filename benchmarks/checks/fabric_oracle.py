@@ -121,7 +121,7 @@ class _Timer:
     def __init__(self, run: Callable[[], None]) -> None:
         self.run = run
         self.number = 0
-        """Of the order in which timers were started; 0: it is not running."""
+        """Place in the order in which timers were started; 0: it is not running."""
 
 
 class _Clock:

@@ -55,7 +55,7 @@ from dc_gym.topologies.realize.rtnl import (
 PROBE = PROGRAMS / "linkprobe"
 RTM_DELQDISC = 37
 AF_BRIDGE = 7
-NUD_NOARP, NUD_PERMANENT, NTF_MASTER = 0x40, 0x80, 4
+NUD_NOARP, NUD_PERMANENT, NTF_MASTER, NTF_STICKY = 0x40, 0x80, 4, 0x40
 NDA_DST, NDA_LLADDR = 1, 2
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_MASTER = 10
@@ -318,8 +318,8 @@ def enslave(end: End, bridge: int) -> NetlinkRequest:
 
 
 def forward_to(end: End, mac: str) -> NetlinkRequest:
-    """Tells the bridge where the receiver is, without learning; otherwise it would flood."""
-    body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
+    """Tells the bridge where a host is; otherwise it would flood. What it learns from the host's own frames changes nothing."""
+    body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
     body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
 

@@ -26,6 +26,7 @@ from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec, nic_configuration
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, TRACES
 from dc_gym.topologies import telemetry
+from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.ecmp import Router, draw, path
 from dc_gym.topologies.graph import PORT_MASK, Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
@@ -69,6 +70,8 @@ class NicPlan:
     facts: dict[str, Any]
     step_ns: int = 0
     """Time in ns between barriers, at which the lab waits for the host (rlcc/data_path.py). 0: there are none."""
+    ring_classes: int = 0
+    """The classes whose pauses stop the NICs' rings, a bit each: those of the flows over RDMA."""
 
     def lasting(self) -> dict[str, Any]:
         """Returns the settings on which the completion time of a flow alone in the network depends."""
@@ -105,7 +108,7 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
         facts["policy"] = {"sha256": chosen.policy.sha256(), "provenance": dict(chosen.policy.provenance)}
     switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
     native = None if chosen.native is None else str(chosen.native)
-    return NicPlan(str(algorithm.object), native, *switches, facts, step_ns)
+    return NicPlan(str(algorithm.object), native, *switches, facts, step_ns, ring_classes(experiment))
 
 
 def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) -> None:
@@ -118,6 +121,16 @@ def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) 
     values = tuple(plan.facts["algorithm"]["values"].values())
     table = inputs.settings_table(told, values, telemetry_rates(experiment), beside=_beside(experiment))
     record_file.write(path, inputs.nic_table(graph), flows, table)
+
+
+def ring_classes(experiment: Experiment) -> int:
+    """Returns the lossless classes of the flows over RDMA, a bit each."""
+    dscps = {flow.request.dscp or 0 for flow in experiment.schedule.flows if flow.request.transport == "rdma"}
+    found = 0
+    for port in pausing_ports(experiment.graph):
+        numbers = set(map(port.queue.class_of, dscps))
+        found |= sum(1 << number for number in numbers if port.queue.classes[number].lossless)
+    return found
 
 
 def _beside(experiment: Experiment) -> bool:

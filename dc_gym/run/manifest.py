@@ -109,6 +109,7 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
         "workload": dict(run.experiment.notes),
         "ideal": None if ideals is None else ideals.facts,
         "conservation": counts.conservation,
+        **({} if counts.deadlock is None else {"deadlock": list(counts.deadlock)}),
         "calibration": calibration.rows(ports, found["read_back"]) + found.get("calibration", []),
     } | {name: found[name] for name in ("fidelity", "exec") if found.get(name)}
 

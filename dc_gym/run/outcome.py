@@ -35,6 +35,9 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     """Writes everything that a result needs into its folder, in which the ground has left its files."""
     experiment, driver, private = run.experiment, run.driver, partial / ".lab"
     counts, ports = read_counts(experiment, private / OUT), results.port_rows(experiment.graph)
+    if counts.deadlock is not None:
+        circle = ", ".join(counts.deadlock)
+        progress.announce(f"warning: a deadlock of pauses: {circle} wait for one another, and the last for the first")
     digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts.t0_ns))
     shutil.rmtree(private)
     if experiment.spec.capture.ports:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
 from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
-from dc_gym.run import conservation, event_log, nic_log, tgen_log
+from dc_gym.run import conservation, deadlocks, event_log, nic_log, tgen_log
 from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule
@@ -45,6 +45,8 @@ class RunCounts:
     """The contents of ground.json (grounds/guest/main.py)."""
     events: list[dict[str, Any]] = field(default_factory=list)
     """A row for each event, with what it did (event_log.py)."""
+    deadlock: tuple[str, ...] | None = None
+    """The ports that waited for one another in a circle at the end."""
 
     @classmethod
     def of(cls, graph: Graph, found: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
@@ -58,7 +60,10 @@ class RunCounts:
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has what the ground wrote."""
     found = json.loads((folder / "ground.json").read_text())
-    return RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
+    counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
+    paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
+    circle = deadlocks.at_end(experiment.graph, experiment.schedule, folder / "queues.trace", paused)
+    return replace(counts, deadlock=circle)
 
 
 def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:

@@ -66,6 +66,7 @@ struct port_sched {
 	u8 turn;                     /* the class that deficit round robin is at */
 	bool tells;                  /* telemetry */
 	bool named;                  /* classes were given: their statistics are told */
+	bool plain;                  /* one class without a name, and no pool */
 	struct port_tally tally;
 	struct port_pool *pool;
 	struct port_ingress *ingress; /* of what comes in here */
@@ -130,7 +131,7 @@ static void port_changes(struct Qdisc *sch, struct port_class *c, u64 now)
 	struct port_sched *q = qdisc_priv(sch);
 
 	port_integrate(&q->tally, sch->qstats.backlog, now);
-	if (unlikely(q->named))
+	if (unlikely(!q->plain))
 		port_integrate(&c->tally, c->bytes, now);
 }
 
@@ -167,6 +168,8 @@ static noinline bool port_admit(struct Qdisc *sch, struct port_class *c, struct 
 	struct port_sched *q = qdisc_priv(sch);
 	struct port_ingress *in;
 
+	if (!q->pool)
+		return true;
 	if (!c->lossless)
 		return port_pool_take(q->pool, c->bytes, qdisc_pkt_len(skb), c->reserve_bytes, c->alpha);
 	in = port_ingress_of(skb, dev_net(qdisc_dev(sch)));
@@ -179,6 +182,8 @@ static noinline void port_dismiss(struct port_sched *q, struct port_class *c, st
 {
 	struct port_ingress *in;
 
+	if (!q->pool)
+		return;
 	if (!c->lossless) {
 		port_pool_give(q->pool, c->bytes, qdisc_pkt_len(skb), c->reserve_bytes);
 		return;
@@ -191,14 +196,14 @@ static noinline void port_dismiss(struct port_sched *q, struct port_class *c, st
 static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct port_sched *q = qdisc_priv(sch);
-	struct port_class *c = likely(q->classes == 1) ? &q->of_class[0] : port_classify(q, skb);
+	struct port_class *c = likely(q->plain) ? &q->of_class[0] : port_classify(q, skb);
 	u32 len = qdisc_pkt_len(skb);
 
 	if (unlikely(c->bytes >= c->arrival_kmin))
 		port_mark(c, skb, c->bytes);
 	if (unlikely(c->bytes + len > c->limit_bytes))
 		goto drop;
-	if (unlikely(q->pool) && !port_admit(sch, c, skb))
+	if (unlikely(!q->plain) && !port_admit(sch, c, skb))
 		goto drop;
 	port_changes(sch, c, lab_event_clock());
 	__qdisc_enqueue_tail(skb, &c->queue);
@@ -272,10 +277,14 @@ static struct port_class *port_choose(struct port_sched *q, u8 may)
 	return c;
 }
 
-static void port_take_turn(struct port_class *c, u32 len)
+/* The frame has left the queue of its class, which had it among its bytes. */
+static noinline void port_depart(struct port_sched *q, struct port_class *c, struct sk_buff *skb)
 {
+	port_dismiss(q, c, skb);
+	c->sent_packets++;
+	c->sent_bytes += qdisc_pkt_len(skb);
 	if (c->quantum_bytes)
-		c->deficit_bytes = c->queue.head ? c->deficit_bytes - (s32)len : 0;
+		c->deficit_bytes = c->queue.head ? c->deficit_bytes - (s32)qdisc_pkt_len(skb) : 0;
 }
 
 static struct sk_buff *port_dequeue(struct Qdisc *sch)
@@ -289,22 +298,18 @@ static struct sk_buff *port_dequeue(struct Qdisc *sch)
 
 	if (!may)
 		return NULL;
-	if (unlikely(q->classes > 1))
+	if (unlikely(!q->plain))
 		c = port_choose(q, may);
 	now = lab_event_clock();
 	port_changes(sch, c, now);
 	sent_bytes = u64_stats_read(&sch->bstats.bytes);
 	skb = __qdisc_dequeue_head(&c->queue);
 	len = qdisc_pkt_len(skb);
-	if (unlikely(q->pool))
-		port_dismiss(q, c, skb);
+	if (unlikely(!q->plain))
+		port_depart(q, c, skb);
 	c->bytes -= len;
-	c->sent_packets++;
-	c->sent_bytes += len;
 	if (!c->queue.head)
 		q->waiting &= ~BIT(c - q->of_class);
-	if (unlikely(q->classes > 1))
-		port_take_turn(c, len);
 	qdisc_qstats_backlog_dec(sch, skb);
 	qdisc_qlen_dec(sch);
 	qdisc_bstats_update(sch, skb);
@@ -321,8 +326,7 @@ static void port_empty(struct port_sched *q, struct port_class *c)
 	struct sk_buff *skb;
 
 	while ((skb = __qdisc_dequeue_head(&c->queue))) {
-		if (q->pool)
-			port_dismiss(q, c, skb);
+		port_dismiss(q, c, skb);
 		c->bytes -= qdisc_pkt_len(skb);
 		rtnl_kfree_skbs(skb, skb);
 	}
@@ -540,24 +544,29 @@ static int port_set_classes(struct port_sched *q, struct nlattr *opt)
 static int port_join_pool(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
 {
 	struct port_sched *q = qdisc_priv(sch);
-	struct port_pool *pool;
+	struct port_pool *pool = port_pool_get(dev_net(qdisc_dev(sch)), nla_data(attr));
+	bool joined;
 
-	if (!q->pool && sch->q.qlen) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "frames wait that took no room in the pool");
-		return -EBUSY;
-	}
-	pool = port_pool_get(dev_net(qdisc_dev(sch)), nla_data(attr));
 	if (!pool)
 		return -ENOMEM;
-	if (!q->pool) {
+	sch_tree_lock(sch);
+	joined = !q->pool && !sch->q.qlen;
+	if (joined) {
 		q->pool = pool;
-		return 0;
+		q->plain = false;
 	}
+	sch_tree_unlock(sch);
+	if (joined)
+		return 0;
 	port_pool_put(pool);
 	if (pool == q->pool)
 		return 0;
-	NL_SET_ERR_MSG_ATTR(extack, attr, "a port cannot change to another pool");
-	return -EOPNOTSUPP;
+	if (q->pool) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "a port cannot change to another pool");
+		return -EOPNOTSUPP;
+	}
+	NL_SET_ERR_MSG_ATTR(extack, attr, "frames wait that took no room in the pool");
+	return -EBUSY;
 }
 
 static int port_set_pfc(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
@@ -596,6 +605,7 @@ static int port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb,
 	if (tb[TCA_PORT_DSCP])
 		memcpy(q->class_of, nla_data(tb[TCA_PORT_DSCP]), sizeof(q->class_of));
 	err = port_set_classes(q, opt);
+	q->plain = q->classes == 1 && !q->named && !q->pool;
 	sch_tree_unlock(sch);
 	return err;
 }
@@ -648,6 +658,7 @@ static int port_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_a
 
 	q->paused = cable_is(qdisc_dev(sch)) ? cable_attach_port(qdisc_dev(sch)) : &never;
 	q->classes = 1;
+	q->plain = true;
 	q->strict = U8_MAX;
 	q->tally.since_ns = now;
 	for (which = 0; which < TC_PORT_CLASSES; which++)

@@ -13,8 +13,21 @@
 struct port {
 	struct port_sample sample;
 	struct port_counters counters;
+	struct port_counters classes[2];
 	uint64_t qdiscs; /* that were understood */
 };
+
+static void on_class(struct port *port, const struct qdisc *q, uint32_t class)
+{
+	struct port_sample sample = { 0 };
+	struct qdisc own;
+
+	if (qdisc_class(q, class, &own))
+		return;
+	require(qdisc_is(q, "port"));
+	port_sample_add(&sample, &own);
+	port_counters_advance(&port->classes[class & 1], &sample);
+}
 
 static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 {
@@ -27,6 +40,8 @@ static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 	port->qdiscs++;
 	port_sample_add(&port->sample, &q);
 	port_counters_advance(&port->counters, &port->sample);
+	for (uint32_t class = 0; class < 3; class ++)
+		on_class(port, &q, class);
 	return 0;
 }
 

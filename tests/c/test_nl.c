@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Netlink messages by hand: the walk, the attributes, and what becomes of a port's qdiscs. */
+#include "lab.h"
 #include "nl.h"
 #include "qdisc.h"
 
@@ -211,6 +212,130 @@ static void reads_marks_by_kind(void **state)
 	assert_int_equal(marks_of("red", &fq_codel, sizeof(fq_codel)), 10);
 }
 
+/* What a `port` with two classes tells. */
+struct port_told {
+	struct tc_port_xstats port;
+	struct tc_port_class_xstats classes[2];
+};
+
+static const struct port_told port_told = {
+	.port = { .marked = 9, .ce_bytes = 8, .busy_ns = 7, .paused_ns = 6, .charged_bytes = 5, .classes = 2 },
+	.classes = {
+		{ .backlog_bytes = 1514, .backlog_packets = 1, .drops = 4, .marked = 2, .queue_byte_ns = 1ULL << 63 },
+		{ .backlog_bytes = 3028, .backlog_packets = 2, .sent_bytes = 1ULL << 40, .sent_packets = 1ULL << 33,
+		  .drops = 5, .marked = 7, .ce_packets = 11, .ce_bytes = 12, .queue_byte_ns = 13, .busy_ns = 14,
+		  .longest_bytes = 15, .paused_ns = 16, .charged_bytes = 17, .pauses = 18 },
+	},
+};
+
+/* `count` bytes of these statistics, in a message that ends with them; the caller frees it. */
+static unsigned char *told_by(const char *kind, size_t count, struct qdisc *q)
+{
+	const struct given g = {
+		.kind = kind,
+		.parent = TC_H_ROOT,
+		.handle = 1,
+		.bytes = 99,
+		.queue = { .requeues = 3 },
+		.xstats = &port_told,
+		.xstats_len = count,
+	};
+	struct out o = { .len = 0 };
+	unsigned char *exact;
+
+	put_payload(&o, &g);
+	exact = malloc(o.len);
+	assert_non_null(exact);
+	memcpy(exact, o.buf, o.len);
+	assert_int_equal(qdisc_parse(exact, o.len, q), 0);
+	return exact;
+}
+
+static void reads_classes_of_port(void **state)
+{
+	unsigned char *message;
+	struct qdisc q, own;
+
+	(void)state;
+	message = told_by("port", sizeof(port_told), &q);
+	assert_int_equal(q.marks, 9);
+	assert_int_equal(q.paused_ns, 6);
+	assert_int_equal(q.charged_bytes, 5);
+	assert_int_equal(qdisc_class(&q, 0, &own), 0);
+	assert_int_equal(own.backlog_bytes, 1514);
+	assert_int_equal(own.drops, 4);
+	assert_int_equal(own.queue_byte_ns, 1ULL << 63);
+	assert_int_equal(own.paused_ns + own.charged_bytes + own.tx_bytes + own.requeues, 0);
+	assert_int_equal(qdisc_class(&q, 1, &own), 0);
+	assert_int_equal(own.ifindex, q.ifindex);
+	assert_int_equal(own.handle, 1);
+	assert_int_equal(own.place, QDISC_ROOT);
+	assert_int_equal(own.backlog_bytes, 3028);
+	assert_int_equal(own.backlog_packets, 2);
+	assert_int_equal(own.tx_bytes, 1ULL << 40);
+	assert_int_equal(own.tx_packets, 1ULL << 33);
+	assert_int_equal(own.drops, 5);
+	assert_int_equal(own.marks, 7);
+	assert_int_equal(own.ce_bytes, 12);
+	assert_int_equal(own.queue_byte_ns, 13);
+	assert_int_equal(own.busy_ns, 14);
+	assert_int_equal(own.longest_bytes, 15);
+	assert_int_equal(own.paused_ns, 16);
+	assert_int_equal(own.charged_bytes, 17);
+	assert_int_equal(own.pauses, 18);
+	assert_int_equal(qdisc_class(&q, 2, &own), -ENOENT);
+	assert_int_equal(qdisc_class(&q, UINT32_MAX, &own), -ENOENT);
+	free(message);
+}
+
+static void refuses_classes_that_are_not_told(void **state)
+{
+	unsigned char *message;
+	struct qdisc q, own;
+
+	(void)state;
+	message = told_by("port", sizeof(port_told) - 1, &q); /* cut within the second class */
+	assert_int_equal(qdisc_class(&q, 0, &own), 0);
+	assert_int_equal(qdisc_class(&q, 1, &own), -ENOENT);
+	free(message);
+	message = told_by("port", sizeof(port_told.port), &q); /* no classes were given */
+	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);
+	free(message);
+	message = told_by("port", 0, &q);
+	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);
+	assert_int_equal(q.marks + q.paused_ns, 0);
+	free(message);
+	message = told_by("fq", sizeof(port_told), &q); /* another kind, of whatever length */
+	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);
+	assert_int_equal(q.paused_ns, 0);
+	free(message);
+}
+
+/* A class is a row of its own: what it counts is summed like a port's. */
+static void counts_pauses_over_time(void **state)
+{
+	struct port_counters c = { 0 };
+	struct port_sample s = { .has_root = true, .root = { .handle = 1, .paused_ns = 100, .pauses = 2 } };
+
+	(void)state;
+	port_counters_advance(&c, &s);
+	s.root.paused_ns = 250;
+	s.root.pauses = 3;
+	s.root.charged_bytes = 4096;
+	port_counters_advance(&c, &s);
+	assert_int_equal(c.paused_ns, 250);
+	assert_int_equal(c.pauses, 3);
+	assert_int_equal(c.last.root.charged_bytes, 4096);
+	s.root.handle = 2; /* another qdisc, which has paused once already */
+	s.root.paused_ns = 30;
+	s.root.pauses = 1;
+	s.root.charged_bytes = 0;
+	port_counters_advance(&c, &s);
+	assert_int_equal(c.paused_ns, 280);
+	assert_int_equal(c.pauses, 4);
+	assert_int_equal(c.last.root.charged_bytes, 0);
+}
+
 /* Kind and options are those of the message, and are not kept beyond it. */
 static void shows_kind_and_options(void **state)
 {
@@ -245,6 +370,8 @@ static void takes_ingress_as_it_is(void **state)
 	(void)state;
 	assert_int_equal(parse_bytes((const unsigned char *)&tc, sizeof(tc), &q), 0);
 	assert_int_equal(q.place, QDISC_INGRESS);
+	assert_false(qdisc_is(&q, "port"));
+	assert_int_equal(qdisc_class(&q, 0, &q), -ENOENT);
 }
 
 static void refuses_cut_messages(void **state)
@@ -522,6 +649,9 @@ int main(void)
 		cmocka_unit_test(parses_root),
 		cmocka_unit_test(prefers_64_bit_packets),
 		cmocka_unit_test(reads_marks_by_kind),
+		cmocka_unit_test(reads_classes_of_port),
+		cmocka_unit_test(refuses_classes_that_are_not_told),
+		cmocka_unit_test(counts_pauses_over_time),
 		cmocka_unit_test(takes_ingress_as_it_is),
 		cmocka_unit_test(refuses_cut_messages),
 		cmocka_unit_test(refuses_short_attributes),

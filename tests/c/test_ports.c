@@ -13,8 +13,8 @@
 #include "record_bytes.h"
 
 static const struct port good[] = {
-	{ "s1-eth1", "-", "s1-eth1" },
-	{ "1234567890123456789012345678901", "/run/netns/h1", "123456789012345" },
+	{ "s1-eth1", "-", "s1-eth1", 0, 0 },
+	{ "1234567890123456789012345678901", "/run/netns/h1", "123456789012345", 3, 0 },
 };
 
 static int take(const struct port *port, uint64_t n, struct ports *ports, struct bytes *b, struct fault *f)
@@ -37,6 +37,8 @@ static void reads_ports(void **state)
 	assert_string_equal(ports.port[0].netns, "-");
 	assert_string_equal(ports.port[1].netns, "/run/netns/h1");
 	assert_string_equal(ports.port[1].ifname, "123456789012345");
+	assert_int_equal(ports.port[0].class, 0);
+	assert_int_equal(ports.port[1].class, 3);
 	free(b.at);
 }
 
@@ -61,9 +63,9 @@ static void refuses_mistakes(void **state)
 	struct fault f;
 
 	(void)state;
-	refuse((struct port){ "", "-", "a" }, "port 1, name: empty");
-	refuse((struct port){ "a", "", "a" }, "port 1, netns: empty");
-	refuse((struct port){ "a", "-", "a b" }, "port 1, ifname: empty, or with blanks");
+	refuse((struct port){ "", "-", "a", 0, 0 }, "port 1, name: empty");
+	refuse((struct port){ "a", "", "a", 0, 0 }, "port 1, netns: empty");
+	refuse((struct port){ "a", "-", "a b", 0, 0 }, "port 1, ifname: empty, or with blanks");
 	memset(endless.netns, '/', sizeof(endless.netns));
 	refuse(endless, "port 1, netns: no end within its 256 bytes");
 	endless = good[1];

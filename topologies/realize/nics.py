@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (
@@ -78,11 +77,11 @@ def devices(graph: Graph) -> list[NicDevices]:
     ]
 
 
-def make(fabric: Fabric, caps: bool = False) -> None:
+def make(fabric: Fabric, caps: bool = False, ring_classes: int = 0) -> None:
     """Makes the NICs of a network. Raises FabricError unless all of them read back as requested.
 
     With `caps`, the NIC gives the segments of the host's TCP their departure times, and the fq of the wire holds them until then
-    as the ring's does.
+    as the ring's does. While a port is paused in one of `ring_classes`, a bit each, its ring stands still.
     """
     for host, nics in groupby(devices(fabric.graph), lambda each: each.host):
         sock, made = fabric.socket_of(host), list(nics)
@@ -91,18 +90,10 @@ def make(fabric: Fabric, caps: bool = False) -> None:
         queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
         sock.batch([_fq(numbers[name], f"{host}: {name}") for name in queues])
         sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
-        if classes := paused_classes(fabric.graph):
-            sock.batch([cables.stop_ring(numbers[each.wire], each.wire, numbers[each.ring], classes) for each in made])
+        if ring_classes:
+            sock.batch([cables.stop_ring(numbers[each.wire], each.wire, numbers[each.ring], ring_classes) for each in made])
         cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
-
-
-def paused_classes(graph: Graph) -> int:
-    """Returns the classes in which switches may pause a host, a bit each; 0: no switch pauses."""
-    found = 0
-    for port in pausing_ports(graph):
-        found |= sum(1 << number for number, each in enumerate(port.queue.classes) if each.lossless)
-    return found
 
 
 def _pair(nic: NicDevices) -> NetlinkRequest:

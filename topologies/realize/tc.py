@@ -238,8 +238,7 @@ def port_options(queue: Queue) -> list[bytes]:
 
 def class_of_dscp(queue: Queue) -> bytes:
     """Returns the number of the class of each DSCP."""
-    numbers = {dscp: number for number, each in enumerate(queue.classes) for dscp in each.dscps}
-    return bytes(numbers.get(dscp, 0) for dscp in range(DSCPS))
+    return bytes(map(queue.class_of, range(DSCPS)))
 
 
 def _class(number: int, each: QueueClass) -> bytes:

@@ -15,7 +15,7 @@ from dc_gym.topologies.realize.fabric import Fabric
 def make_devices(nic: dict[str, Any] | None, fabric: Fabric) -> None:
     """Makes every host's NIC. `nic` holds the plan's settings of the NICs; None: there are none."""
     if nic is not None:
-        nics.make(fabric, nic["caps"])
+        nics.make(fabric, nic["caps"], nic["ring_classes"])
 
 
 class NicLoader(Program):
