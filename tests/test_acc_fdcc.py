@@ -207,7 +207,9 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
 def test_queue_pairs_are_drawn_anew_or_stay() -> None:
     redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs).splitlines()[1:]] for pairs in ("redrawn", "steady"))
     assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
-    counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == 3 * phase for row in redrawn) for phase in range(figure_8.PHASES)]
+    counts = [
+        sum(row[0] == "h1" and round(float(row[3]) * 1e3) == 3 * phase for row in redrawn) for phase in range(figure_8.PHASES)
+    ]
     assert min(counts) >= 1 and max(counts) <= figure_8.MOST_PAIRS and len(set(counts)) > 3
     assert len({tuple(row[:3]) for row in redrawn}) == len(redrawn)
 
