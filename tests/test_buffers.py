@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
 from dc_gym.grounds import inputs
 from dc_gym.monitors.state_matrix import COLUMNS, HEADER, NAME_LEN
@@ -217,7 +218,7 @@ def test_packets_of_no_class_belong_to_the_first() -> None:
 def test_classes_are_rows_behind_all_ports(tmp_path: Path) -> None:
     graph = network(classes=rules(("a", None), ("b", None)))
     inputs.write_rows(tmp_path / "ports", graph)
-    rows = inputs.PORT.read(tmp_path / "ports") if hasattr(inputs.PORT, "read") else _records(tmp_path / "ports")
+    rows = _records(tmp_path / "ports")
     ports = [port.ifname for port in graph.ports()]
     assert [name.decode() for name in rows["name"]] == ports + [f"{port}:{name}" for port in ports for name in "ab"]
     assert rows["class"].tolist() == [0] * len(ports) + [1, 2] * len(ports)
@@ -226,8 +227,6 @@ def test_classes_are_rows_behind_all_ports(tmp_path: Path) -> None:
 
 
 def _records(path: Path) -> Any:
-    from dc_gym.base import record_file
-
     return np.frombuffer(path.read_bytes(), inputs.PORT.dtype, offset=record_file.HEADER.itemsize)
 
 
