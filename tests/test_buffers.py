@@ -50,12 +50,12 @@ def of_class(topology: dict[str, Any], **key: Any) -> dict[str, Any]:
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "a DSCP twice": ({**OWN, "classes": [RDMA, {**TCP, "dscp": [26]}]}, "topology.classes[1].dscp = [26]: is of class 'rdma', too"),
+    "a DSCP twice": ({**OWN, "classes": [RDMA, {**TCP, "dscp": [26]}]}, "classes[1].dscp = [26]: is of class 'rdma', too"),
     "weights": ({**OWN, "classes": [{**TCP, "weight": 60}, {**RDMA, "weight": 30}]}, "their weights sum to 90; make it 100"),
     "no weight": (of_class(OWN, weight=0), "topology.classes[0].weight = 0: is below 1"),
     "too much weight": (of_class(OWN, weight=101), "topology.classes[0].weight = 101: is above 100"),
     "nine classes": (
-        {**OWN, "classes": [{"name": f"c{n}", "dscp": [n]} for n in range(9)]}, "9 classes are above 8, which a port has; give fewer",
+        {**OWN, "classes": [{"name": f"c{n}", "dscp": [n]} for n in range(9)]}, "9 classes are above 8, which a port has",
     ),
     "a name twice": ({**OWN, "classes": [TCP, {**RDMA, "name": "tcp"}]}, "two classes have the name 'tcp'; rename one"),
     "a bad name": (of_class(OWN, name="A b"), "'A b' is not up to 15 small letters, digits and dashes; rename it"),
@@ -78,7 +78,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "lossless alone": (of_class(OWN, lossless=True), 'needs pauses; give topology.pfc = "classes"'),
     "nothing to pause": (of_class(PFC), "has no class to pause; give one of topology.classes lossless = true"),
     "no such pfc": ({**SHARED, "pfc": "on"}, 'topology.pfc = "on": unknown; one of: off, classes, port'),
-    "stock and a pool": ({**SHARED, "qdisc": "stock"}, 'topology.qdisc = "stock": has no classes, no shared buffer and no pauses'),
+    "stock and a pool": ({**SHARED, "qdisc": "stock"}, 'qdisc = "stock": has no classes, no shared buffer and no pauses'),
     "stock and classes": (of_class({**OWN, "qdisc": "stock"}), 'topology.qdisc = "stock": has no classes'),
     "fq and classes": (of_class({**OWN, "host_qdisc": "fq"}), "topology.host_qdisc: value 'fq' has no classes; leave it out"),
     "a share above 1": ({**PFC, "xoff": "3/2"}, 'topology.xoff = "3/2": '),
