@@ -58,7 +58,7 @@ def test_one_port_that_is_not_held_lets_all_go_on():
 
 
 def test_frames_that_also_wait_for_a_host_will_leave():
-    """What came in at z1 waits at a1, which is held, and at h1, which is not: the pause of a0 may end."""
+    """Frames that came in at z1 wait at a1, which is held, and at h1, which is not: the pause of a0 may end."""
     states, peers, leads_to = with_hosts(*ring(4), 4)
     assert find_deadlock(states | {"h1": PortState(0, (0, 3000), (0, 0))}, peers, leads_to) is None
     assert find_deadlock(states | {"h1": PortState(0, (3000, 0), (0, 0))}, peers, leads_to) is not None, "of another class"

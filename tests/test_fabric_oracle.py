@@ -136,6 +136,17 @@ def test_no_frame_is_lost_with_room_and_some_are_without():
     assert len(run_fabric(NETS["chain2"], chain2(tight, HOST), rows).arrivals) < 60
 
 
+def test_a_class_that_holds_nothing_is_not_paused():
+    """Other frames fill the pool, so Xoff, a share of its free room, is 0. A frame that is refused then begins no pause, which
+    nothing would end: the run ends."""
+    rules = (QueueClass("other", (9,), AMPLE, alpha_2_16=2**32 - 1), QueueClass("rdma", (0,), AMPLE, lossless=True))
+    pause = replace(PAUSE, xoff_bytes=0, share=1, share_of=16, headroom_bytes=0)
+    queue = Queue(AMPLE, "port", classes=rules, pool=Pool(1, 3_000), pause=pause)
+    run = run_fabric(NETS["chain2"], chain2(queue, HOST), frames(*[(0, 1_500, 9)] * 4, (0, 1_500, 0)), samples=[400_000])
+    assert 4 not in run.arrivals
+    assert not run.pause_times
+
+
 def test_a_stock_queue_is_stopped_by_any_pause():
     """A frame of the other class waits in the host as long as the paused one; in a queue with classes it goes on."""
     rows = frames(*[(0, 1_500, 0)] * 6, (6_500, 60, 9))

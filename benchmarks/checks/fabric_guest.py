@@ -5,7 +5,7 @@ It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, o
 first names it. Every port of a job gets its rate, its delay and a new queue.
 
     {"net": NAME, "ports": [fields of FabricPort, ...], "schedule": rows of linkprobe, "repeat": N}
-      -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port since the job began, ...],
+      -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port, ...], "pauses": sent,
           "memory_kb": [the kernel's memory after each repetition, ...]}
 """
 
@@ -36,8 +36,10 @@ from dc_gym.benchmarks.checks.links_guest import (
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import NetlinkSocket, add_namespaces
 
-DEVICE_TOTALS = ("tx_packets", "rx_packets", "lost_packets", "pauses_sent", "pauses_received")
-DEVICE_COUNTERS = (*DEVICE_TOTALS, "flight_packets", "pauses_in_flight")
+DEVICE_COUNTERS = (
+    *("tx_packets", "rx_packets", "lost_packets", "flight_packets"),
+    *("pauses_sent", "pauses_received", "pauses_in_flight"),
+)
 KERNEL_MEMORY = ("Slab", "KernelStack", "PageTables")
 
 
@@ -123,12 +125,8 @@ def kernel_memory_kb() -> int:
     return sum(int(words[1]) for words in lines if words[0].rstrip(":") in KERNEL_MEMORY)
 
 
-def _since(before: list[dict[str, int]], now: list[dict[str, int]]) -> list[dict[str, int]]:
-    """Subtracts totals from later ones. What is under way stays as it is."""
-    return [
-        {each: value - before[port][each] if each in DEVICE_TOTALS else value for each, value in device.items()}
-        for port, device in enumerate(now)
-    ]
+def _pauses(devices: list[dict[str, int]]) -> int:
+    return sum(device["pauses_sent"] for device in devices)
 
 
 def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +137,8 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     for _ in range(job["repeat"]):
         probe = network.play(job["schedule"])
         memory.append(kernel_memory_kb())
-    return {"probe": probe, "devices": _since(before, network.devices()), "memory_kb": memory}
+    now = network.devices()
+    return {"probe": probe, "devices": now, "pauses": _pauses(now) - _pauses(before), "memory_kb": memory}
 
 
 def main(folder: Path) -> None:

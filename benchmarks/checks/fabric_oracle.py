@@ -222,7 +222,8 @@ class _Ingress:
         taken = self._take(number, length)
         self.refused += not taken
         beyond = _beyond(self.bytes[number], self._settings.reserve_bytes)
-        if (self.headroom[number] or beyond >= self._threshold()) and not self._off >> number & 1:
+        full = self.bytes[number] and beyond >= self._threshold()  # who holds nothing has nothing to release
+        if (self.headroom[number] or full) and not self._off >> number & 1:
             self.pauses[number] += 1
             self._tell(self._off | 1 << number)
         return taken

@@ -246,7 +246,9 @@ bool port_ingress_charge(struct port_ingress *in, unsigned int which, u32 len)
 
 	spin_lock(&in->pool->lock);
 	fits = port_ingress_take(in, c, len);
-	if (c->headroom_bytes || port_beyond(c->bytes, in->pfc.reserve_bytes) >= port_xoff_bytes(in))
+	/* A class that holds nothing releases nothing, so no pause of it would end. */
+	if (c->headroom_bytes ||
+	    (c->bytes && port_beyond(c->bytes, in->pfc.reserve_bytes) >= port_xoff_bytes(in)))
 		off |= BIT(which);
 	spin_unlock(&in->pool->lock);
 	in->frames += fits;
