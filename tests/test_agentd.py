@@ -398,7 +398,7 @@ def test_its_mistakes_in_a_ground(agentd):
         ("2 'ready\\n' agentd: standard input ends within a line"),
         ("2 'ready\\n' agentd: standard input: a line is too long"),
         ("0 'ready\\n'"),
-        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4481216 bytes of 2 ports, 70000 flows and 2 rows of actuators"),
+        ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4481408 bytes of 2 ports, 70000 flows and 2 rows of actuators"),
         ("2 '' agentd: --channel: open '/dev/nothing': No such file"),
         ("2 '' agentd: --actuators: '/"),
         ("2 '' agentd: actuators: the root qdisc of port 'a' (row 0) is no tbf, which rate sets"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ import pytest
 
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
-from dc_gym.grounds import inputs
+from dc_gym.grounds import inputs, nics
 from dc_gym.monitors.state_matrix import COLUMNS, HEADER, NAME_LEN
 from dc_gym.run.read_back import class_pieces, queue_pieces
 from dc_gym.spec import from_dict
 from dc_gym.topologies.buffers import ClassRule, pausing_ports, quanta_of_weights
 from dc_gym.topologies.graph import DSCPS, Graph, Queue
 from dc_gym.topologies.presets import build
-from dc_gym.topologies.realize import nics, tc
+from dc_gym.topologies.realize import tc
 from dc_gym.topologies.topology_spec import TopologySpec
+from dc_gym.traffic.flows import FlowRequest
 
 GBPS, FRAME = 10**9, 1514
 SHARED = {"shared_buffer": "1MB"}
@@ -134,7 +136,22 @@ def test_each_lossless_class_has_headroom_and_waits_for_the_pauses_of_the_others
     headroom = 2 * 1250 + 2 * 60 + 3 * FRAME
     pools = {port.queue.pool.bytes for port in graph.switch_ports()}
     assert pools == {10**6 - 3 * (2 * headroom + 3 * 3000)}
-    assert nics.paused_classes(graph) == 0b011
+
+
+@pytest.mark.parametrize(("dscps", "stops"), [((1,), 0b001), ((2,), 0b010), ((1, 2), 0b011), ((0, 9), 0)])
+def test_a_ring_stops_for_the_lossless_classes_of_its_flows(dscps: tuple[int, ...], stops: int) -> None:
+    """DSCP 0 has a lossy class, and DSCP 9 is in none, so it is of the first, which is lossy here."""
+    rules = (
+        ClassRule(name="c", dscp=(0,)),
+        ClassRule(name="a", dscp=(1,), lossless=True),
+        ClassRule(name="b", dscp=(2,), lossless=True),
+    )
+    graph = network(pfc="classes", classes=rules)
+    requests = [FlowRequest("h1", "h2", transport="rdma", dscp=dscp) for dscp in dscps]
+    tcp = FlowRequest("h1", "h2", transport="tcp", dscp=1)
+    flows = [SimpleNamespace(request=request) for request in (*requests, tcp)]
+    experiment: Any = SimpleNamespace(graph=graph, schedule=SimpleNamespace(flows=flows))
+    assert nics.ring_classes(experiment) == stops << 1
 
 
 @pytest.mark.parametrize(

@@ -288,21 +288,6 @@ def test_a_cable_that_cannot_be_made_leaves_no_half(cable):
     """)
 
 
-def test_a_shorter_delay_waits_until_no_frame_is_under_way(cable):
-    cable("""
-        pair(10**9, 10**9)
-        connect()
-        assert send("a", 1514) == 1
-        refused("would reorder the frames on their way", change, "a", rate_bps=10**8, delay_ns=10**9 - 1)
-        assert (device("a").rate_bps, device("a").delay_ns) == (10**9, 10**9)
-        change("b", delay_ns=0)
-        change("a", delay_ns=2 * 10**9)
-        time.sleep(1)
-        assert (device("a").flight_packets, device("b").rx_packets) == (0, 1)  # its own delay was the old one
-        change("a", delay_ns=0)
-    """)
-
-
 def test_frames_bytes_and_where_they_are_count_exactly(cable):
     """At 10 Mbit/s a frame of 1250 bytes takes 1 ms; the delay is 2.5 ms, the limit 4 frames."""
     cable("""

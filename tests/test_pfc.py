@@ -63,7 +63,7 @@ def test_an_incast_loses_nothing_with_pauses_and_something_without(folder: Path)
 
 
 def test_pauses_hold_the_rings_of_nics(folder: Path) -> None:
-    """What a paused host may not send waits in the ring, not in the queue behind it."""
+    """Packets that a paused host may not send wait in the ring, not in the queue behind it."""
     result = run(folder, "out", *RDMA)
     assert_lossless(result)
     queues, owners = result.records("queues"), result.column("queues", "port")

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.base.terminal import say
 
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
 """The simulator's results, with its commit, build and command."""
@@ -278,7 +279,7 @@ def main(argv: Sequence[str]) -> int:
     if not argv:
         raise UsageError("give the simulator's folder `simulation`, as docs/peers.md says")
     for case in cases(argv[1:]):
-        print(row_text(case, run(Path(argv[0]), case)), flush=True)
+        say(row_text(case, run(Path(argv[0]), case)))
     return 0
 
 

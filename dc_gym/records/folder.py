@@ -65,6 +65,7 @@ CONTENTS: Mapping[str, str] = {
     "nic_flows.parquet": "over RDMA or with `nic.tcp` ([NICs](nic.md)): one row per flow, with what the NICs counted",
     "decisions.parquet": "likewise, unless `nic.trace` is `off`: one row per decision of the algorithm",
     "classes.parquet": "with `workload.beside` or a DSCP: one row per flow, with its workload and DSCP",
+    "class_queues.parquet": "with classes, shared buffers or PFC: one row per class of a port and sweep",
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
     "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"

@@ -20,8 +20,8 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.memory import machine_room
 from dc_gym.traffic.schedule import Flow
 
-CELL_BYTES, CELLS, TIME_BYTES = 8, 12, 8
-"""The parts of a sweep in the trace of queues: bytes of a cell, cells of a port, bytes of the time."""
+CELL_BYTES, CELLS, TIME_BYTES = 8, 15, 8
+"""The parts of a sweep in the trace of queues: bytes of a cell, cells of a port or class, bytes of the time."""
 SAMPLE_BYTES = 56
 """A sample of a flow in tgen's file."""
 TABLES_SHARE = 1 / 4
@@ -47,7 +47,8 @@ class RoomNeeded:
     def of(cls, experiment: Experiment) -> RoomNeeded:
         spec, flows = experiment.spec, experiment.schedule.flows
         sweeps = spec.time.duration_ns // spec.monitor.interval_ns + 1
-        trace = sweeps * (TIME_BYTES + len(experiment.graph.ports()) * CELLS * CELL_BYTES)
+        rows = len(experiment.graph.ports()) + len(experiment.graph.classes())
+        trace = sweeps * (TIME_BYTES + rows * CELLS * CELL_BYTES)
         fastest_bps = max((cable.rate_bps for cable in experiment.graph.cables), default=1)
         sampled_ns = sum(_least_ns(flow, spec.time.duration_ns, fastest_bps) for flow in flows)
         samples = sampled_ns // spec.monitor.tcp_interval_ns * SAMPLE_BYTES
