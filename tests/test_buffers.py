@@ -147,8 +147,8 @@ def test_a_ring_stops_for_the_lossless_classes_of_its_flows(dscps: tuple[int, ..
         ClassRule(name="b", dscp=(2,), lossless=True),
     )
     graph = network(pfc="classes", classes=rules)
-    requests = [FlowRequest("h1", "h2", transport="rdma", dscp=dscp) for dscp in dscps]
-    tcp = FlowRequest("h1", "h2", transport="tcp", dscp=1)
+    requests = [FlowRequest("h1", "h2", 5001, transport="rdma", dscp=dscp) for dscp in dscps]
+    tcp = FlowRequest("h1", "h2", 5001, transport="tcp", dscp=1)
     flows = [SimpleNamespace(request=request) for request in (*requests, tcp)]
     experiment: Any = SimpleNamespace(graph=graph, schedule=SimpleNamespace(flows=flows))
     assert nics.ring_classes(experiment) == stops << 1
