@@ -7,18 +7,15 @@ all statistics of all ports at any time. A lab then runs the same case (fabric_g
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.checks import Check
-from dc_gym.base.files import scratch
 from dc_gym.benchmarks.checks import fabric_rules
 from dc_gym.benchmarks.checks.fabric_cases import KINDS, FabricCase, random_cases
-from dc_gym.benchmarks.checks.lab_job import run_guest
+from dc_gym.benchmarks.checks.lab_job import play_jobs
 from dc_gym.benchmarks.checks.links import parse
 from dc_gym.kernel import build
 
@@ -125,10 +122,7 @@ def _check_devices(last: Sequence[dict[str, int]], devices: Sequence[dict[str, i
 
 def play(kernel: Path, cases: Sequence[FabricCase]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all cases."""
-    with scratch(Path(tempfile.gettempdir()), "dcgym-fabric-") as folder:
-        (folder / "jobs.jsonl").write_text("".join(json.dumps(case.job()) + "\n" for case in cases))
-        run_guest(kernel, "fabric", folder)
-        return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    return play_jobs(kernel, "fabric", [case.job() for case in cases])
 
 
 def case_check(name: str, cases: Sequence[FabricCase], replies: Iterable[dict[str, Any]]) -> Check:

@@ -11,7 +11,6 @@ first names it. Every port of a job gets its rate, its delay and a new queue.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from dc_gym.benchmarks.checks.links_guest import (
     add_address,
     add_bridge,
     add_neighbour,
+    answer_jobs,
     delete_queue,
     forward_to,
     ip,
@@ -141,16 +141,5 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     return {"probe": probe, "devices": now, "pauses": _pauses(now) - _pauses(before), "memory_kb": memory}
 
 
-def main(folder: Path) -> None:
-    networks: dict[str, Network] = {}
-    with (folder / "jobs.jsonl").open() as jobs, (folder / "answers.jsonl").open("w") as answers:
-        for line in jobs:
-            job = json.loads(line)
-            name = job["net"]
-            if name not in networks:
-                networks[name] = Network(name, NETS[name])
-            answers.write(json.dumps(_run(networks[name], job)) + "\n")
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    answer_jobs(Path(sys.argv[1]), lambda name: Network(name, NETS[name]), _run)

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dc_gym.base.errors import LabError
+from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
 from dc_gym.kernel.lab import Lab, LabConfig
 
@@ -22,6 +27,14 @@ def run_guest(kernel: Path, bench: str, folder: Path) -> None:
         status = lab.wait().status
     if status != 0:
         raise LabError("\n  lab: ".join([f"the {bench} bench ended with status {status} in the lab", *log[-20:]]))
+
+
+def play_jobs(kernel: Path, bench: str, jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the answers of that guest module to all jobs, which it reads and writes as lines of JSON."""
+    with scratch(Path(tempfile.gettempdir()), f"dcgym-{bench}-") as folder:
+        (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+        run_guest(kernel, bench, folder)
+        return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
 
 
 def guest_config(kernel: Path, module: str, folder: Path) -> LabConfig:

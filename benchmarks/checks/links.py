@@ -8,16 +8,13 @@ at any time. A lab then runs the same case. Times may differ by 2 ns, everything
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dc_gym.base.checks import Check
-from dc_gym.base.files import scratch
-from dc_gym.benchmarks.checks.lab_job import run_guest
+from dc_gym.benchmarks.checks.lab_job import play_jobs
 from dc_gym.benchmarks.checks.link_cases import (
     FLOW_NS,
     FULL_FRAME,
@@ -267,10 +264,7 @@ def host_check(reply: dict[str, Any]) -> Check:
 
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all jobs."""
-    with scratch(Path(tempfile.gettempdir()), "dcgym-links-") as folder:
-        (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
-        run_guest(kernel, "links", folder)
-        return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    return play_jobs(kernel, "links", jobs)
 
 
 def groups() -> dict[str, list[LinkCase]]:

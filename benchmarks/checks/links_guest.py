@@ -21,11 +21,11 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dc_gym.base.package import PROGRAMS
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_MARKING, Marking, Queue, Telemetry
@@ -63,6 +63,7 @@ TCA_STATS_APP = 4
 RED_XSTATS = struct.Struct("=4I")  # early, pdrop, other, marked
 SO_MEMINFO, SK_MEMINFO_WMEM_ALLOC = 55, 2
 TCPI_PACING_RATE = 104  # offset in struct tcp_info
+AnyNetwork = TypeVar("AnyNetwork")
 RECEIVER = 100
 TCP_PORT = 7001
 
@@ -436,16 +437,17 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def main(folder: Path) -> None:
-    networks: dict[str, Network] = {}
+def answer_jobs(folder: Path, network: Callable[[str], AnyNetwork], run: Callable[[AnyNetwork, dict[str, Any]], Any]) -> None:
+    """Answers each line of FOLDER/jobs.jsonl with one of FOLDER/answers.jsonl. A network is made when a job first names it."""
+    networks: dict[str, AnyNetwork] = {}
     with (folder / "jobs.jsonl").open() as jobs, (folder / "answers.jsonl").open("w") as answers:
         for line in jobs:
             job = json.loads(line)
             name = job["net"]
             if name not in networks:
-                networks[name] = Network(name, NETS[name])
-            answers.write(json.dumps(_run(networks[name], job)) + "\n")
+                networks[name] = network(name)
+            answers.write(json.dumps(run(networks[name], job)) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    answer_jobs(Path(sys.argv[1]), lambda name: Network(name, NETS[name]), _run)

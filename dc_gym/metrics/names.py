@@ -188,10 +188,7 @@ FORMULAS = (
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
     Metrics(
         {"classes": ""},
-        "a list: the flows by transport, controller and DSCP; null if all are alike. Each entry has `transport`, `controller` and"
-        " `dscp`, and of its flows `flows`, `flows_done`, `retransmits`, `goodput_bps`, `goodput_share` (of the goodput of all),"
-        " `jain`, `mean_srtt_us`, `fct_flows`, `fct_unfinished`, `fct_mean_s`, `fct_p50_s`, `fct_p99_s`, `slowdown_mean`,"
-        " `slowdown_p50` and `slowdown_p99`",
+        "a list: the flows by transport, controller and DSCP; null if all are alike. [Keys of an entry](#classes-of-flows)",
     ),
     Metrics(
         {"fct_groups": ""},

@@ -212,7 +212,7 @@ static void reads_marks_by_kind(void **state)
 	assert_int_equal(marks_of("red", &fq_codel, sizeof(fq_codel)), 10);
 }
 
-/* What a `port` with two classes tells. */
+/* A `port` with two classes puts this into TCA_STATS_APP. */
 struct port_told {
 	struct tc_port_xstats port;
 	struct tc_port_class_xstats classes[2];

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
-from dc_gym.reproduce.evidence import Quantity
+from dc_gym.reproduce import series
+from dc_gym.reproduce.evidence import Evidence, Quantity
+from dc_gym.reproduce.series import ContestantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MB, US, MS = 10**6, 10**3, 10**6
 LINE_BPS, PAYLOAD_BYTES, DELAY_NS = 100 * 10**9, 1440, 160
@@ -146,6 +151,15 @@ def _queue(result: Result, ended: np.ndarray) -> dict[str, float]:
     at_switches = backlog[:, [row for row, port in enumerate(ports) if port["side"] == "switch"]]
     longest = at_switches[:, at_switches.mean(axis=0).argmax()]
     return {QUEUE.name: float(longest.mean()), TAIL.name: float(np.percentile(longest, 99))}
+
+
+def figure(evidence: Evidence, counts: Sequence[int], quantities: Sequence[Quantity], title: str) -> Figure:
+    """Draws a line for each rival over the numbers of flows, in one plot per quantity."""
+    lines = [
+        ContestantLine(who, evidence.contenders[name(who, counts[0])].color, {float(flows): name(who, flows) for flows in counts})
+        for who in RIVALS
+    ]
+    return series.figure(evidence, lines, quantities, "flows", title)
 
 
 def facts(network: str, counts: Sequence[int], full: bool) -> tuple[tuple[str, str], ...]:

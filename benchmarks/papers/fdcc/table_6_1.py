@@ -7,7 +7,7 @@ The fat-tree has four access switches with 16 hosts each, and four aggregation s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
@@ -30,16 +30,9 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     Traffic,
     name,
 )
-from dc_gym.records.results import Result
-from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
-from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.series import ContestantLine
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "n flows from three racks to a host of the fourth"
 SOURCE = "FDCC, table 6.1"
@@ -80,21 +73,10 @@ CLAIMS = (
 )
 
 
-def measure(result: Result) -> dict[str, float]:
-    return flows_to_one.measure(result, LINKS)
-
-
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    evidence = own_rate.run(NAME, ROWS, options, progress, partial(flows_to_one.measure, links=LINKS))
     facts = flows_to_one.facts(
         "a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", COUNTS, options.full
     )
-    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, _figure(evidence), flows_to_one.NOTES)
-
-
-def _figure(evidence: Evidence) -> Figure:
-    lines = [
-        ContestantLine(who, evidence.contenders[name(who, 48)].color, {float(flows): name(who, flows) for flows in COUNTS})
-        for who in RIVALS
-    ]
-    return series.figure(evidence, lines, (GOODPUT, UNFAIR, PAUSED), "flows", TITLE)
+    figure = flows_to_one.figure(evidence, COUNTS, (GOODPUT, UNFAIR, PAUSED), TITLE)
+    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, figure, flows_to_one.NOTES)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
@@ -28,16 +28,9 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     Traffic,
     name,
 )
-from dc_gym.records.results import Result
-from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
-from dc_gym.reproduce.evidence import Evidence
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.series import ContestantLine
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "n flows to one through a dumbbell"
 SOURCE = "FDCC, table 6.2"
@@ -120,19 +113,8 @@ CLAIMS = (
 )
 
 
-def measure(result: Result) -> dict[str, float]:
-    return flows_to_one.measure(result, LINKS)
-
-
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    evidence = own_rate.run(NAME, ROWS, options, progress, partial(flows_to_one.measure, links=LINKS))
     facts = flows_to_one.facts("a dumbbell of 64 pairs", COUNTS, options.full)
-    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, _figure(evidence), flows_to_one.NOTES)
-
-
-def _figure(evidence: Evidence) -> Figure:
-    lines = [
-        ContestantLine(who, evidence.contenders[name(who, 4)].color, {float(flows): name(who, flows) for flows in COUNTS})
-        for who in RIVALS
-    ]
-    return series.figure(evidence, lines, (QUEUE, UNFAIR, GOODPUT), "flows", TITLE)
+    figure = flows_to_one.figure(evidence, COUNTS, (QUEUE, UNFAIR, GOODPUT), TITLE)
+    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, figure, flows_to_one.NOTES)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import CAPTURED, CAPTURES, Plan
-from dc_gym.grounds.guest.programs import Program
+from dc_gym.grounds.guest.programs import Companion
 
 PRIORITY = 1
 """SCHED_FIFO below all other programs: at one instant, capd runs last. In a lab no time passes before it has run."""
@@ -16,43 +17,30 @@ COUNTS = ("sent", "received", "sent_later", "received_later", "lost")
 """The counts of capd for a port: frames in its file, those after the duration until the capture's end, and those lost."""
 
 
-class Captures:
-    """The capture of a plan; it does nothing if the plan captures no port."""
+class Captures(Companion):
+    """The capture of a plan; it does nothing if the plan captures no port. `terminate` ends the capture at that instant."""
 
     def __init__(self, plan: Plan, folder: Path, t0_ns: int) -> None:
         """`folder` is the plan's. Frames are kept from `t0_ns` on."""
-        self._program: Program | None = None
-        if plan.capture is None:
-            return
-        argv = [
-            f"{plan.programs}/capd", "--ports", str(folder / CAPTURED), "--out", str(folder.parent / CAPTURES),
-            "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--snap", str(plan.capture["snap_bytes"]),
-            "--direction", plan.capture["direction"],
-        ]  # fmt: skip
-        self._program = Program(argv, PRIORITY)
-
-    def __enter__(self) -> Captures:
-        if self._program is not None:
-            self._program.expect_ready()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._program is not None:
-            self._program.__exit__(*error)
-
-    def end(self) -> None:
-        """Ends the capture at this instant. The files are complete after `finish`."""
-        if self._program is not None:
-            self._program.terminate()
+        self._captured = plan.capture is not None
+        super().__init__(None if plan.capture is None else _argv(plan, plan.capture, folder, t0_ns), PRIORITY)
 
     def finish(self) -> dict[str, Any]:
         """Waits for the files. Returns `capture`: the COUNTS of each port."""
-        if self._program is None:
+        if not self._captured:
             return {}
         found = {}
-        for line in self._program.expect_end().splitlines():
+        for line in self.expect_end().splitlines():
             name, *numbers = line.split()
             if len(numbers) != len(COUNTS):
                 raise FabricError(f"capd said {line!r} where a port and {len(COUNTS)} numbers were expected")
             found[name] = dict(zip(COUNTS, map(int, numbers), strict=True))
         return {"capture": found}
+
+
+def _argv(plan: Plan, capture: Mapping[str, Any], folder: Path, t0_ns: int) -> list[str]:
+    return [
+        f"{plan.programs}/capd", "--ports", str(folder / CAPTURED), "--out", str(folder.parent / CAPTURES),
+        "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--snap", str(capture["snap_bytes"]),
+        "--direction", capture["direction"],
+    ]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.grounds.guest.plan import EVENTS, EVENTS_DONE, OUT, PORTS, REACTION_TAG, Plan
-from dc_gym.grounds.guest.programs import EVENTD_PRIORITY, Program
+from dc_gym.grounds.guest.programs import EVENTD_PRIORITY, Companion
 from dc_gym.topologies.realize.datapath import Datapath
 
 if TYPE_CHECKING:
@@ -20,39 +20,31 @@ HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
 """The header of record files, and `struct event_change`. inputs.py has them, too, but numpy takes long to import in a lab."""
 
 
-class Events:
+class Events(Companion):
     """eventd, while the context is open; nothing if no event changes the network. Each episode writes its file anew."""
 
     def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: OpenVSwitchDaemons) -> None:
         """`ovs` must run, not frozen, if routing reacts."""
-        self._program: Program | None = None
         self.lossy: list[str] = [] if plan.events is None else plan.events["lossy"]
         """The ports that may become lossy."""
-        if plan.events is not None:
-            path = folder / EVENTS
-            if plan.reactions:
-                path = folder / OUT / EVENTS
-                path.write_bytes(with_reactions((folder / EVENTS).read_bytes(), plan.reactions, Datapath(ovs.datapath())))
-            argv = [
-                f"{plan.programs}/eventd", "--ports", str(folder / PORTS), "--events", str(path),
-                "--t0", str(t0_ns), "--out", str(folder / OUT / EVENTS_DONE),
-            ]  # fmt: skip
-            self._program = Program(argv, EVENTD_PRIORITY)
-
-    def __enter__(self) -> Events:
-        if self._program is not None:
-            self._program.expect_ready()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._program is not None:
-            self._program.__exit__(*error)
+        super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs), EVENTD_PRIORITY)
 
     def finish(self) -> None:
         """Ends it. What it has done is written then."""
-        if self._program is not None:
-            self._program.terminate()
-            self._program.expect_end()
+        self.terminate()
+        self.expect_end()
+
+
+def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: OpenVSwitchDaemons) -> list[str]:
+    """Returns eventd's command. Writes its file with the reactions of routing if there are any."""
+    path = folder / EVENTS
+    if plan.reactions:
+        path = folder / OUT / EVENTS
+        path.write_bytes(with_reactions((folder / EVENTS).read_bytes(), plan.reactions, Datapath(ovs.datapath())))
+    return [
+        f"{plan.programs}/eventd", "--ports", str(folder / PORTS), "--events", str(path),
+        "--t0", str(t0_ns), "--out", str(folder / OUT / EVENTS_DONE),
+    ]  # fmt: skip
 
 
 def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], datapath: Datapath) -> bytes:

@@ -70,7 +70,7 @@ def run(folder: Path, site: Site) -> None:
             before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
-        captures.end()
+        captures.terminate()
         after = count(fabric)
         phase("counting")
         ovs.thaw()

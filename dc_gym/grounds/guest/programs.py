@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import OUT, Plan
@@ -78,7 +79,7 @@ class Program:
         self._process.stdin.close()
 
     def expect_end(self) -> str:
-        """Waits for its end and returns its last line.
+        """Waits for its end and returns what it said and nobody has read.
 
         If its status is not 0, its own line on standard error gives the reason.
         """
@@ -88,6 +89,32 @@ class Program:
         if status:
             raise FabricError(f"{self._name} ended with status {status}")
         return said
+
+
+class Companion:
+    """A program that runs beside the traffic of some plans. Where a plan has none, nothing is done."""
+
+    def __init__(self, argv: Sequence[str] | None, priority: int) -> None:
+        """`argv` starts it; None: the plan has none."""
+        self._program = None if argv is None else Program(argv, priority)
+
+    def __enter__(self) -> Self:
+        if self._program is not None:
+            self._program.expect_ready()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._program is not None:
+            self._program.__exit__(*error)
+
+    def terminate(self) -> None:
+        """Asks it to end, by SIGTERM."""
+        if self._program is not None:
+            self._program.terminate()
+
+    def expect_end(self) -> str:
+        """Waits for its end and returns what it said after `ready`."""
+        return "" if self._program is None else self._program.expect_end()
 
 
 @dataclass(frozen=True, slots=True)
