@@ -43,13 +43,21 @@ RUNS: Mapping[str, tuple[str, ...]] = {
         *("controller.name=dcqcn", "nic.latency=900ns"),
     ),
     "slow": ("topology.preset=dumbbell-10m", "controller.name=cubic", "workload.kind=pairs", "time.duration=30s"),
+    "pauses": (
+        *("topology.marking=none", "topology.shared_buffer=600kB", "topology.pfc=classes", "controller.name=cubic"),
+        *("time.duration=30ms", "monitor.interval=1ms"),
+    ),
+    "telemetry": (
+        *("topology.marking=none", "controller.name=hpcc", "nic.latency=900ns"),
+        *("time.duration=30ms", "monitor.interval=1ms"),
+    ),
     "fabric": (
         *("topology.preset=fattree-k4", "topology.rate=1Gbit/s", "topology.host_qdisc=fq", "controller.name=bbr"),
         *("workload.kind=poisson", "workload.load=0.5", "workload.size=100kB", "time.duration=100ms", "monitor.interval=1ms"),
     ),
 }
-"""Settings of SPEC for the traffic that is recorded: TCP and NICs at a high rate, daemons that wake up at a low rate, and many
-short flows with pacing."""
+"""Settings of SPEC for the traffic that is recorded: TCP and NICs at a high rate, daemons that wake up at a low rate, pauses and
+telemetry for a short time, and many short flows with pacing."""
 KEPT_SHARE = 1e-5
 """An object is kept if at least this share of all branches that were taken was taken in it."""
 UNCONFINED = """

@@ -315,14 +315,23 @@ static void cable_scrub(struct sk_buff *skb)
 	skb->priority = 0;
 }
 
-/* The transmitter serializes a frame from free_at_ps on. */
-static void cable_occupy(struct cable *cable, unsigned int len)
+/* The transmitter serializes a frame, behind the one under way. Returns when it arrives. A frame that waited
+ * is handed over at the first whole nanosecond after the transmitter became free: less than a nanosecond late
+ * is not late, or fractions would add up.
+ */
+static u64 cable_occupy(struct cable *cable, unsigned int len, u64 now_ns)
 {
-	u64 length = len * 8ull * PSEC_PER_SEC - cable->ahead;
-	u64 ps = div64_u64(length + cable->rate_bps - 1, cable->rate_bps);
+	u64 now_ps = now_ns * PSEC_PER_NSEC, length, ps;
 
+	if (now_ps >= cable->free_at_ps + PSEC_PER_NSEC) {
+		cable->free_at_ps = now_ps;
+		cable->ahead = 0;
+	}
+	length = len * 8ull * PSEC_PER_SEC - cable->ahead;
+	ps = div64_u64(length + cable->rate_bps - 1, cable->rate_bps);
 	cable->ahead = ps * cable->rate_bps - length;
 	cable->free_at_ps += ps;
+	return cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
 }
 
 /* A frame that may bypass an empty qdisc is counted as sent before it is seen that the transmitter is
@@ -424,23 +433,13 @@ static void cable_set_cut(struct cable *cable, bool cut)
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
-	u64 now_ns = lab_event_clock(), now_ps = now_ns * PSEC_PER_NSEC;
-	u64 arrival_ns;
+	u64 now_ns = lab_event_clock(), arrival_ns;
 
-	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became
-	 * free: less than a nanosecond late is not late, or fractions would add up.
-	 */
 	if (eth_skb_pad(skb))
 		return NETDEV_TX_OK;
-	if (now_ps - cable->free_at_ps >= (u64)PSEC_PER_NSEC) {
-		cable->free_at_ps = now_ps;
-		cable->ahead = 0;
-	}
-	cable_occupy(cable, skb->len);
-
+	arrival_ns = cable_occupy(cable, skb->len, now_ns);
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
 	cable_scrub(skb);
-	arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
 	if (unlikely(cable->cut))
 		cable_lose_by_cut(cable, skb);
 	else if (cable_impair(cable, now_ns, &arrival_ns))
@@ -466,6 +465,8 @@ static struct sk_buff *cable_new_pause(struct net_device *dev, u8 changed, u8 ho
 	if (!skb)
 		return NULL;
 	frame = skb_put_zero(skb, ETH_ZLEN);
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, ETH_HLEN);
 	ether_addr_copy(frame->eth.h_dest, to);
 	ether_addr_copy(frame->eth.h_source, dev->dev_addr);
 	frame->eth.h_proto = skb->protocol = htons(ETH_P_PAUSE);
@@ -486,18 +487,15 @@ void cable_send_pause(struct net_device *dev, u8 changed, u8 hold, u16 quanta, b
 		netif_running(dev) ? cable_new_pause(dev, changed, hold, quanta, whole_port) : NULL;
 	struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
 	struct cable *cable = netdev_priv(dev);
-	u64 now_ps = ktime_to_ns(ktime_get()) * PSEC_PER_NSEC;
 	u64 arrival_ns;
 
 	if (!skb)
 		return;
+	if (unlikely(dev_nit_active(dev)))
+		dev_queue_xmit_nit(skb, dev);
 	__netif_tx_lock(queue, smp_processor_id());
-	if (now_ps >= cable->free_at_ps + PSEC_PER_NSEC) {
-		cable->free_at_ps = now_ps;
-		cable->ahead = 0;
-	}
-	cable_occupy(cable, skb->len);
-	arrival_ns = max(cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns, cable->last_arrival_ns);
+	arrival_ns = cable_occupy(cable, skb->len, ktime_to_ns(ktime_get()));
+	arrival_ns = max(arrival_ns, cable->last_arrival_ns);
 	cable->last_arrival_ns = arrival_ns;
 	cable->pauses_sent++;
 	cable->pauses_in_flight++;
@@ -580,6 +578,12 @@ static int cable_stop(struct net_device *dev)
 	struct net_device *peer = rtnl_dereference(cable->peer);
 	struct sk_buff *skb;
 
+	local_bh_disable();
+	rcu_read_lock();
+	memset(cable->paused_until_ns, 0, sizeof(cable->paused_until_ns));
+	cable_look_at_pauses(cable, ktime_to_ns(ktime_get()));
+	rcu_read_unlock();
+	local_bh_enable();
 	netif_stop_queue(dev);
 	netif_carrier_off(dev);
 	if (peer)
@@ -589,10 +593,6 @@ static int cable_stop(struct net_device *dev)
 	local_bh_disable();
 	while ((skb = __skb_dequeue(&cable->flight)))
 		cable_lose(cable, skb);
-	memset(cable->paused_until_ns, 0, sizeof(cable->paused_until_ns));
-	cable_tally_pauses(cable, ktime_to_ns(ktime_get()));
-	cable->paused = 0;
-	lab_event_cancel(&cable->resume_event);
 	cable->flight_bytes = 0;
 	cable->last_arrival_ns = 0;
 	local_bh_enable();

@@ -34,7 +34,7 @@
 
 #define PORT_LARGEST_QUANTUM (1u << 28) /* so that no deficit overflows */
 
-/* What queues were over time. */
+/* A queue over time: its integrals and its longest. */
 struct port_tally {
 	u64 since_ns; /* when the queue last changed */
 	u64 queue_byte_ns, busy_ns;
@@ -110,8 +110,8 @@ static void port_integrate(struct port_tally *t, u32 queued, u64 now)
 		t->longest_bytes = queued;
 }
 
-/* Returns the longest queue since the look before. A dump whose message is full looks again at once, in the
- * next message, and sees the same.
+/* Returns the longest queue since the look before, now included. A dump whose message is full looks again at
+ * once, in the next message, and goes back as far as the first time.
  */
 static u32 port_look(struct port_tally *t, u32 queued, u64 now)
 {
@@ -500,45 +500,68 @@ static void port_set_queue(struct port_sched *q, struct nlattr **tb)
 		c->quantum_bytes = nla_get_u32(tb[TCA_PORT_CLASS_QUANTUM]);
 		c->deficit_bytes = 0;
 	}
+	if (tb[TCA_PORT_CLASS_RESERVE])
+		c->reserve_bytes = nla_get_u32(tb[TCA_PORT_CLASS_RESERVE]);
+	if (tb[TCA_PORT_CLASS_LOSSLESS])
+		c->lossless = nla_get_u32(tb[TCA_PORT_CLASS_LOSSLESS]);
 	q->strict = c->quantum_bytes ? q->strict & ~BIT(number) : q->strict | BIT(number);
 }
 
-/* Waiting frames took room by these two values, so they change only while none waits. */
-static int port_set_room(struct port_sched *q, struct nlattr **tb)
+static u32 port_u32_or(const struct nlattr *attr, u32 otherwise)
 {
-	struct port_class *c = &q->of_class[nla_get_u32(tb[TCA_PORT_CLASS_NUMBER])];
-	u32 reserve_bytes = c->reserve_bytes;
-	bool lossless = c->lossless;
-
-	if (tb[TCA_PORT_CLASS_RESERVE])
-		reserve_bytes = nla_get_u32(tb[TCA_PORT_CLASS_RESERVE]);
-	if (tb[TCA_PORT_CLASS_LOSSLESS])
-		lossless = nla_get_u32(tb[TCA_PORT_CLASS_LOSSLESS]);
-	if (c->queue.head && (reserve_bytes != c->reserve_bytes || lossless != c->lossless))
-		return -EBUSY;
-	c->reserve_bytes = reserve_bytes;
-	c->lossless = lossless;
-	return 0;
+	return attr ? nla_get_u32(attr) : otherwise;
 }
 
-static int port_set_classes(struct port_sched *q, struct nlattr *opt)
+/* Waiting frames took room by the reserve, and by whether the class is lossless. */
+static int port_check_room(const struct port_sched *q, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
 	struct nlattr *tb[TCA_PORT_CLASS_MAX + 1], *each;
-	int rem, err = 0;
+	int rem, err;
 
 	nla_for_each_nested(each, opt, rem)
 	{
+		const struct port_class *c;
+
 		if (nla_type(each) != TCA_PORT_CLASS)
 			continue;
-		err = nla_parse_nested(tb, TCA_PORT_CLASS_MAX, each, port_class_policy, NULL);
-		if (!err)
-			err = port_set_room(q, tb);
+		err = nla_parse_nested(tb, TCA_PORT_CLASS_MAX, each, port_class_policy, extack);
 		if (err)
-			break;
+			return err;
+		c = &q->of_class[nla_get_u32(tb[TCA_PORT_CLASS_NUMBER])];
+		if (!c->queue.head ||
+		    (port_u32_or(tb[TCA_PORT_CLASS_RESERVE], c->reserve_bytes) == c->reserve_bytes &&
+		     port_u32_or(tb[TCA_PORT_CLASS_LOSSLESS], c->lossless) == c->lossless))
+			continue;
+		NL_SET_ERR_MSG_ATTR(extack, each, "frames wait that took room as the class is now");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* The attributes have been checked. */
+static void port_set_classes(struct port_sched *q, struct nlattr *opt)
+{
+	struct nlattr *tb[TCA_PORT_CLASS_MAX + 1], *each;
+	int rem;
+
+	nla_for_each_nested(each, opt, rem)
+	{
+		if (nla_type(each) != TCA_PORT_CLASS ||
+		    nla_parse_nested(tb, TCA_PORT_CLASS_MAX, each, port_class_policy, NULL))
+			continue;
 		port_set_queue(q, tb);
 		q->named = true;
 	}
-	return err;
+}
+
+/* A plain port has kept no time of its classes. */
+static void port_begin_tallies(struct port_sched *q)
+{
+	u64 now = ktime_get_ns();
+	unsigned int which;
+
+	for (which = 0; which < TC_PORT_CLASSES; which++)
+		q->of_class[which].tally.since_ns = now;
 }
 
 static int port_join_pool(struct Qdisc *sch, const struct nlattr *attr, struct netlink_ext_ack *extack)
@@ -587,12 +610,10 @@ static int port_set_pfc(struct Qdisc *sch, const struct nlattr *attr, struct net
 	return 0;
 }
 
-static int port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb, u32 classes)
+static void port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb, u32 classes)
 {
 	struct port_sched *q = qdisc_priv(sch);
-	int err;
 
-	sch_tree_lock(sch);
 	q->classes = classes;
 	if (tb[TCA_PORT_LIMIT])
 		q->of_class[0].limit_bytes = nla_get_u32(tb[TCA_PORT_LIMIT]);
@@ -604,10 +625,10 @@ static int port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb,
 		port_set_int(q, nla_data(tb[TCA_PORT_INT]));
 	if (tb[TCA_PORT_DSCP])
 		memcpy(q->class_of, nla_data(tb[TCA_PORT_DSCP]), sizeof(q->class_of));
-	err = port_set_classes(q, opt);
+	port_set_classes(q, opt);
+	if (q->plain && q->named)
+		port_begin_tallies(q);
 	q->plain = q->classes == 1 && !q->named && !q->pool;
-	sch_tree_unlock(sch);
-	return err;
 }
 
 static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
@@ -635,7 +656,14 @@ static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 		err = port_join_pool(sch, tb[TCA_PORT_POOL], extack);
 	if (!err && tb[TCA_PORT_PFC])
 		err = port_set_pfc(sch, tb[TCA_PORT_PFC], extack);
-	return err ?: port_apply(sch, opt, tb, classes);
+	if (err)
+		return err;
+	sch_tree_lock(sch);
+	err = port_check_room(q, opt, extack);
+	if (!err)
+		port_apply(sch, opt, tb, classes);
+	sch_tree_unlock(sch);
+	return err;
 }
 
 static void port_init_class(struct port_class *c, u64 now)
