@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCQCN in floating point, with each timer separately. dcqcn.h is tested against it. Alpha has 10 bits by definition."""
+"""DCQCN in floating point, with each timer separately. dcqcn.h is tested against it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 
 MAX_CNPS = 16
 """The most CNPs of one event that have an effect."""
+NO_ALPHA = 1e-12
+"""Alpha below it cuts nothing, and its timer need not run."""
+STAGE_MOST = 32
+"""A stage counts no further."""
 
 
 class Dcqcn:
@@ -18,7 +22,7 @@ class Dcqcn:
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
         self._current = self._target = LINE
-        self.alpha = 0
+        self.alpha = 0.0
         self._started = False
         self._marked_alpha = self._marked_cut = False
         self._timer_stage = self._byte_stage = 0
@@ -53,7 +57,7 @@ class Dcqcn:
     def _live(self) -> list[str]:
         """Returns the timers whose expiry changes something."""
         back = self._target == LINE and LINE - self._current < 1e-12 and self._timer_stage > self._p["stages"]
-        moved = {"alpha": self.alpha or self._marked_alpha, "raise": not back, "cut": self._marked_cut}
+        moved = {"alpha": self.alpha > NO_ALPHA or self._marked_alpha, "raise": not back, "cut": self._marked_cut}
         return [name for name, moves in moved.items() if moves]
 
     def _periods(self) -> dict[str, int]:
@@ -67,7 +71,7 @@ class Dcqcn:
             self._due[name] = left if left > 0 else period - -left % period
 
     def _expire_alpha(self) -> None:
-        self.alpha = hardware_alpha(self.alpha, self._p["g"], self._marked_alpha)
+        self._move_alpha(self._marked_alpha)
         self._marked_alpha = False
 
     def _expire_raise(self) -> None:
@@ -78,11 +82,18 @@ class Dcqcn:
         self._cut()
         self._marked_cut = False
 
+    def _move_alpha(self, marked: bool) -> None:
+        g = self._p["g"]
+        self.alpha = (
+            short_alpha(self.alpha, g, marked) if self._p["short_alpha"] else self.alpha + g / 1024 * (marked - self.alpha)
+        )
+
     def _raise(self) -> None:
         """max(t, b) < F: recovery; min(t, b) > F: hyper; else additive."""
         stages = (self._timer_stage, self._byte_stage if self._p["byte_counter"] else self._timer_stage)
         if max(stages) >= self._p["stages"]:
-            step = self._p["rate_hai"] if min(stages) > self._p["stages"] else self._p["rate_ai"]
+            beyond = min(STAGE_MOST, min(stages)) - self._p["stages"]
+            step = self._p["rate_ai"] if beyond <= 0 else self._p["rate_hai"] * (beyond if self._p["hyper_factor"] else 1)
             self._target = min(LINE, self._target + step / 2**20)
         self._current = (self._target + self._current) / 2
 
@@ -99,14 +110,14 @@ class Dcqcn:
         """RT = RC; RC = RC (1 - alpha / 2)"""
         if self._p["clamp_target"] or self._timer_stage or self._byte_stage:
             self._target = self._current
-        self._current = max(self._p["rate_min"] / 2**20, self._current * (1 - self.alpha / 2**10 / 2))
+        self._current = max(self._p["rate_min"] / 2**20, self._current * (1 - self.alpha / 2))
         self._timer_stage = self._byte_stage = self._sent = 0
         self._due["raise"] = self._p["rate_timer"]
 
     def _mark(self, count: int) -> None:
         first = not self._started
         if first:
-            self._started, self.alpha, self._due = True, self._p["alpha_initial"], self._periods()
+            self._started, self.alpha, self._due = True, self._p["alpha_initial"] / 1024, self._periods()
             self._sent = 0
         if self._p["monitor_period"]:
             self._marked_cut = True
@@ -114,10 +125,10 @@ class Dcqcn:
             return
         for _ in range(min(count, MAX_CNPS)):
             self._cut()
-            self.alpha = hardware_alpha(self.alpha, self._p["g"], True)
+            self._move_alpha(True)
         self._due["alpha"] = self._p["alpha_timer"]
 
 
-def hardware_alpha(alpha: int, g: int, marked: bool) -> int:
+def short_alpha(alpha: float, g: int, marked: bool) -> float:
     """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. What falls below its last bit is lost."""
-    return math.floor(((1024 - g) * alpha + g * 1024 * marked) / 1024)
+    return math.floor((1024 - g) * alpha + g * marked) / 1024

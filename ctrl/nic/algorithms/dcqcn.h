@@ -3,15 +3,16 @@
  * DCQCN (Zhu et al., SIGCOMM 2015), in the paper's form and in that of Mellanox' firmware and ns-3's model.
  *
  *   cut:    RT = RC; RC = RC (1 - alpha/2)         alpha: (1-g) alpha, + g where a mark was seen
- *   raise:  RT += 0 | R_AI | R_HAI; RC = (RT + RC) / 2, each time a timer or a counter of bytes expires
+ *   raise:  RT += 0 | R_AI | i R_HAI; RC = (RT + RC) / 2, each time a timer or a counter of bytes expires
  *
  * monitor_period = 0: each CNP cuts and moves alpha, as in the paper. Else two timers run freely from the
  * first CNP on, one for alpha and one that cuts, and each remembers whether there was a CNP in its period.
  *
  * The NIC calls at events alone, so timers are caught up at the flow's next event, in the order in which they
- * expired. Alpha has 10 bits as in hardware, and loses a bit at least at each decay: 1023 of them are all
- * that a silence of any length can take. Of a silence's raises the first and the last 32 are made one by one;
- * in between nothing but RT moves, in a straight line, and RC trails it by one step.
+ * expired. Alpha has 30 fraction bits, or keeps 10 of them (`short_alpha`). With 10 each decay loses what
+ * falls below the last one, so that sparse marks leave alpha too low. Of a silence's
+ * raises the first and the last 32 are made one by one; in between nothing but RT moves, in a straight line,
+ * and RC trails it by one step. A stage counts to 32, and so the factor i ends at 32 - F.
  *
  * Sources of the preset `paper`. The paper itself was not read; two of its authors' repositories were:
  *   bobzhuyb/ns3-rdma at e8a27d0, a simulator: src/point-to-point/model/qbb-net-device.cc and its sample
@@ -19,10 +20,12 @@
  *   jitupadhye-zz/rdma at e7e9160: the text of "ECN or Delay" (CoNEXT 2016), conext2016/dcqcn-*.tex, and its
  *   fluid model, fluidmodel/dcqcn/dcqcn2.m. Both say that they have the paper's values.
  * They agree but for B (300 MB in the sample) and T (60 us there). The simulator moves alpha before the cut
- * and begins with alpha 1/2; the text cuts first, as we do. ns-3 below is
+ * and begins with alpha 1/2; the text cuts first, as we do. R_HAI and its factor i are the simulator's
+ * (rpr_hyper_increase), where the first i is 1, too; it is one raise earlier there. ns-3 below is
  * alibaba-edu/High-Precision-Congestion-Control at 9f4be2a: simulation/run.py, rdma-hw.cc.
  *
- * Overflow: rates are at most 2^20 and alpha 2^10, so that their product has 30 bits.
+ * Overflow: rates are at most 2^20 and alpha 2^30, so that products have 50 bits. i R_HAI has at most 25
+ * bits.
  */
 #ifndef DCGYM_DCQCN_H
 #define DCGYM_DCQCN_H
@@ -44,25 +47,40 @@
 	X(byte_counter, "bytes", 10000000, 0, 1u << 31, "jitupadhye-zz/rdma: dcqcn2.m; bobzhuyb/ns3-rdma, config.txt: 300 MB", "B: sent from one raise to the next; 0: the timer alone raises") \
 	X(stages, "count", 5, 1, 8, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt", "F: raises that are fast recovery") \
 	X(rate_ai, "Q20", 1049, 0, CC_LINE_RATE, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt: 40 Mbit/s of 40 Gbit/s", "R_AI, of the line rate") \
-	X(rate_hai, "Q20", 10486, 0, CC_LINE_RATE, "unconfirmed (paper not read): ten times R_AI, as ns-3's rdma-hw.cc; bobzhuyb/ns3-rdma, config.txt: five times", "R_HAI, of the line rate") \
+	X(rate_hai, "Q20", 5243, 0, CC_LINE_RATE, "bobzhuyb/ns3-rdma: config.txt: 200 Mbit/s of 40 Gbit/s", "R_HAI, of the line rate") \
+	X(hyper_factor, "0 or 1", 1, 0, 1, "bobzhuyb/ns3-rdma: qbb-net-device.cc (rpr_hyper_increase)", "the i-th hyper raise is i R_HAI; 0: each is R_HAI") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the NIC's least; no source has the paper's", "no cut goes below it") \
-	X(alpha_initial, "Q10", 1023, 0, 1023, "firmware; ns-3's rdma-hw.cc: 1; bobzhuyb/ns3-rdma, qbb-net-device.cc: 0.5", "alpha at the first mark") \
+	X(alpha_initial, "Q10", 1024, 0, 1024, "ns-3's rdma-hw.cc: 1; bobzhuyb/ns3-rdma, qbb-net-device.cc: 0.5", "alpha at the first mark") \
+	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30") \
 	X(clamp_target, "0 or 1", 1, 0, 1, "jitupadhye-zz/rdma: dcqcn-protocol.tex; bobzhuyb/ns3-rdma: config.txt", "RT = RC at each cut; 0: only at the first after a raise") \
 	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark")
 
 #define CC_PRESETS(X) \
 	X(paper, "the paper's, by its authors' repositories; rates as shares of its 40 Gbit/s") \
-	X(firmware, "defaults of a Mellanox NIC's configuration; rates as shares of 100 Gbit/s", \
+	X(firmware, "defaults of a Mellanox NIC's configuration without its byte counter; rates as shares of 100 Gbit/s", \
 	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
+	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
 	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 2000)) \
+	X(firmware_bytes, "`firmware` with RPG_BYTE_RESET 32767 in bytes, as nine stored configurations have it", \
+	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
+	  CC_SET(byte_counter, 32767) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
+	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
+	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 4000)) \
+	X(firmware_blocks, "`firmware` with RPG_BYTE_RESET 32767 in units of 64 bytes, which is hearsay", \
+	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
+	  CC_SET(byte_counter, 2097088) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
+	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
+	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 4000)) \
 	X(ns3, "`dcqcn` of the HPCC artifact's run.py; rates as shares of 25 Gbit/s, the least of 100 Gbit/s", \
 	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
+	  CC_SET(hyper_factor, 0) \
 	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0)) \
 	X(ns3_paper, "`dcqcn_paper` of the HPCC artifact's run.py; rates likewise", \
 	  CC_SET(alpha_timer, 50000) CC_SET(monitor_period, 50000) CC_SET(rate_timer, 55000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
+	  CC_SET(hyper_factor, 0) \
 	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0))
 /* clang-format on */
 
@@ -71,7 +89,7 @@ enum { CC_PARAMETERS(CC_INDEX) };
 enum dcqcn_state {
 	DCQCN_CURRENT, /* RC, Q20; 0: a new flow */
 	DCQCN_TARGET,  /* RT, Q20 */
-	DCQCN_ALPHA,   /* Q10 */
+	DCQCN_ALPHA,   /* Q30 */
 	DCQCN_FLAGS,
 	DCQCN_ALPHA_SINCE, /* when the timers last expired or were set */
 	DCQCN_RATE_SINCE,
@@ -88,14 +106,35 @@ enum dcqcn_flag {
 	DCQCN_CUT_MARK = 4,   /* a mark in this monitor period */
 };
 
-#define DCQCN_DECAYS     1023u       /* that take any alpha to 0 */
+#define DCQCN_DECAYS     1023u       /* that take any alpha of 10 bits to 0 */
 #define DCQCN_EXACT      32u         /* raises made one by one at either end of a silence */
 #define DCQCN_STAGE_MOST DCQCN_EXACT /* more than F ever is */
 #define DCQCN_CNPS       16u         /* of one event that are acted on: the rest would find a rate of 2^-16 */
 
-static inline uint32_t dcqcn_next_alpha(uint32_t alpha, uint32_t g, bool mark)
+static inline uint32_t dcqcn_next_alpha(uint32_t alpha, const uint32_t *parameter, bool mark)
 {
-	return (alpha * (1024 - g) + (mark ? g << 10 : 0)) >> 10;
+	uint32_t g = parameter[P_g],
+		 next = (uint32_t)((uint64_t)alpha * (1024 - g) >> 10) + (mark ? g << 20 : 0);
+
+	return parameter[P_short_alpha] ? next & ~((1u << 20) - 1) : next;
+}
+
+/* So many decays: alpha (1 - g)^times, by squares. */
+static inline uint32_t dcqcn_decayed(uint32_t alpha, const uint32_t *parameter, uint32_t times)
+{
+	uint64_t left = alpha, factor = (uint64_t)(1024 - parameter[P_g]) << 20;
+
+	if (parameter[P_short_alpha]) {
+		for (uint32_t i = 0; i < DCQCN_DECAYS && i < times; i++)
+			alpha = dcqcn_next_alpha(alpha, parameter, false);
+		return alpha;
+	}
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		if (times >> bit & 1)
+			left = left * factor >> 30;
+		factor = factor * factor >> 30;
+	}
+	return (uint32_t)left;
 }
 
 /* How often a timer has expired until then. */
@@ -110,14 +149,12 @@ static inline uint32_t dcqcn_expired(uint32_t *since_ns, uint32_t until_ns, uint
 static inline void dcqcn_run_alpha(uint32_t *state, const uint32_t *parameter, uint32_t until_ns)
 {
 	uint32_t times = dcqcn_expired(&state[DCQCN_ALPHA_SINCE], until_ns, parameter[P_alpha_timer]);
-	uint32_t alpha = state[DCQCN_ALPHA];
+	uint32_t alpha;
 
 	if (!times)
 		return;
-	alpha = dcqcn_next_alpha(alpha, parameter[P_g], state[DCQCN_FLAGS] & DCQCN_ALPHA_MARK);
-	for (uint32_t i = 1; i <= DCQCN_DECAYS && i < times; i++)
-		alpha = dcqcn_next_alpha(alpha, parameter[P_g], false);
-	state[DCQCN_ALPHA] = alpha;
+	alpha = dcqcn_next_alpha(state[DCQCN_ALPHA], parameter, state[DCQCN_FLAGS] & DCQCN_ALPHA_MARK);
+	state[DCQCN_ALPHA] = times > 1 ? dcqcn_decayed(alpha, parameter, times - 1) : alpha;
 	state[DCQCN_FLAGS] &= ~DCQCN_ALPHA_MARK;
 }
 
@@ -131,7 +168,9 @@ static inline uint32_t dcqcn_gain(const uint32_t *state, const uint32_t *paramet
 
 	if (most < parameter[P_stages])
 		return 0;
-	return least > parameter[P_stages] ? parameter[P_rate_hai] : parameter[P_rate_ai];
+	if (least <= parameter[P_stages])
+		return parameter[P_rate_ai];
+	return parameter[P_rate_hai] * (parameter[P_hyper_factor] ? least - parameter[P_stages] : 1);
 }
 
 static inline void dcqcn_raise(uint32_t *state, const uint32_t *parameter, uint32_t *stage)
@@ -184,7 +223,7 @@ static inline void dcqcn_cut(uint32_t *state, const uint32_t *parameter, uint32_
 
 	if (parameter[P_clamp_target] || state[DCQCN_TIMER_STAGE] || state[DCQCN_BYTE_STAGE])
 		state[DCQCN_TARGET] = current;
-	current -= (current * state[DCQCN_ALPHA]) >> 11;
+	current -= (uint32_t)((uint64_t)current * state[DCQCN_ALPHA] >> 31);
 	state[DCQCN_CURRENT] = current > parameter[P_rate_min] ? current : parameter[P_rate_min];
 	state[DCQCN_TIMER_STAGE] = 0;
 	state[DCQCN_BYTE_STAGE] = 0;
@@ -213,7 +252,7 @@ static inline void dcqcn_catch_up(uint32_t *state, const uint32_t *parameter, ui
 static inline void dcqcn_start(uint32_t *state, const uint32_t *parameter, uint32_t now_ns)
 {
 	state[DCQCN_FLAGS] = DCQCN_STARTED;
-	state[DCQCN_ALPHA] = parameter[P_alpha_initial];
+	state[DCQCN_ALPHA] = parameter[P_alpha_initial] << 20;
 	state[DCQCN_ALPHA_SINCE] = now_ns;
 	state[DCQCN_RATE_SINCE] = now_ns;
 	state[DCQCN_CUT_SINCE] = now_ns;
@@ -232,7 +271,7 @@ static inline void dcqcn_mark(uint32_t *state, const uint32_t *parameter, uint32
 	}
 	for (uint32_t i = 0; i < DCQCN_CNPS && i < times; i++) {
 		dcqcn_cut(state, parameter, now_ns);
-		state[DCQCN_ALPHA] = dcqcn_next_alpha(state[DCQCN_ALPHA], parameter[P_g], true);
+		state[DCQCN_ALPHA] = dcqcn_next_alpha(state[DCQCN_ALPHA], parameter, true);
 	}
 	state[DCQCN_ALPHA_SINCE] = now_ns;
 }
