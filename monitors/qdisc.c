@@ -159,6 +159,27 @@ static uint64_t read_marks(const struct parts *p)
 	return 0;
 }
 
+static bool read_class(const struct nl_attr *app, uint32_t class, struct tc_port_class_xstats *stats)
+{
+	size_t at = sizeof(struct tc_port_xstats) + class * sizeof(*stats);
+
+	if (app->len < at + sizeof(*stats))
+		return false;
+	memcpy(stats, app->data + at, sizeof(*stats));
+	return true;
+}
+
+/* Times that the port told its peer to hold a class. It sends more PAUSE frames: repetitions, and ends. */
+static uint64_t read_pauses(const struct nl_attr *app, uint32_t classes)
+{
+	struct tc_port_class_xstats stats;
+	uint64_t pauses = 0;
+
+	for (uint32_t class = 0; class < classes && read_class(app, class, &stats); class++)
+		pauses += stats.pauses;
+	return pauses;
+}
+
 /* A longer structure, of a newer kernel, begins like ours. */
 static void read_port(const struct parts *p, struct qdisc *q)
 {
@@ -172,6 +193,7 @@ static void read_port(const struct parts *p, struct qdisc *q)
 	q->busy_ns = stats.busy_ns;
 	q->longest_bytes = stats.longest_bytes;
 	q->paused_ns = stats.paused_ns;
+	q->pauses = read_pauses(&p->app, stats.classes);
 	q->charged_bytes = stats.charged_bytes;
 }
 
@@ -218,15 +240,11 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 
 int qdisc_class(const struct qdisc *q, uint32_t class, struct qdisc *found)
 {
-	size_t at = sizeof(struct tc_port_xstats) + class * sizeof(struct tc_port_class_xstats);
 	struct tc_port_class_xstats stats;
 
 	*found = *q;
-	if (!is_kind(&q->kind, "port"))
+	if (!is_kind(&q->kind, "port") || !read_class(&q->app, class, &stats))
 		return -ENOENT;
-	if (q->app.len < at + sizeof(stats))
-		return -ENOENT;
-	memcpy(&stats, q->app.data + at, sizeof(stats));
 	found->backlog_bytes = (uint32_t)stats.backlog_bytes;
 	found->backlog_packets = (uint32_t)stats.backlog_packets;
 	found->drops = (uint32_t)stats.drops;

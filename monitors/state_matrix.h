@@ -127,7 +127,7 @@ static_assert(sizeof(struct sm_command) == 96, "state matrix command");
 	X(LONGEST_BYTES, "longest_bytes") /* the longest queue since the sweep before */                     \
 	X(PAUSED_NS, "paused_ns")         /* time in which the peer had it hold some class, total */         \
 	X(CHARGED_BYTES, "charged_bytes") /* came in here and waits in the switch, lossless, now */          \
-	X(PAUSES, "pauses")               /* times that the peer was told to hold the class, total */
+	X(PAUSES, "pauses")               /* times that the peer was told to hold a class, total */
 
 enum sm_column {
 #define X(id, name) SM_##id,

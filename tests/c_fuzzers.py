@@ -136,7 +136,7 @@ def _dump() -> bytes:
     root = 2**32 - 1
     done = struct.pack("=IHHIIi", 20, 3, 2, 1, 1, 0)
     red = _qdisc("red", 2 << 16, (1 << 16) + 1, struct.pack("=4I", 0, 0, 0, 9))
-    told = tc.PORT_XSTATS.pack(*range(16), 2, 1) + tc.CLASS_XSTATS.pack(*range(14)) * 2
+    told = tc.PORT_XSTATS.pack(*range(16), 2, 1) + struct.pack("=14Q", *range(14)) * 2
     return _qdisc("tbf", 1 << 16, root) + red + _qdisc("port", 3 << 16, root, told) + done
 
 

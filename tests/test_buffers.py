@@ -13,8 +13,10 @@ import pytest
 
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
+from dc_gym.base.progress import Quiet
 from dc_gym.grounds import inputs, nics
 from dc_gym.monitors.state_matrix import COLUMNS, HEADER, NAME_LEN
+from dc_gym.run import runner
 from dc_gym.run.read_back import class_pieces, queue_pieces
 from dc_gym.spec import from_dict
 from dc_gym.topologies.buffers import ClassRule, pausing_ports, quanta_of_weights
@@ -77,6 +79,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "pfc alone": ({**OWN, "pfc": "classes"}, 'topology.pfc = "classes": charges frames to a shared buffer; give topology.shared'),
     "no headroom": ({**PFC, "headroom": "0B"}, 'topology.headroom = "0B": leaves no room for frames on their way'),
+    "a frame does not fit": ({**PFC, "headroom": "1.5kB"}, 'topology.headroom = "1.5kB": leaves no room for frames on their way'),
+    "no xoff": ({**PFC, "xoff": "0B"}, 'topology.xoff = "0B": pauses the peer for every frame; give a share of the free room'),
+    "no rule of xoff": (
+        {**PFC, "xoff": "fdc"}, 'xoff = "fdc": is not understood; write a share of the free room such as "1/16", "fdcc", "acc",',
+    ),
+    "a bare xoff": ({**PFC, "xoff": "100"}, 'topology.xoff = "100": is not understood; write a share of the free room such as'),
+    "an ambiguous xoff": ({**PFC, "xoff": "9KB"}, """topology.xoff = "9KB": may be decimal or binary; write '9kB'"""),
+    "no class": ({**OWN, "classes": []}, "topology.classes = []: has no class; leave it out for ports with one queue"),
+    "less than a frame": ({"shared_buffer": "1kB"}, 'topology.shared_buffer = "1kB": is below 1514B; give that or more'),
+    "too large a buffer": ({"shared_buffer": "5GB"}, 'topology.shared_buffer = "5GB": is above 2147483647B; give that or less'),
     "lossless alone": (of_class(OWN, lossless=True), 'needs pauses; give topology.pfc = "classes"'),
     "nothing to pause": (of_class(PFC), "has no class to pause; give one of topology.classes lossless = true"),
     "no such pfc": ({**SHARED, "pfc": "on"}, 'topology.pfc = "on": unknown; one of: off, classes, port'),
@@ -128,6 +140,15 @@ def test_headroom_is_that_of_the_document(changes: dict[str, Any], expected: int
     graph = network(**({"pfc": "classes"} | changes))
     assert {port.queue.pause.headroom_bytes for port in pausing_ports(graph)} == {expected}
     assert {port.queue.pool.bytes for port in graph.switch_ports()} == {10**6 - 3 * expected}
+
+
+def test_a_run_warns_of_less_headroom_than_a_pause_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    for changes in ({}, {"headroom_bytes": 2 * 1250 + 60 + 3 * FRAME}):
+        runner.warn_of_headroom(network(pfc="classes", **changes), Quiet())
+    assert capsys.readouterr().err == ""
+    runner.warn_of_headroom(network(pfc="classes", headroom_bytes=5000), Quiet())
+    told = "dcgym: warning: topology.headroom may lose frames: s1-eth1 needs 7102 bytes; leave it out\n"
+    assert capsys.readouterr().err == told
 
 
 def test_each_lossless_class_has_headroom_and_waits_for_the_pauses_of_the_others() -> None:

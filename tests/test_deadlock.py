@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+from dc_gym.run.deadlocks import leads_to
 from dc_gym.topologies.deadlock import PortState, find_deadlock
+from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.presets import TopologySpec, build
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.schedule import Schedule, make_schedule
 
 IDLE = PortState(0, (0, 0), (0, 0))
 RDMA = 1
@@ -98,3 +105,20 @@ def test_whole_ports_may_deadlock_in_any_class():
         name: PortState(0xFF * bool(each.paused_classes), each.backlog_bytes, each.charged_bytes) for name, each in states.items()
     }
     assert find_deadlock(states, peers, leads_to) == ("a0", "a1", "a2")
+
+
+def test_answers_lead_on_by_the_way_that_routing_gives_them():
+    """Each leaf of two with four spines draws a table of its own, so most answers come back over another spine."""
+    links = {"rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 10**6}
+    graph = build(TopologySpec.of(kind="leafspine", leaves=2, hosts_per_leaf=2, spines=4, **links))
+    router = route(graph, 1)
+    for transport in ("tcp", "rdma"):
+        requests = [FlowRequest("h1", "h3", 5001, size_bytes=1000, transport=transport)] * 32
+        flows, others = make_schedule(requests, graph, router, "dctcp", 1).flows, 0
+        for flow in flows:
+            back = path(graph, router, "h3", "h1", *flow.answer_ports, "udp" if transport == "rdma" else "tcp")
+            steps = {(graph.peer(before).ifname, after) for way in (flow.ports, back) for before, after in pairwise(way)}
+            found = leads_to(graph, router, Schedule((flow,)))
+            assert {(came_in, leaves) for came_in, ways in found.items() for leaves in ways} == steps
+            others += back != [graph.peer(port).ifname for port in reversed(flow.ports)]
+        assert others > 8, "of 32 flows"

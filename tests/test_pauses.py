@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dc_gym.metrics import Context, Routes, Window, flow_table, summarize
-from dc_gym.metrics.pauses import paused_shares
+from dc_gym.metrics.pauses import find_pauses
 from dc_gym.records import tables as records
 from dc_gym.records.tables import TABLES, Tables
 from tests.synthetic import flow_row, tables
@@ -36,9 +36,9 @@ def run(
 
 
 def shares(made: Tables, *paths: tuple[int, ...], classes: tuple[int, ...] | None = None) -> list[float]:
-    found = paused_shares(made, paths, classes or (0,) * len(paths), 1000)
+    found = find_pauses(made, paths, classes or (0,) * len(paths), 1000)
     assert found is not None
-    return found.tolist()
+    return found.shares.tolist()
 
 
 def test_pauses_within_a_flow_s_life_are_its_own() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from dc_gym.base.amount import Size
 from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.base.key import COUNT, FLAG, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
-from dc_gym.base.units import FRAME_BYTES, format_size, parse_size_bytes
+from dc_gym.base.units import FRAME_BYTES, NoQuantity, format_size, parse_size_bytes
 from dc_gym.topologies import marking
 from dc_gym.topologies.graph import CLASSES, DSCPS, Cable, Graph, Pause, Pool, Port, Queue
 
@@ -46,7 +46,10 @@ def _xoff(value: str) -> Xoff:
     top, slash, bottom = value.partition("/")
     if slash and top.isdecimal() and bottom.isdecimal() and 0 < int(top) <= int(bottom) < 2**16:
         return Fraction(int(top), int(bottom))
-    return parse_size_bytes(value, "xoff")
+    try:
+        return parse_size_bytes(value, "xoff")
+    except NoQuantity:
+        raise SpecError("xoff: neither a share, nor a rule, nor a size") from None
 
 
 def _write_xoff(value: Xoff) -> str:
@@ -195,3 +198,11 @@ def headroom_bytes(cable: Cable, classes: int) -> int:
 def pausing_ports(graph: Graph) -> Iterator[Port]:
     """Yields the ports that pause their peers."""
     return (port for port in graph.switch_ports() if port.queue.pause is not None)
+
+
+def short_of_headroom(graph: Graph) -> Iterator[tuple[Port, int]]:
+    """Yields the ports that have less headroom than they need, and the bytes that they need."""
+    for port in pausing_ports(graph):
+        needed = headroom_bytes(graph.cable_of(port), lossless(port.queue))
+        if port.queue.pause is not None and port.queue.pause.headroom_bytes < needed:
+            yield port, needed

@@ -59,11 +59,6 @@ class Capacities:
                 self._rates.append(list(self._rates[-1]))
             self._rates[-1][rows[port]] = rate_bps
 
-    @property
-    def times_ns(self) -> tuple[int, ...]:
-        """When rates change, after t0; 0 first."""
-        return tuple(self._times_ns)
-
     def at(self, t_ns: int) -> list[int]:
         """Returns the rate of each port, in the order of `graph.ports()`. At the time of a change, the new one holds."""
         return self._rates[max(0, bisect_right(self._times_ns, t_ns) - 1)]

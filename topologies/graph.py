@@ -473,13 +473,13 @@ class Graph:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the graph as plain lists, dicts, strings and integers."""
-        plain: dict[str, Any] = _to_plain(self)
+        plain: dict[str, Any] = to_plain(self)
         return plain
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Graph:
         """Returns the graph that to_json described and validates it again."""
-        graph: Graph = _from_plain(cls, plain, "graph")
+        graph: Graph = from_plain(cls, plain, "graph")
         return graph
 
 
@@ -504,20 +504,20 @@ def _find(table: Mapping[str, T], what: str, name: str) -> T:
     return table[name]
 
 
-def _to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Converts dataclasses to JSON's types. Fields that __init__ does not take are derived and left out."""
     if is_dataclass(value):
-        return {each.name: _to_plain(getattr(value, each.name)) for each in fields(value) if each.init}
-    return [_to_plain(each) for each in value] if isinstance(value, tuple) else value
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value) if each.init}
+    return [to_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _from_plain(kind: Any, value: Any, where: str) -> Any:
+def from_plain(kind: Any, value: Any, where: str) -> Any:
     """Converts JSON's types to a value of the annotated type. `where` names the value in errors."""
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
-        return tuple(_from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
+        return tuple(from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
     if get_origin(kind) is UnionType:  # something or None
-        return None if value is None else _from_plain(get_args(kind)[0], value, where)
+        return None if value is None else from_plain(get_args(kind)[0], value, where)
     if is_dataclass(kind):
         return _record_from_plain(kind, value, where)
     wanted = str if get_origin(kind) is Literal else kind
@@ -530,4 +530,4 @@ def _record_from_plain(kind: Any, value: Any, where: str) -> Any:
     wanted = {each.name: hints[each.name] for each in fields(kind) if each.init}
     same = isinstance(value, Mapping) and set(value) == set(wanted)
     _require(same, where, value, f"has not exactly the keys {', '.join(wanted)}; write it with to_json")
-    return kind(**{name: _from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items()})
+    return kind(**{name: from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items()})

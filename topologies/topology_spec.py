@@ -9,9 +9,11 @@ from typing import Any
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
+from dc_gym.base.units import FRAME_BYTES, format_size
 from dc_gym.topologies import buffers, marking
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
+from dc_gym.topologies.graph import LARGEST_QUEUE_BYTES
 from dc_gym.topologies.links import RULES, SWITCH_QDISCS, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
@@ -63,7 +65,8 @@ class TopologySpec(LinkSpec):
     links: tuple[LinkRule, ...] | None = key(RULES, help="[other values for some links](topologies.md#some-links)")
     shared_buffer_bytes: int | None = key(
         SIZE,
-        low=1,
+        low=FRAME_BYTES,
+        high=LARGEST_QUEUE_BYTES,
         otherwise="none: each port has its own",
         help="buffer that the ports of a switch [share](fabric.md#shared-buffers); a port then has a `buffer` of its own only if"
         " the spec gives one",
@@ -139,8 +142,13 @@ class TopologySpec(LinkSpec):
                 raise KeyFault(f"topology.{named}", written, f"has no effect without topology.{needs}; give it")
         if pfc and self.shared_buffer_bytes is None:
             raise KeyFault("topology.pfc", self.pfc, "charges frames to a shared buffer; give topology.shared_buffer")
-        if pfc and self.headroom_bytes == 0:
-            raise KeyFault("topology.headroom", "0B", "leaves no room for frames on their way when a pause is sent; leave it out")
+        if self.xoff == 0:
+            raise KeyFault("topology.xoff", "0B", "pauses the peer for every frame; give a share of the free room, or bytes")
+        if pfc and self.headroom_bytes is not None and self.headroom_bytes < FRAME_BYTES:
+            why = f"leaves no room for frames on their way when a pause is sent; give {FRAME_BYTES}B or more, or leave it out"
+            raise KeyFault("topology.headroom", format_size(self.headroom_bytes), why)
+        if self.classes == ():
+            raise KeyFault("topology.classes", [], "has no class; leave it out for ports with one queue")
         lossless = any(rule.lossless for rule in self.classes or ())
         if lossless and not pfc:
             raise KeyFault("topology.classes", "lossless", 'needs pauses; give topology.pfc = "classes"')

@@ -6,7 +6,7 @@ Everything follows from the arguments: equal arguments give equal flows. Times a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from re import fullmatch
 
@@ -117,12 +117,31 @@ class _Paths:
         key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
             ports = src_port, asked.dst_port
-            protocol = "udp" if asked.transport == "rdma" else asked.transport or "tcp"
-            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, protocol, plane)
+            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, _protocol(asked), plane)
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
             self._known[key] = tuple(crossed), tuple(self._rows[ifname] for ifname in crossed)
         return self._known[key]
+
+
+def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yields for each flow the ports that its data crosses, and those that answers to it cross.
+
+    Answers may come back over other switches: each switch spreads flows by a table of its own.
+    """
+    planes = {nic.address: plane for host in graph.hosts for plane, nic in enumerate(host.nics)}
+    known: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for flow in flows:
+        ports, protocol = flow.answer_ports, _protocol(flow.request)
+        key = protocol, flow.src_addr, flow.dst_addr, *(port & PORT_MASK for port in ports)  # all that routing reads
+        if key not in known:
+            known[key] = tuple(path(graph, router, flow.dst, flow.src, *ports, protocol, planes[flow.src_addr]))
+        yield flow.ports, known[key]
+
+
+def _protocol(asked: FlowRequest) -> str:
+    """Returns the protocol that switches see: RoCEv2 is UDP."""
+    return "udp" if asked.transport == "rdma" else asked.transport or "tcp"
 
 
 def _plane(planes: int, seed: int, number: int) -> int:

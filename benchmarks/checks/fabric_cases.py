@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort
 from dc_gym.benchmarks.checks.fabric_oracle import FabricFrame, FabricRun, run_fabric
 from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES, FULL_FRAME
-from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass
+from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass, to_plain
 
 RATES = (10**8, 10**9, 10**10, 25 * 10**9, 10**11)
 DELAYS_NS = (100, 1_000, 10_000)
@@ -73,8 +73,7 @@ class FabricCase:
         ]
         rows += [(t_ns, 1, f"{t_ns},0,0,1,0") for t_ns in self.sample_times]
         schedule = "0,0,0,1,0\n" + "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
-        ports = [asdict(port) for port in self.ports]
-        return {"net": self.net, "ports": ports, "schedule": schedule, "repeat": self.repeat}
+        return {"net": self.net, "ports": to_plain(self.ports), "schedule": schedule, "repeat": self.repeat}
 
 
 def random_cases(kind: str, count: int) -> Iterator[FabricCase]:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, queue_of
+from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort
 from dc_gym.benchmarks.checks.links_guest import (
     PROBE,
     End,
@@ -33,6 +34,7 @@ from dc_gym.benchmarks.checks.links_guest import (
     netns_path,
     play,
 )
+from dc_gym.topologies.graph import from_plain
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import NetlinkSocket, add_namespaces
 
@@ -89,25 +91,24 @@ class Network:
         argv = [str(PROBE), "--address", addresses, "--receiver", hosts, "--senders", hosts, "--ports", ports]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def configure(self, ports: list[dict[str, Any]]) -> None:
+    def configure(self, ports: Sequence[FabricPort]) -> None:
         """Sets rate and delay of each port, and a new queue. Old queues go first, and with them the pools."""
         if self._queued:
             for end in self.ports:
                 self._sockets[end.node].batch([delete_queue(end)])
         for end, port in zip(self.ports, ports, strict=True):
-            change = cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"])
-            queue = queue_of(port["queue"])
-            requests = [change, tc.set_queue(end.ifindex, queue, end.ifname)]
-            if queue.kind == "port":
-                requests.append(tc.seed_draws(end.ifindex, end.ifname, port["seed"]))
+            change = cables.change(end.ifindex, end.ifname, port.rate_bps, port.delay_ns)
+            requests = [change, tc.set_queue(end.ifindex, port.queue, end.ifname)]
+            if port.queue.kind == "port":
+                requests.append(tc.seed_draws(end.ifindex, end.ifname, port.seed))
             self._sockets[end.node].batch(requests)
         self._queued = True
 
-    def check(self, ports: list[dict[str, Any]]) -> None:
+    def check(self, ports: Sequence[FabricPort]) -> None:
         """Raises FabricError where a queue is not what was requested."""
         for node, sock in self._sockets.items():
             here = [(end, port) for end, port in zip(self.ports, ports, strict=True) if end.node == node]
-            tc.check_queues(sock, {end.ifindex: (end.ifname, queue_of(port["queue"])) for end, port in here})
+            tc.check_queues(sock, {end.ifindex: (end.ifname, port.queue) for end, port in here})
 
     def play(self, schedule: str) -> str:
         return play(self._probe, schedule)
@@ -130,8 +131,9 @@ def _pauses(devices: list[dict[str, int]]) -> int:
 
 
 def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
-    network.configure(job["ports"])
-    network.check(job["ports"])
+    ports = from_plain(tuple[FabricPort, ...], job["ports"], "ports")
+    network.configure(ports)
+    network.check(ports)
     before = network.devices()
     memory = []
     for _ in range(job["repeat"]):

@@ -7,13 +7,11 @@ Nodes are h0, h1, ... and s0, s1, ... Wire w has the ports 2w and 2w + 1, one at
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
-from dc_gym.topologies.graph import Marking, Pause, Pool, Queue, QueueClass
+from dc_gym.topologies.graph import Queue
 
 
 @dataclass(frozen=True)
@@ -110,19 +108,3 @@ class FabricPort:
     delay_ns: int
     queue: Queue
     seed: int = 0
-
-
-def queue_of(plain: Mapping[str, Any]) -> Queue:
-    """Returns the queue that dataclasses.asdict() described."""
-    classes = tuple(
-        QueueClass(**{**each, "dscps": tuple(each["dscps"]), "marking": Marking(**each["marking"])}) for each in plain["classes"]
-    )
-    pool, pause = plain["pool"], plain["pause"]
-    return Queue(
-        plain["limit_bytes"],
-        plain["kind"],
-        Marking(**plain["marking"]),
-        classes=classes,
-        pool=None if pool is None else Pool(**pool),
-        pause=None if pause is None else Pause(**pause),
-    )

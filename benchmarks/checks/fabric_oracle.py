@@ -68,8 +68,6 @@ class FabricRun:
     arrivals: dict[int, Arrival] = field(default_factory=dict)
     samples: list[tuple[int, ...]] = field(default_factory=list)
     """Time, port, and the values of struct tc_port_xstats and of those of classes, in their order (kernel/drivers/lab.h)."""
-    waits: list[dict[int, dict[int, int]]] = field(default_factory=list)
-    """At each sample: by port where frames came in, the bytes of them that wait at each port."""
     pause_times: list[tuple[int, int, int]] = field(default_factory=list)
     """The pauses that arrived: time, port, and the classes that it then holds."""
     event_times: list[int] = field(default_factory=list)
@@ -84,7 +82,6 @@ class _Packet:
     frame: FabricFrame | None = None
     ce: bool = False
     charged_to: _Ingress | None = None
-    came_in: int | None = None
     changed: int = 0
     quanta: tuple[int, ...] = ()
     arrival_ns: int = 0
@@ -325,7 +322,6 @@ class _Port:
         number = self._class_of.get(packet.frame.dscp, 0)
         each = self.classes[number]
         packet.charged_to = came_in.ingress if came_in is not None and each.settings.lossless else None
-        packet.came_in = None if came_in is None else came_in.number
         each.mark(packet, "arrival")
         if each.waiting + packet.length > each.limit or not self._admits(number, packet):
             each.drops += 1
@@ -559,16 +555,6 @@ class _Network:
     def sample(self, t_ns: int) -> None:
         self.advance(t_ns)
         self.run.samples += [(t_ns, port.number, *port.statistics()) for port in self.ports]
-        self.run.waits.append(self._waits())
-
-    def _waits(self) -> dict[int, dict[int, int]]:
-        found: dict[int, dict[int, int]] = {}
-        for port in self.ports:
-            for packet in (packet for each in port.classes for packet in each.frames if packet.charged_to is not None):
-                assert packet.came_in is not None
-                waiting = found.setdefault(packet.came_in, {})
-                waiting[port.number] = waiting.get(port.number, 0) + packet.length
-        return found
 
 
 def run_fabric(

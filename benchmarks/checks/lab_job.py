@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,17 @@ def run_guest(kernel: Path, bench: str, folder: Path) -> None:
 
     Raises LabError if the module fails.
     """
+    with guest_lab(kernel, bench, folder):
+        pass
+
+
+@contextmanager
+def guest_lab(kernel: Path, bench: str, folder: Path) -> Iterator[Lab]:
+    """Yields the lab in which that guest module runs, and waits for its end. Raises LabError if the module fails."""
     log: list[str] = []
-    config = guest_config(kernel, f"{__package__}.{bench.replace('-', '_')}_guest", folder)
+    config = _config(kernel, f"{__package__}.{bench.replace('-', '_')}_guest", folder)
     with Lab(config, on_log=log.append) as lab:
+        yield lab
         status = lab.wait().status
     if status != 0:
         raise LabError("\n  lab: ".join([f"the {bench} bench ended with status {status} in the lab", *log[-20:]]))
@@ -37,7 +46,7 @@ def play_jobs(kernel: Path, bench: str, jobs: Iterable[Mapping[str, Any]]) -> li
         return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
 
 
-def guest_config(kernel: Path, module: str, folder: Path) -> LabConfig:
+def _config(kernel: Path, module: str, folder: Path) -> LabConfig:
     """Returns the lab in which `python -m MODULE FOLDER` runs. No frames pass there but those of the module."""
     return LabConfig(
         kernel=kernel,

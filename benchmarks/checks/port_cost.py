@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import LabError, TestbedError
+from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import scratch
 from dc_gym.base.units import PPM
-from dc_gym.benchmarks.checks.lab_job import guest_config
+from dc_gym.benchmarks.checks.lab_job import guest_lab
 from dc_gym.benchmarks.checks.oracle import OraclePort
 from dc_gym.benchmarks.checks.port_cost_guest import COST_NETS
 from dc_gym.benchmarks.perf.work import WorkCounter, counted
@@ -211,15 +211,10 @@ def measured(
 def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames: int) -> tuple[str, list[TrialWork]]:
     """Returns the unit of work, and the work of each trial. Raises LabError if the lab's program fails."""
     job = {"trials": [trial.job(turns) for trial in trials], "bursts": bursts, "frames": frames}
-    log: list[str] = []
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "job.json").write_text(json.dumps(job))
-        config = guest_config(kernel, f"{__package__}.port_cost_guest", folder)
-        with Lab(config, on_log=log.append) as lab, counted(lab.pid) as counter:
+        with guest_lab(kernel, "port-cost", folder) as lab, counted(lab.pid) as counter:
             works = [_turns(lab, counter, len(order(turns))) for _ in trials]
-            status = lab.wait().status
-        if status:
-            raise LabError("\n  lab: ".join([f"the port-cost bench ended with status {status} in the lab", *log[-20:]]))
         answers = json.loads((folder / "answer.json").read_text())
     return counter.unit, [_sorted(*its, turns) for its in zip(trials, works, answers, strict=True)]
 

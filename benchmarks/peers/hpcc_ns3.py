@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.base.terminal import say
+from dc_gym.metrics.fairness import jain
 
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
 """The simulator's results, with its commit, build and command."""
@@ -256,10 +257,13 @@ def measure(case: PeerCase, events: npt.NDArray[np.void]) -> PeerRow:
     sender = left["source"] >> 8 & 0xFFFF
     sent = np.bincount(sender, weights=left["bytes"], minlength=case.flows)
     line_bytes = case.rate_gbps * (end_ns - start_ns) / 8
+    fairness = jain(sent.astype(np.float64))
+    if fairness is None:
+        raise ProtocolError(f"{case.algorithm}: no packet left the port from {case.from_us} to {case.until_us} us")
     return PeerRow(
         round(float((queue * lasting).sum() / (end_ns - start_ns)), 1),
         round(float(sent.sum() / line_bytes), 4),
-        round(float(sent.sum() ** 2 / (case.flows * (sent**2).sum())), 4),
+        round(fairness, 4),
     )
 
 

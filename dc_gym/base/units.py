@@ -47,6 +47,10 @@ class QuantityError(SpecError):
         self.why = why
 
 
+class NoQuantity(QuantityError):
+    """The text is no number with a unit."""
+
+
 class TooFine(QuantityError):
     """The quantity lies between two that are possible."""
 
@@ -131,7 +135,7 @@ def _parse(text: object, field: str, units: dict[str, int], example: str) -> int
     if found is None or unit is None:
         if found and (slip := _meant(found[1], found[2], units)):
             raise Misspelt(field, text, slip)
-        raise QuantityError(field, text, f"is not a number with a unit ({', '.join(units)}); write it like '{example}'")
+        raise NoQuantity(field, text, f"is not a number with a unit ({', '.join(units)}); write it like '{example}'")
     value = Fraction(found[1]) * units[unit]
     base = next(iter(units))
     if value.denominator != 1:

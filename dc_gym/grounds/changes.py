@@ -20,7 +20,7 @@ from dc_gym.grounds.guest.plan import REACTION_TAG
 from dc_gym.topologies.changes import CABLE, CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, QUEUE, RATE, Change, ports_of
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.rtnl import NLM_F_REQUEST, NLMSG_HDR, NetlinkRequest
+from dc_gym.topologies.realize.rtnl import NLMSG_HDR, NetlinkRequest
 
 HERE = 0
 """The index of a device, until eventd fills it in."""
@@ -41,7 +41,7 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
     for tag, each in enumerate(changes):
         row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port], "tag": tag, "generic": 0}
         for name, request in zip(("set", "get"), _requests(each, graph), strict=True):
-            packed = _packed(request)
+            packed = request.message()
             row |= {f"{name}_start": len(message), f"{name}_len": len(packed)}
             message += packed
         rows.append(row)
@@ -57,12 +57,6 @@ def _requests(change: Change, graph: Graph) -> tuple[NetlinkRequest, NetlinkRequ
     at = graph.port(port).queue.marking.at
     marking = (values[KMIN], values[KMAX], values[PMAX], at) if KMIN in values else None
     return tc.change_port(HERE, port, values.get(LIMIT), marking), tc.describe(HERE, port)
-
-
-def _packed(request: NetlinkRequest) -> bytes:
-    length = NLMSG_HDR.size + len(request.body)
-    assert length % 4 == 0, "attributes are padded"
-    return NLMSG_HDR.pack(length, request.kind, request.flags | NLM_F_REQUEST, 0, 0) + request.body
 
 
 def reacted(path: Path) -> Iterator[tuple[int, int, int]]:

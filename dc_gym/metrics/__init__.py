@@ -16,7 +16,7 @@ from dc_gym.metrics.fct import Sized
 from dc_gym.metrics.links import LinkLosses
 from dc_gym.metrics.queues import bottleneck_port, port_table
 from dc_gym.metrics.series import MOST_LINES, Series, series
-from dc_gym.metrics.summary import INTERVALS, Context, flow_table, summarize
+from dc_gym.metrics.summary import INTERVALS, Context, flow_table, pauses_of, summarize
 from dc_gym.metrics.window import Window
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "flow_table",
     "jain",
     "max_min",
+    "pauses_of",
     "port_table",
     "series",
     "summarize",

@@ -66,10 +66,12 @@ def dscps(tables: TableSource) -> npt.NDArray[np.int64]:
 
 
 def classes_of(tables: TableSource) -> list[FlowClass]:
-    """Returns the classes of a run in the order of their first flow."""
+    """Returns the classes of a run in the order of their first flow; none if there is only one, or too many to list."""
     flows, names = tables.flows, tables.names
     of_flow = list(zip(flows["transport"].tolist(), flows["controller"].tolist(), dscps(tables).tolist(), strict=True))
     keys = dict.fromkeys(of_flow)
+    if not 1 < len(keys) <= MOST_CLASSES:
+        return []
     numbers = {key: number for number, key in enumerate(keys)}
     numbered = np.array([numbers[key] for key in of_flow], np.int64)
     return [
@@ -92,7 +94,7 @@ def class_metrics(
         ideal_ns: The ideal completion time of each flow, if it is known.
     """
     found = classes_of(tables)
-    if not 1 < len(found) <= MOST_CLASSES:
+    if not found:
         return None
     srtt, total = _mean_srtt_us(tables, window, found), float(goodput.sum())
     return [

@@ -31,10 +31,10 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import whole
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.records.tables import Records
-from dc_gym.topologies.ecmp import Router, draw, path
+from dc_gym.topologies.ecmp import Router, draw
 from dc_gym.topologies.graph import PORT_MASK, Graph
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule
+from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule, both_ways
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -191,28 +191,17 @@ def classify(
     """Returns the different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
     numbers: dict[PathClass, int] = {}
-    by_ends: dict[tuple[object, ...], int] = {}
-    planes = {nic.address: plane for host in graph.hosts for plane, nic in enumerate(host.nics)}
+    known: dict[tuple[object, ...], int] = {}
     found = np.full(len(schedule.flows), -1, np.int32)
-    for row, flow in enumerate(schedule.flows):
-        if not has_ideal(flow):
-            continue
-        plane = planes[flow.src_addr]
+    rows = [row for row, flow in enumerate(schedule.flows) if has_ideal(flow)]
+    flows = [schedule.flows[row] for row in rows]
+    for row, flow, ways in zip(rows, flows, both_ways(flows, graph, router), strict=True):
         transport = flow.request.transport
-        ends = (
-            transport,
-            flow.src,
-            flow.dst,
-            plane,
-            flow.src_port & PORT_MASK,
-            flow.dst_port & PORT_MASK,
-        )  # all that routing reads
-        if ends not in by_ends:
-            back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, plane=plane)
-            there, and_back = (tuple(hops[port] for port in way) for way in (flow.ports, back))
-            each = PathClass(there, and_back, framings.get(transport, TCP))
-            by_ends[ends] = numbers.setdefault(each, len(numbers))
-        found[row] = by_ends[ends]
+        if (transport, ways) not in known:
+            there, back = (tuple(hops[port] for port in way) for way in ways)
+            each = PathClass(there, back, framings.get(transport, TCP))
+            known[transport, ways] = numbers.setdefault(each, len(numbers))
+        found[row] = known[transport, ways]
     return list(numbers), found
 
 

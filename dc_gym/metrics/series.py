@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dc_gym.base.tally import Tally
 from dc_gym.metrics.capacity import Capacity, arrived
-from dc_gym.metrics.classes import MOST_CLASSES, FlowClass, classes_of
+from dc_gym.metrics.classes import FlowClass, classes_of
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.queues import Counted, bottleneck_port, of_port
 from dc_gym.metrics.window import Window, active_throughout
@@ -88,8 +88,7 @@ def series(
     row = bottleneck_port(tables, window) if port_row is None else port_row
     port = {} if row is None else tables.ports[row]
     capacity = Capacity.of(tables) if as_arrived else None
-    found = classes_of(tables)
-    classes = tuple(found) if 1 < len(found) <= MOST_CLASSES else ()
+    classes = tuple(classes_of(tables))
     lines, total, fairness, class_bps = _goodput(tables, edges, capacity, classes)
     each, mean = _sampled(tables, edges, "srtt_us")
     over_rdma = bool(len(tables.nic_flows))

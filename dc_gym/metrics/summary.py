@@ -18,7 +18,7 @@ from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
-from dc_gym.metrics.pauses import pause_metrics, paused_shares
+from dc_gym.metrics.pauses import Pauses, find_pauses, pause_metrics
 from dc_gym.metrics.queues import port_table, queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
 from dc_gym.records.tables import Records, TableSource
@@ -69,9 +69,12 @@ class Context:
 
 
 def summarize(
-    tables: TableSource, context: Context | Window, ports: Mapping[str, npt.NDArray[Any]] | None = None
+    tables: TableSource,
+    context: Context | Window,
+    ports: Mapping[str, npt.NDArray[Any]] | None = None,
+    pauses: Pauses | None = None,
 ) -> dict[str, Any]:
-    """Returns the contents of summary.json. `ports`: the table of ports, if it is known already."""
+    """Returns the contents of summary.json. `ports`, `pauses`: the table of ports and the pauses, if they are known already."""
     context = Context(context) if isinstance(context, Window) else context
     window = context.window
     goodput = flow_goodput_bps(tables, window)
@@ -89,33 +92,33 @@ def summarize(
         | {"ideal_error": context.ideal_error}
         | nic_metrics(tables, window)
         | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
-        | pause_metrics(tables, _paused_shares(tables, context))
+        | pause_metrics(pauses or pauses_of(tables, context))
     )
 
 
 def flow_table(
-    tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None
+    tables: TableSource, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None, pauses: Pauses | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra`.
 
-    `extra` are ideal FCT, slowdown and path class.
+    `extra` are ideal FCT, slowdown and path class. `pauses`: those of the run, if they are known already.
     """
-    window, paused = context.window, _paused_shares(tables, context)
+    pauses = pauses or pauses_of(tables, context)
     return {
         "flow": tables.flows["flow"],
-        "goodput_bps": flow_goodput_bps(tables, window),
+        "goodput_bps": flow_goodput_bps(tables, context.window),
         "counted": counted(tables.flows, context.starts),
-        **({} if paused is None else {"paused_share": paused}),
+        **({} if pauses is None else {"paused_share": pauses.shares}),
         **(extra or {}),
     }
 
 
-def _paused_shares(tables: TableSource, context: Context) -> Floats | None:
-    """Returns the share of each flow's life in which its path was paused; None without classes, or if paths are unknown."""
+def pauses_of(tables: TableSource, context: Context) -> Pauses | None:
+    """Returns the pauses of a run; None if its ports have no classes, or if paths are unknown."""
     if context.routes is None:
         return None
     classes = [context.class_of_dscp.get(dscp, 0) for dscp in dscps(tables).tolist()]
-    return paused_shares(tables, context.routes.paths, classes, context.window.stop_ns)
+    return find_pauses(tables, context.routes.paths, classes, context.window.stop_ns)
 
 
 def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:

@@ -43,11 +43,11 @@ def analyse(
     """Returns all numbers of a run."""
     context = replace(context_of(spec, schedule, ideal), links=links)
     extra = {} if ideal is None else _against_ideal(tables, ideal)
-    ports = metrics.port_table(tables, context.window)
+    ports, pauses = metrics.port_table(tables, context.window), metrics.pauses_of(tables, context)
     return Analysis(
-        summary=metrics.summarize(tables, context, ports),
+        summary=metrics.summarize(tables, context, ports, pauses),
         ports=ports | ({} if links is None else {"lost": np.array(links.lost, np.uint64)}),
-        flows=metrics.flow_table(tables, context, extra),
+        flows=metrics.flow_table(tables, context, extra, pauses),
     )
 
 

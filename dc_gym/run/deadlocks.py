@@ -7,8 +7,8 @@ sweep before: PAUSE frames that are under way look alike for a moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,16 @@ import numpy.typing as npt
 
 from dc_gym.monitors.trace import read_trace
 from dc_gym.topologies.deadlock import PortState, find_deadlock
+from dc_gym.topologies.ecmp import Router
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic.schedule import Schedule
+from dc_gym.traffic.schedule import Schedule, both_ways
 
 LAST_SWEEPS = 2
 
 
-def at_end(graph: Graph, schedule: Schedule, trace: Path, paused_classes: Mapping[str, int]) -> tuple[str, ...] | None:
+def at_end(
+    graph: Graph, router: Router, schedule: Schedule, trace: Path, paused_classes: Mapping[str, int]
+) -> tuple[str, ...] | None:
     """Returns the ports of a deadlock at the end of a run, each waiting for the next, or None.
 
     `trace` is qmon's file. `paused_classes` has, for each port, the classes that its peer had it hold at the end, a bit each.
@@ -38,7 +41,7 @@ def at_end(graph: Graph, schedule: Schedule, trace: Path, paused_classes: Mappin
         port: PortState(paused_classes.get(port, 0), tuple(backlogs[rows[port]].tolist()), tuple(charged[rows[port]].tolist()))
         for port in ports
     }
-    circle = find_deadlock(states, {port: graph.peer(port).ifname for port in ports}, leads_to(graph, schedule))
+    circle = find_deadlock(states, {port: graph.peer(port).ifname for port in ports}, leads_to(graph, router, schedule))
     sent = sweeps.column("tx_bytes")[-LAST_SWEEPS:]
     if circle is None or any(_moved(states[port], sent[:, rows[port]]) for port in circle):
         return None
@@ -51,16 +54,10 @@ def _moved(state: PortState, sent: npt.NDArray[np.uint64]) -> bool:
     return bool((sent[0, held] != sent[-1, held]).any())
 
 
-def leads_to(graph: Graph, schedule: Schedule) -> dict[str, set[str]]:
+def leads_to(graph: Graph, router: Router, schedule: Schedule) -> dict[str, set[str]]:
     """Returns, for each port of a switch where packets of flows or their answers come in, the ports by which they leave."""
     found: dict[str, set[str]] = {}
-    for path in {flow.ports for flow in schedule.flows}:
-        back = [graph.peer(port).ifname for port in reversed(path)]
-        for way in (path, back):
-            _add(graph, way, found)
+    for way in set(chain.from_iterable(both_ways(schedule.flows, graph, router))):
+        for before, after in pairwise(way):
+            found.setdefault(graph.peer(before).ifname, set()).add(after)
     return found
-
-
-def _add(graph: Graph, way: Sequence[str], found: dict[str, set[str]]) -> None:
-    for before, after in pairwise(way):
-        found.setdefault(graph.peer(before).ifname, set()).add(after)

@@ -62,7 +62,7 @@ def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     found = json.loads((folder / "ground.json").read_text())
     counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
     paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
-    circle = deadlocks.at_end(experiment.graph, experiment.schedule, folder / "queues.trace", paused)
+    circle = deadlocks.at_end(experiment.graph, experiment.router, experiment.schedule, folder / "queues.trace", paused)
     return replace(counts, deadlock=circle)
 
 

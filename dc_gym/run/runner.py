@@ -27,6 +27,8 @@ from dc_gym.run import room
 from dc_gym.run.execution import Clock, execute
 from dc_gym.run.loading import Loading, collection_paused
 from dc_gym.spec import Spec
+from dc_gym.topologies.buffers import short_of_headroom
+from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
     from dc_gym.envs.driver import PolicyDriver
@@ -53,6 +55,7 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
 def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
     spec = experiment.spec
     room.check(experiment, out, progress)
+    warn_of_headroom(experiment.graph, progress)
     if why := process_room.too_few():
         raise MachineError(why)
     driver = _driver(experiment, progress)
@@ -88,6 +91,14 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     from dc_gym.records.results import load_result
 
     return load_result(out)
+
+
+def warn_of_headroom(graph: Graph, progress: Progress) -> None:
+    """Warns of ports that may lose frames of lossless classes."""
+    short = next(short_of_headroom(graph), None)
+    if short is not None:
+        port, needed = short
+        progress.announce(f"warning: topology.headroom may lose frames: {port.ifname} needs {needed} bytes; leave it out")
 
 
 def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:

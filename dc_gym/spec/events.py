@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 from dc_gym.base import spelling
@@ -196,7 +197,7 @@ def _section(place: str, before: WorkloadSpec, table: dict[str, Any]) -> Workloa
         raise kind(f"{place}.{fault.key.removeprefix('workload.')}", fault.value, fault.why) from None
 
 
-@dataclass(slots=True)
+@dataclass
 class _State:
     """The state of a network between events."""
 
@@ -206,6 +207,10 @@ class _State:
     """Names of the cables that are cut."""
     queues: dict[str, dict[str, int]] = field(default_factory=dict)
     """By port: the quantities of its queue."""
+
+    @cached_property
+    def base_rtt_ns(self) -> int:
+        return base_rtt_ns(self.graph)
 
     def changes(self, number: int, event: EventSpec) -> Iterator[Change]:
         section = f"events[{number}]"
@@ -245,9 +250,9 @@ class _State:
         )
 
     def _given(self, port: Port, event: EventSpec) -> dict[str, int]:
-        rate_bps, rtt_ns = self.graph.cable_of(port).rate_bps, base_rtt_ns(self.graph)
+        rate_bps = self.graph.cable_of(port).rate_bps
         sizes = {LIMIT: event.buffer_bytes, KMIN: event.kmin_bytes, KMAX: event.kmax_bytes}
-        found = {name: in_bytes(size, rate_bps, rtt_ns) for name, size in sizes.items() if size is not None}
+        found = {name: in_bytes(size, rate_bps, self.base_rtt_ns) for name, size in sizes.items() if size is not None}
         return found | ({} if event.pmax_ppm is None else {PMAX: event.pmax_ppm})
 
 
@@ -298,9 +303,8 @@ def _cables(graph: Graph, link: Sequence[str], section: str) -> list[Cable]:
 
 def _ports(graph: Graph, pattern: str, section: str) -> list[Port]:
     """Returns the switch ports of a name or pattern."""
-    named = [port for port in graph.ports() if fnmatchcase(port.ifname, pattern)]
-    found = [port for port in graph.switch_ports() if port in named]
-    if named and not found:
+    found = [port for port in graph.switch_ports() if fnmatchcase(port.ifname, pattern)]
+    if not found and any(fnmatchcase(port.ifname, pattern) for port in graph.ports()):
         raise KeyFault(f"{section}.port", pattern, "is a host's; only switch ports change their queues")
     if not found:
         raise KeyFault(f"{section}.port", pattern, _unknown(pattern, [port.ifname for port in graph.switch_ports()], "port"))

@@ -219,9 +219,11 @@ struct port_told {
 };
 
 static const struct port_told port_told = {
-	.port = { .marked = 9, .ce_bytes = 8, .busy_ns = 7, .paused_ns = 6, .charged_bytes = 5, .classes = 2 },
+	.port = { .marked = 9, .ce_bytes = 8, .busy_ns = 7, .paused_ns = 6, .pauses_sent = 99, .charged_bytes = 5,
+		  .classes = 2 },
 	.classes = {
-		{ .backlog_bytes = 1514, .backlog_packets = 1, .drops = 4, .marked = 2, .queue_byte_ns = 1ULL << 63 },
+		{ .backlog_bytes = 1514, .backlog_packets = 1, .drops = 4, .marked = 2, .queue_byte_ns = 1ULL << 63,
+		  .pauses = 19 },
 		{ .backlog_bytes = 3028, .backlog_packets = 2, .sent_bytes = 1ULL << 40, .sent_packets = 1ULL << 33,
 		  .drops = 5, .marked = 7, .ce_packets = 11, .ce_bytes = 12, .queue_byte_ns = 13, .busy_ns = 14,
 		  .longest_bytes = 15, .paused_ns = 16, .charged_bytes = 17, .pauses = 18 },
@@ -261,10 +263,12 @@ static void reads_classes_of_port(void **state)
 	assert_int_equal(q.marks, 9);
 	assert_int_equal(q.paused_ns, 6);
 	assert_int_equal(q.charged_bytes, 5);
+	assert_int_equal(q.pauses, 18 + 19);
 	assert_int_equal(qdisc_class(&q, 0, &own), 0);
 	assert_int_equal(own.backlog_bytes, 1514);
 	assert_int_equal(own.drops, 4);
 	assert_int_equal(own.queue_byte_ns, 1ULL << 63);
+	assert_int_equal(own.pauses, 19);
 	assert_int_equal(own.paused_ns + own.charged_bytes + own.tx_bytes + own.requeues, 0);
 	assert_int_equal(qdisc_class(&q, 1, &own), 0);
 	assert_int_equal(own.ifindex, q.ifindex);
@@ -297,13 +301,14 @@ static void refuses_classes_that_are_not_told(void **state)
 	message = told_by("port", sizeof(port_told) - 1, &q); /* cut within the second class */
 	assert_int_equal(qdisc_class(&q, 0, &own), 0);
 	assert_int_equal(qdisc_class(&q, 1, &own), -ENOENT);
+	assert_int_equal(q.pauses, 19);
 	free(message);
 	message = told_by("port", sizeof(port_told.port), &q); /* no classes were given */
 	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);
 	free(message);
 	message = told_by("port", 0, &q);
 	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);
-	assert_int_equal(q.marks + q.paused_ns, 0);
+	assert_int_equal(q.marks + q.paused_ns + q.pauses, 0);
 	free(message);
 	message = told_by("fq", sizeof(port_told), &q); /* another kind, of whatever length */
 	assert_int_equal(qdisc_class(&q, 0, &own), -ENOENT);

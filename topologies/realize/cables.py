@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dc_gym.base.errors import FabricError
@@ -118,15 +118,13 @@ def change(
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     values += [attr_u32(IFLA_CABLE_LOSS, loss_ppb)] if loss_ppb is not None else []
     values += [attr_u32(IFLA_CABLE_CUT, cut)] if cut is not None else []
-    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
-    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
+    return _change(ifindex, values, f"{ifname}: change the cable")
 
 
 def stop_ring(ifindex: int, ifname: str, ring: int, classes: int) -> NetlinkRequest:
     """Returns the request that stops the queue of device `ring` while this end is paused in one of `classes`, a bit each."""
-    data = nested(IFLA_INFO_DATA, attr_u32(IFLA_CABLE_RING, ring), attr_u32(IFLA_CABLE_RING_CLASSES, classes))
-    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
-    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: let pauses stop the NIC's ring")
+    values = [attr_u32(IFLA_CABLE_RING, ring), attr_u32(IFLA_CABLE_RING_CLASSES, classes)]
+    return _change(ifindex, values, f"{ifname}: let pauses stop the NIC's ring")
 
 
 def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> NetlinkRequest:
@@ -134,17 +132,21 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
 
     Frames count from 0.
     """
-    data = nested(
-        IFLA_INFO_DATA,
+    values = [
         attr_u32(IFLA_CABLE_LOSS, impairment.loss_ppb),
         attr_u64(IFLA_CABLE_JITTER, impairment.jitter_ns),
         attr_u32(IFLA_CABLE_REORDER, impairment.reorder_ppb),
         attr_u64(IFLA_CABLE_REORDER_DELAY, impairment.reorder_delay_ns),
         attr_u64(IFLA_CABLE_SEED, seed),
         attr_u64(IFLA_CABLE_IMPAIRED_FROM, from_ns),
-    )
-    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
-    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
+    ]
+    return _change(ifindex, values, f"{ifname}: impair the cable")
+
+
+def _change(ifindex: int, values: Sequence[bytes], what: str) -> NetlinkRequest:
+    """Returns the request that gives this end these attributes of a cable."""
+    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, what)
 
 
 def describe(ifindex: int, ifname: str) -> NetlinkRequest:

@@ -14,8 +14,7 @@ from ipaddress import IPv4Address
 from dc_gym.base.errors import FabricError
 from dc_gym.topologies.graph import PORT_MASK
 from dc_gym.topologies.realize.rtnl import (
-    NLM_F_REQUEST,
-    NLMSG_HDR,
+    NetlinkRequest,
     NetlinkSocket,
     attr_text,
     attr_u32,
@@ -59,7 +58,7 @@ class Datapath:
 
     def _request(self, command: int, body: bytes) -> bytes:
         whole = GENLMSG.pack(command, 1) + self._head + body
-        return NLMSG_HDR.pack(NLMSG_HDR.size + len(whole), self._family, NLM_F_REQUEST, 0, 0) + whole
+        return NetlinkRequest(self._family, 0, whole, "change the datapath's flows").message()
 
     def _flow(self, entry: Entry) -> bytes:
         number, ports = PROTOCOLS[entry.protocol]

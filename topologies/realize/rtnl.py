@@ -87,6 +87,12 @@ class NetlinkRequest:
     def __init__(self, kind: int, flags: int, body: bytes, what: str) -> None:
         self.kind, self.flags, self.body, self.what = kind, flags, body, what
 
+    def message(self, seq: int = 0, flags: int = 0) -> bytes:
+        """Returns the bytes of the message, padded to four bytes. `flags` are set beside those of the request."""
+        length = NLMSG_HDR.size + len(self.body)
+        header = NLMSG_HDR.pack(length, self.kind, self.flags | flags | NLM_F_REQUEST, seq, 0)
+        return header + self.body + bytes(-length % 4)
+
 
 class NetlinkSocket:
     """A netlink socket in one network namespace. `netns` is a path; None means the caller's namespace."""
@@ -143,9 +149,7 @@ class NetlinkSocket:
 
     def _pack(self, request: NetlinkRequest, flags: int) -> bytes:
         self._seq += 1
-        length = NLMSG_HDR.size + len(request.body)
-        header = NLMSG_HDR.pack(length, request.kind, request.flags | flags | NLM_F_REQUEST, self._seq, 0)
-        return header + request.body + bytes(-length % 4)
+        return request.message(self._seq, flags)
 
     def _receive(self) -> Iterator[tuple[int, int, int, bytes]]:
         data = self._socket.recv(RECEIVE_BYTES)

@@ -58,7 +58,6 @@ PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
 PORT_XSTATS = struct.Struct("=16Q2I")  # struct tc_port_xstats
-CLASS_XSTATS = struct.Struct("=14Q")  # struct tc_port_class_xstats
 NO_MARKS = LARGEST_U32  # as both thresholds
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
