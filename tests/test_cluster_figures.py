@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
 from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
-from dc_gym.benchmarks.papers.rlcc import cluster, figure_8, figure_9, table_4
+from dc_gym.benchmarks.papers.rlcc import cluster, figure_6, figure_7, figure_8, figure_9, figure_10, table_4
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
 from dc_gym.reproduce.evidence import Contender, Evidence
@@ -36,6 +37,65 @@ def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
         tor = graph.peer(graph.ports_of("h1")[0]).node
         up = [port for port in graph.ports_of(tor) if graph.peer(port).node in {switch.name for switch in graph.switches}]
         assert len(graph.ports_of(tor)) - len(up) == 2 * len(up)
+
+
+PAIRS = [
+    (rows[shared.name.replace(f", {cluster.SHARED}", "")], shared)
+    for every in (*cluster.ROWS.values(), figure_8.ROWS)
+    for rows in [{row.name: row for row in every}]
+    for shared in every
+    if shared.shares
+]
+"""Each row with a shared buffer, behind the same row with a buffer for each port."""
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_row_with_a_shared_buffer_differs_in_the_buffer_only(tmp_path, full):
+    assert len(PAIRS) == 3 * (sum(map(len, cluster.COUNTS.values())) + 1)
+    for own, shared in PAIRS:
+        one, other = (rlcc.spec(row, ReproduceOptions(tmp_path, full=full), 1) for row in (own, shared))
+        keys = {"shared_buffer_bytes": 42_000_000, "alpha": 8, "host_buffer_bytes": 5_000_000, "buffer_bytes": None}
+        assert {name: getattr(other.topology, name) for name in keys} == keys
+        assert other.topology.pfc is None and one.topology.shared_buffer_bytes is None
+        same = replace(other.topology, **{name: getattr(one.topology, name) for name in keys})
+        assert replace(other, name=one.name, topology=same) == one
+
+
+@pytest.mark.parametrize("row", [cluster.ROWS[cluster.MANY_TO_ONE][-4], cluster.ROWS[cluster.LONG_SHORT][-1]])
+def test_one_queue_may_fill_nearly_all_of_a_shared_buffer(tmp_path, row):
+    graph = rlcc.spec(row, ReproduceOptions(tmp_path), 1).graph()
+    for port in (end for cable in graph.cables for end in (cable.a, cable.b)):
+        if port.node in {switch.name for switch in graph.switches}:
+            (only,) = port.queue.classes
+            assert (port.queue.pool.bytes, only.limit_bytes, only.alpha_2_16) == (42_000_000, 42_000_000, 8 << 16)
+            assert not only.lossless and port.queue.pause is None
+        else:
+            assert (port.queue.limit_bytes, port.queue.pool) == (5_000_000, None)
+
+
+def test_the_commands_keys_of_buffers_apply_to_the_rows_that_have_them(tmp_path):
+    rows = cluster.chosen(cluster.MANY_TO_ONE, ReproduceOptions(tmp_path))
+    told = ("topology.alpha=0.5", "topology.shared_buffer=20MB", "topology.buffer=2MB", "nic.latency=5us")
+    options = ReproduceOptions(tmp_path, overrides=told)
+    for row in rows:
+        made = rlcc.spec_among(row, rows, options, 1)
+        buffers = (made.topology.alpha, made.topology.shared_buffer_bytes, made.topology.buffer_bytes)
+        assert buffers == ((0.5, 20_000_000, None) if row.shares else (None, None, 2_000_000))
+        assert made.nic.latency_ns == 5_000
+    assert "20MB a switch, alpha 0.5" in dict(rlcc.facts(rows, options))["Shared buffer"]
+    alone = [row for row in rows if not row.shares]
+    assert "Shared buffer" not in dict(rlcc.facts(alone, ReproduceOptions(tmp_path)))
+    with pytest.raises(SpecError, match=r"without topology\.shared_buffer"):
+        rlcc.spec_among(alone[0], alone, ReproduceOptions(tmp_path, overrides=told[:1]), 1)
+
+
+@pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
+def test_claims_with_a_shared_buffer_are_the_same_and_apart(module):
+    own, shared = ([claim for claim in module.CLAIMS if claim.variant == buffer] for buffer in cluster.BUFFERS)
+    assert [claim.text for claim in own] == [claim.text for claim in shared] and len(own) * 2 == len(module.CLAIMS)
+    for claims, apart in ((own, False), (shared, True)):
+        about = {name for claim in claims for each in claim.criteria for name in each.about}
+        assert about and all((cluster.SHARED in name) == apart for name in about)
 
 
 def test_an_iteration_takes_the_mean_over_processes():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import synthetic
 
+from dc_gym import reproduce
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.iroko import common, figure_5_4, figure_5_5
@@ -453,6 +454,16 @@ def test_the_folder_of_a_figure(tmp_path):
     assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
     assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000
     kit.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
+
+
+def test_claims_on_a_set_up_of_ours_are_counted_apart():
+    found = evidence(contender("a", [1, 2, 3]), contender("b", [5, 5, 5]), contender("b, shared", [1, 1, 1]))
+    own = claims.judge(Claim("a is short", "", (claims.below("a", "b", QUEUE),)), found)
+    apart = claims.judge(Claim("a is short", "", (claims.below("a", "b, shared", QUEUE),), variant="shared buffer"), found)
+    assert page.as_dict(own)["claim"] == "a is short" and page.as_dict(own)["variant"] == ""
+    assert page.as_dict(apart)["claim"] == "Shared buffer: a is short"
+    told = reproduce._counts(Findings("T", [], [], [QUEUE], [own, apart], drawing.figure(found, [QUEUE], "T")))
+    assert told == "claims       1 reproduced; shared buffer: 1 not reproduced\n"
 
 
 @pytest.mark.lab

@@ -89,10 +89,15 @@ def _place(folder: Path, number: str) -> Path:
 
 def _counts(findings: Findings) -> str:
     """Returns a line with the number of claims per verdict, if any, and a line on what was shorter than it should be."""
-    states = [verdict.state for verdict in findings.verdicts]
-    told = ", ".join(f"{states.count(state)} {state}" for state in ClaimState if state in states)
+    variants = dict.fromkeys(verdict.claim.variant for verdict in findings.verdicts)
+    told = "; ".join(f"{each}: {_verdicts(findings, each)}" if each else _verdicts(findings, each) for each in variants)
     shorter = dict(findings.facts).get(SHORTER)
     return (f"claims       {told}\n" if told else "") + (f"shorter      {shorter}\n" if shorter else "")
+
+
+def _verdicts(findings: Findings, variant: str) -> str:
+    states = [verdict.state for verdict in findings.verdicts if verdict.claim.variant == variant]
+    return ", ".join(f"{states.count(state)} {state}" for state in ClaimState if state in states)
 
 
 def _check_trains(args: Namespace, paper: registry.Paper) -> None:
@@ -149,5 +154,5 @@ def _show(title: str, findings: Findings) -> None:
             after = f" ({verdict.steps:,} steps)" if verdict.steps is not None and verdict.state is not ClaimState.NOT_RUN else ""
             state = f"[{COLOURS[verdict.state]}]{verdict.state}{after}[/]"
             why = f"\nwhy: {verdict.why}" if verdict.why else ""
-            claims.add_row(verdict.claim.text, "; ".join(dict.fromkeys(verdict.measured)) + why, state)
+            claims.add_row(verdict.claim.title, "; ".join(dict.fromkeys(verdict.measured)) + why, state)
         console.print(claims)

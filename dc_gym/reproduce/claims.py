@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dc_gym.base.readable import number, with_interval
+from dc_gym.base.readable import number, sentence, with_interval
 from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.setup import label_of
@@ -61,6 +61,12 @@ class Claim:
     """The criteria, which must all hold."""
     why: str = ""
     """Known facts about the cause; shown where the claim is not reproduced."""
+    variant: str = ""
+    """A set-up of ours on which the claim is judged once more, such as "shared buffer"; such claims are counted apart."""
+
+    @property
+    def title(self) -> str:
+        return f"{sentence(self.variant)}: {self.text}" if self.variant else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
 
 def as_dict(verdict: ClaimVerdict) -> dict[str, object]:
     return {
-        "claim": verdict.claim.text,
+        "claim": verdict.claim.title,
+        "variant": verdict.claim.variant,
         "source": verdict.claim.source,
         "state": str(verdict.state),
         "steps": verdict.steps,

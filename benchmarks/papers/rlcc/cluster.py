@@ -5,6 +5,8 @@ The default runs a quarter of the fabric with the same oversubscription, and tho
 --full runs all of them on 64 hosts. The paper does not give the following, which are our choice: which host sends to which
 (many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
 round trips), the sizes, and the number of long flows in long-short.
+
+The contestants run twice: with 5 MB of buffer a port, and on switches whose ports share a buffer of a Spectrum-2's size.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 from dc_gym.reproduce.series import ContestantLine
 from dc_gym.spec import without_code
 
@@ -29,8 +31,21 @@ WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
 """RL-CC, but flows begin at this rate, as in NVIDIA's runtime (docs/rlcc-policy.md). The paper does not give its initial rate."""
-ALL = WHO | {GENTLE: WHO["RL-CC"]}
-COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
+OWN, SHARED = "", "shared buffer"
+BUFFERS = (OWN, SHARED)
+"""A buffer for each port, or one for a switch."""
+
+
+def on(who: str, buffer: str) -> str:
+    """Returns the name of a contestant on switches with such buffers."""
+    return f"{who}, {buffer}" if buffer else who
+
+
+SHARING = {on(who, SHARED): who for who in WHO}
+"""The contestants with a shared buffer. RL-CC from 1/256 is not among them: it fills no buffer."""
+ALL = WHO | {GENTLE: WHO["RL-CC"]} | {name: WHO[who] for name, who in SHARING.items()}
+_COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
+COLORS = _COLORS | {name: _COLORS[who] for name, who in SHARING.items()}
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -66,6 +81,11 @@ def name(who: str, scenario: str, count: int) -> str:
     return f"{who}, {scenario}, {words[scenario].format(count)}"
 
 
+def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
+    """Returns the network with the buffers of a contestant."""
+    return common.sharing(network) if who in SHARING else network
+
+
 def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
     return [_row(who, scenario, count, place) for who in ALL for place, count in enumerate(counts)]
 
@@ -80,9 +100,9 @@ def _row(who: str, scenario: str, count: int, place: int) -> Row:
     title = name(who, scenario, count)
     if scenario == LONG_SHORT:
         workload = {"kind": "long_short", "long": LONG, "short": count, "size": SHORT_SIZE, "jitter": JITTER_NS}
-        return Row(title, ALL[who], common.SEVEN, workload, full=FULL_LONG_SHORT, **shared)
-    network = common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC
-    shared["full_network"] = common.FABRIC
+        return Row(title, ALL[who], network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **shared)
+    network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
+    shared["full_network"] = network_of(common.FABRIC, who)
     if scenario == ALL_TO_ALL:
         workload = {"kind": "random", "flows": count, "jitter": JITTER_NS}
         return Row(title, ALL[who], network, workload, lines=0, **shared)
@@ -107,8 +127,16 @@ def run(scenario: str, options: ReproduceOptions, progress: Progress, whose: Ite
 
 
 def series(scenario: str) -> list[ContestantLine]:
-    """Returns one line per contestant, over the number of flows."""
-    return [ContestantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in ALL]
+    """Returns one line per contestant, over the number of flows; dashed with a shared buffer."""
+    return [
+        ContestantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}, *look(who))
+        for who in ALL
+    ]
+
+
+def look(who: str) -> tuple[str, str]:
+    """Returns the marker and the line of a contestant."""
+    return ("s", "--") if who in SHARING else ("o", "-")
 
 
 def long_short(result: Result) -> dict[str, float]:

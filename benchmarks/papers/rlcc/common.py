@@ -24,7 +24,7 @@ NAME and its runs; --full and --ground host have their own folders. `paper` hold
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ import numpy as np
 from dc_gym import spec as specs
 from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress
-from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
+from dc_gym.base.units import FRAME_BYTES, format_size, format_time, parse_time_ns
 from dc_gym.figures import styles
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
@@ -83,6 +83,22 @@ SMALL_FABRIC = ScaledNetwork(
     15,
 )
 
+SHARED_BUFFER: Mapping[str, Any] = {"shared_buffer": "42MB", "alpha": 8, "host_buffer": LINKS["buffer"]}
+"""The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share. The paper says nothing about it.
+
+42 MB is the size that Mellanox announced. alpha is that of lossy queues in SONiC's settings for the SN3700, a Spectrum-2:
+`q_lossy_profile` of its buffers_defaults_t0.j2 has dynamic_th 3, which is 2^3. Linux' driver sets 1/2 (mlxsw_sp2_sb_cms_egress).
+Hosts keep their buffer.
+"""
+SHARED_SOURCE = (
+    "the paper gives neither: 42MB is a Spectrum-2's buffer as announced, alpha 8 SONiC's default for lossy queues of the SN3700"
+)
+OF_SHARED = tuple(
+    f"topology.{key}" for key in ("shared_buffer", "alpha", "reserve", "pfc", "xoff", "xon_below", "headroom", "pfc_quanta")
+)
+OF_PORTS = ("topology.buffer",)
+"""Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
+
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
 """DCQCN's parameters and marking.
 
@@ -130,6 +146,11 @@ class Row:
     full_network: ScaledNetwork | None = None
     """The network with --full; None: the same."""
 
+    @property
+    def shares(self) -> bool:
+        """True if the ports of its switches share a buffer."""
+        return "shared_buffer" in self.network.topology
+
 
 def name(who: str, flows: int) -> str:
     """Returns the name of a row, from a contestant and its number of flows."""
@@ -140,6 +161,12 @@ def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, 
     """Returns a row with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
     return Row(name, controller, network, workload, **more)
+
+
+def sharing(network: ScaledNetwork) -> ScaledNetwork:
+    """Returns the network with one shared buffer in each switch instead of a buffer for each port."""
+    keys = {key: value for key, value in network.topology.items() if key != "buffer"}
+    return replace(network, topology={**keys, **SHARED_BUFFER})
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
@@ -165,6 +192,18 @@ def spec(row: Row, options: ReproduceOptions, seed: int) -> Spec:
     }
     keys = specs.not_given(values, options.overrides)
     return specs.vary({"name": row.name}, Path.cwd(), "reproduce", options.overrides, keys, "reproduce")
+
+
+def spec_among(row: Row, rows: Sequence[Row], options: ReproduceOptions, seed: int) -> Spec:
+    """Returns the spec of one run of a figure with these rows.
+
+    If only some of them share a buffer, the command's keys of buffers apply to the rows that have such buffers.
+    """
+    if all(each.shares == row.shares for each in rows):
+        return spec(row, options, seed)
+    others = OF_PORTS if row.shares else OF_SHARED
+    own = tuple(each for each in options.overrides if each.partition("=")[0].strip() not in others)
+    return spec(row, replace(options, overrides=own), seed)
 
 
 def _network(row: Row, options: ReproduceOptions) -> ScaledNetwork:
@@ -204,7 +243,9 @@ def run(
         place.mkdir(parents=True, exist_ok=True)
     seeds = range(1, (options.seeds or SEEDS) + 1)
     points = {
-        (row.name, seed): Point(f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec(row, options, seed))
+        (row.name, seed): Point(
+            f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec_among(row, rows, options, seed)
+        )
         for row in rows
         for seed in seeds
     }
@@ -316,9 +357,20 @@ def facts(rows: Sequence[Row], options: ReproduceOptions) -> list[tuple[str, str
     slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
     return [
         ("Network", "; ".join(networks) + ", 5 MB a port"),
+        *_shared_buffer(rows, options),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
         ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
         ("Measured", f"{options.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
         ("Ground", f"{options.ground}, {'real' if options.ground == 'host' else 'virtual'} time"),
         *shortfall(rows, options).facts(),
     ]
+
+
+def _shared_buffer(rows: Sequence[Row], options: ReproduceOptions) -> list[tuple[str, str]]:
+    """Returns the fact about the rows with a shared buffer, with the values that the command gives; none without such rows."""
+    row = next((row for row in rows if row.shares), None)
+    if row is None:
+        return []
+    made = spec_among(row, rows, options, 1).topology
+    size = format_size(made.shared_buffer_bytes or 0)
+    return [("Shared buffer", f"{size} a switch, alpha {made.alpha or 1:g}, in rows so named; {SHARED_SOURCE}")]

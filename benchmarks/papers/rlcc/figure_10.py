@@ -10,7 +10,18 @@ from __future__ import annotations
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, LONG_SHORT, RECOVERY, RIVALS, SHORT, SLOWDOWN, UNFINISHED, name
+from dc_gym.benchmarks.papers.rlcc.cluster import (
+    BUFFERS,
+    LONG_SHARE,
+    LONG_SHORT,
+    RECOVERY,
+    RIVALS,
+    SHORT,
+    SLOWDOWN,
+    UNFINISHED,
+    name,
+    on,
+)
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
@@ -22,23 +33,26 @@ ROWS = cluster.ROWS[LONG_SHORT]
 COLUMNS = (LONG_SHARE, SLOWDOWN, UNFINISHED, RECOVERY, common.LATENCY, common.DROPS, common.RESENT)
 
 
-def _who(who: str, short: int) -> str:
-    return name(who, LONG_SHORT, short)
+def _who(who: str, short: int, buffer: str) -> str:
+    return name(on(who, buffer), LONG_SHORT, short)
 
 
 CLAIMS = tuple(
     claim
+    for buffer in BUFFERS
     for short in SHORT
     for claim in (
         Claim(
             f"With {short} short flows RL-CC's long ones have the most",
             SOURCE,
-            tuple(above(_who("RL-CC", short), _who(each, short), LONG_SHARE) for each in RIVALS),
+            tuple(above(_who("RL-CC", short, buffer), _who(each, short, buffer), LONG_SHARE) for each in RIVALS),
+            variant=buffer,
         ),
         Claim(
             f"{short} short flows are done first under RL-CC",
             SOURCE,
-            tuple(below(_who("RL-CC", short), _who(each, short), SLOWDOWN) for each in RIVALS),
+            tuple(below(_who("RL-CC", short, buffer), _who(each, short, buffer), SLOWDOWN) for each in RIVALS),
+            variant=buffer,
         ),
     )
 )

@@ -15,7 +15,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, WHO
+from dc_gym.benchmarks.papers.rlcc.cluster import BUFFERS, COLORS, WHO, look, network_of, on
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
@@ -38,26 +38,38 @@ LOST = Quantity("lost", "dropped (lines of a host)")
 ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
+CONTESTANTS = {on(who, buffer): controller for buffer in BUFFERS for who, controller in WHO.items()}
 ROWS = [
     common.Row(
         who,
         controller,
-        common.SMALL_FABRIC,
+        network_of(common.SMALL_FABRIC, who),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
         color=COLORS[who],
         lines=0,
-        full_network=common.FABRIC,
+        full_network=network_of(common.FABRIC, who),
     )
-    for who, controller in WHO.items()
+    for who, controller in CONTESTANTS.items()
 ]
 COLUMNS = (common.GOODPUT, common.LATENCY, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
-CLAIMS = (
-    *(
-        Claim(f"{who} loses packets only while flows come up", SOURCE, (less_than(who, common.LATE_DROPS, NONE),))
-        for who in ("RL-CC", "Swift")
-    ),
-    Claim("DCQCN loses packets all the time", SOURCE, (more_than("DCQCN", common.LATE_DROPS, 0),)),
+CLAIMS = tuple(
+    claim
+    for buffer in BUFFERS
+    for claim in (
+        *(
+            Claim(
+                f"{who} loses packets only while flows come up",
+                SOURCE,
+                (less_than(on(who, buffer), common.LATE_DROPS, NONE),),
+                variant=buffer,
+            )
+            for who in ("RL-CC", "Swift")
+        ),
+        Claim(
+            "DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", buffer), common.LATE_DROPS, 0),), variant=buffer
+        ),
+    )
 )
 
 
@@ -100,7 +112,7 @@ def _draw(ax: Axes, evidence: Evidence, panel: Quantity) -> None:
     for each in evidence.contenders.values():
         tracks = list(each.over_time.values())
         mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
-        ax.plot(tracks[0].x, mean, color=each.color, label=each.label)
+        ax.plot(tracks[0].x, mean, look(each.name)[1], color=each.color, label=each.label)
         kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
     ax.set_ylim(bottom=0)
     ax.set_title(panel.title, loc="left")

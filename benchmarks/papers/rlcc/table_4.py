@@ -10,7 +10,20 @@ from __future__ import annotations
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import ALL, ALL_TO_ALL, COLORS, COUNTS, GENTLE, LONG_SHORT, MANY_TO_ONE, name
+from dc_gym.benchmarks.papers.rlcc.cluster import (
+    ALL,
+    ALL_TO_ALL,
+    BUFFERS,
+    COLORS,
+    COUNTS,
+    GENTLE,
+    LONG_SHORT,
+    MANY_TO_ONE,
+    SHARING,
+    look,
+    name,
+    on,
+)
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
 from dc_gym.reproduce.evidence import Evidence
@@ -27,32 +40,50 @@ LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL,
 """The cases in which Swift and RL-CC lose nothing in the paper."""
 DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 100))
 NONE = 1e-9
-CLAIMS = (
-    *(
-        Claim(
-            f"{who} loses nothing with few flows",
-            SOURCE,
-            tuple(less_than(name(who, *case), common.LATE_DROPS, NONE) for case in LOSSLESS),
-        )
-        for who in ("Swift", "RL-CC")
-    ),
-    *(
-        Claim(
-            f"DCQCN loses packets: {scenario}, {count}",
-            SOURCE,
-            (more_than(name("DCQCN", scenario, count), common.LATE_DROPS, 0),),
-        )
-        for scenario, count in DCQCN_LOSES
-    ),
-    *(
-        Claim(
-            f"RL-CC loses less than Swift: {scenario}, {count}",
-            SOURCE,
-            (below(name("RL-CC", scenario, count), name("Swift", scenario, count), common.LATE_DROPS),),
-        )
-        for scenario, count in ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
-    ),
-)
+SIX = 6
+"""The most cases whose labels fit without being turned."""
+ASIDE = 0.12
+"""Distance of markers from the middle of their case: to the left for a buffer a port, to the right for a shared one."""
+
+
+def _claims(buffer: str) -> tuple[Claim, ...]:
+    """Returns the paper's claims about the contestants with such buffers."""
+
+    def row(who: str, scenario: str, count: int) -> str:
+        return name(on(who, buffer), scenario, count)
+
+    return (
+        *(
+            Claim(
+                f"{who} loses nothing with few flows",
+                SOURCE,
+                tuple(less_than(row(who, *case), common.LATE_DROPS, NONE) for case in LOSSLESS),
+                variant=buffer,
+            )
+            for who in ("Swift", "RL-CC")
+        ),
+        *(
+            Claim(
+                f"DCQCN loses packets: {scenario}, {count}",
+                SOURCE,
+                (more_than(row("DCQCN", scenario, count), common.LATE_DROPS, 0),),
+                variant=buffer,
+            )
+            for scenario, count in DCQCN_LOSES
+        ),
+        *(
+            Claim(
+                f"RL-CC loses less than Swift: {scenario}, {count}",
+                SOURCE,
+                (below(row("RL-CC", scenario, count), row("Swift", scenario, count), common.LATE_DROPS),),
+                variant=buffer,
+            )
+            for scenario, count in ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
+        ),
+    )
+
+
+CLAIMS = tuple(claim for buffer in BUFFERS for claim in _claims(buffer))
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
@@ -66,11 +97,20 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
         for count in COUNTS[scenario]
         if name("RL-CC", scenario, count) in evidence.contenders
     ]
-    lines = [ContestantLine(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}, line="") for who in ALL]
+    lines = [
+        ContestantLine(
+            who,
+            COLORS[who],
+            {x + (ASIDE if who in SHARING else -ASIDE): name(who, *case) for x, case in enumerate(cases)},
+            marker=look(who)[0],
+            line="",
+        )
+        for who in ALL
+    ]
     figure = series.figure(evidence, lines, (common.DROPS, common.LATE_DROPS), "case", TITLE, base=None)
     labels = ["\n".join((*scenario.split("-", 1), str(count))) for scenario, count in cases]
     for ax in figure.axes:
-        ax.set_xticks(range(len(cases)), labels, fontsize=8)
+        ax.set_xticks(range(len(cases)), labels, fontsize=8, rotation=45 if len(cases) > SIX else 0)
         ax.set_xlabel("")
     return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, [_gentle(evidence)])
 
