@@ -40,6 +40,7 @@ SETTINGS = {
     "in_turn": 0,
     "event_loss_ppm": 0,
     "event_coalesce": 1,
+    "spaced": 0,
     "seed": 1,
 }
 """Settings that `start` does not change."""

@@ -96,6 +96,23 @@ def test_no_frame_is_missing(tcp: Result) -> None:
 
 
 @pytest.mark.lab
+def test_pauses_are_in_the_file_of_the_port_that_sends_them(tmp_path: Path, lab_kernel: Path) -> None:
+    """A PAUSE frame has its address, its type and the classes of 802.1Qbb, and is 60 bytes long."""
+    settings = ("topology.shared_buffer=100kB", "topology.pfc=classes", "controller.name=cubic", "time.duration=50ms")
+    result = run(tmp_path, "pauses", settings, ["s1-eth1", "h1-eth0"])
+    of_port = {port: [each for each in captured(result, port).frames if is_pause(each)] for port in ("s1-eth1", "h1-eth0")}
+    assert len(of_port["s1-eth1"]) > 10 and not of_port["h1-eth0"]
+    assert {each.length for each in of_port["s1-eth1"]} == {60} and all(each.direction == "out" for each in of_port["s1-eth1"])
+    row = rows(result)["s1-eth1"]
+    assert row["sent"] + row["sent_later"] == row["port_sent"]
+    assert result.digest == run(tmp_path, "without", settings, []).digest
+
+
+def is_pause(frame: Frame) -> bool:
+    return frame.data[:6] == bytes.fromhex("0180c2000001") and frame.data[12:16] == bytes.fromhex("88080101")
+
+
+@pytest.mark.lab
 def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> None:
     """On each cable, what one end has sent is what the other has received, but for the few frames under way at the end."""
     settings = ("topology.preset=fattree-k4", "workload.kind=hotspot", "controller.name=dctcp", "time.duration=10ms")

@@ -60,10 +60,13 @@ def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
 def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
     asked = {each.name: dict(algorithms.resolve_parameters(dcqcn, each.name, {}, 10**10).nic) for each in dcqcn.presets}
-    each_marked = {"cnp_interval": 0}
-    assert asked == {"paper": {}, "firmware": {"cnp_interval": 20_000}, "ns3": each_marked, "ns3_paper": each_marked}
+    simulator, dumps = {"cnp_interval": 0, "spaced": 1}, {"cnp_interval": 40_000}
+    assert asked == {
+        **{"paper": {}, "firmware": {"cnp_interval": 20_000}, "firmware_bytes": dumps, "firmware_blocks": dumps},
+        **{"ns3": simulator, "ns3_paper": simulator},
+    }
     assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
-    with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval"):
+    with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval, spaced"):
         _preset(dcqcn.header, "own", "", {"g": 1, "nic.payload": 9})
 
 

@@ -19,8 +19,9 @@ from dc_gym.base.spelling import hint
 
 SCALED = "ns at 100 Gbit/s"
 """The unit of times that scale with the time of a packet on the line (CC_NS_AT_100G)."""
-NIC_PREFIX, NIC_SETTINGS = "nic.", ("cnp_interval",)
-"""The prefix by which a runner marks what a preset asks of the NIC (CC_NIC), and the settings that a preset may ask for."""
+NIC_PREFIX, NIC_TIMES, NIC_SWITCHES = "nic.", ("cnp_interval",), ("spaced",)
+"""The prefix by which a runner marks what a preset asks of the NIC (CC_NIC), and what it may ask for: times in SCALED, and
+switches of 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class ParameterPreset:
     help: str
     values: Mapping[str, int]
     nic: Mapping[str, int]
-    """Settings that the preset asks of the NIC around the algorithm (CC_NIC), by key of a spec's `[nic]`, in SCALED."""
+    """Settings that the preset asks of the NIC around the algorithm (CC_NIC), by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,9 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
 
 def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> ParameterPreset:
     asked = {key.removeprefix(NIC_PREFIX): value for key, value in sets.items() if key.startswith(NIC_PREFIX)}
-    if unknown := sorted(set(asked) - set(NIC_SETTINGS)):
-        raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(NIC_SETTINGS)}")
+    known = (*NIC_TIMES, *NIC_SWITCHES)
+    if unknown := sorted(set(asked) - set(known)):
+        raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(known)}")
     return ParameterPreset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
 
 

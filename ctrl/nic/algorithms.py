@@ -16,7 +16,7 @@ from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
-from dc_gym.ctrl.nic.algorithm import SCALED, Algorithm, describe
+from dc_gym.ctrl.nic.algorithm import NIC_TIMES, SCALED, Algorithm, describe
 
 HEADERS = Path(__file__).resolve().parent / "algorithms"
 SCALED_FOR_BPS = 100 * 10**9
@@ -119,7 +119,8 @@ def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, in
         values[each.name] = value
     for name, value in given.items():
         values[name] = algorithm.parameter(name).check(value)
-    nic = {name: value * SCALED_FOR_BPS // line_bps for name, value in chosen.nic.items()} if chosen else {}
+    asked = chosen.nic if chosen else {}
+    nic = {name: value * SCALED_FOR_BPS // line_bps if name in NIC_TIMES else value for name, value in asked.items()}
     return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
 
 

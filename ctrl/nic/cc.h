@@ -13,7 +13,8 @@
  *   CC_STATE_WORDS     of the context that it uses; more than CC_CONTEXT_WORDS: "does not fit ConnectX"
  *   CC_PARAMETERS(X)   X(name, unit, default, least, greatest, source, help) for each parameter, in order
  *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name;
- *                      CC_NIC(cnp_interval, value) among them: the receivers that go with them, CC_NS_AT_100G
+ *                      CC_NIC(setting, value) among them: the NIC that goes with them. cnp_interval is
+ *                      CC_NS_AT_100G; spaced is 0 or 1 (pacing of a spec's [nic])
  *   CC_HELP            optional: what it does, in a line
  *   CC_TELEMETRY       optional: packets of its flows carry records of switch ports (lab_int.h), and CC_ACK
  *                      events have those of the newest one; telemetry.h reads them

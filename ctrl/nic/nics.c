@@ -123,6 +123,7 @@ static int check_settings(const struct record_place *at, const struct nic_settin
 		{ "in_turn", s->in_turn, 0, 1 },
 		{ "event_loss_ppm", s->event_loss_ppm, 0, 1000000 },
 		{ "event_coalesce", s->event_coalesce, 1, 1 << 16 },
+		{ "spaced", s->spaced, 0, 1 },
 		{ "beside", s->beside, 0, 1 },
 	};
 	int rc = 0;

@@ -217,6 +217,8 @@ struct nic_settings {
 	uint32_t event_loss_ppm; /* events that never reach the algorithm */
 	uint32_t event_coalesce; /* CNP, ACK and NACK events that are summed up before one is handed over; 1:
 				    each is */
+	uint32_t spaced; /* packets keep their distance, as in HPCC's simulator; else a late one is made up
+			    for */
 	uint64_t seed;
 	uint32_t parameter[CC_PARAMETERS_MAX];
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */

@@ -53,10 +53,17 @@ static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_
 	return bytes + psn * PACKET_HEAD_BYTES;
 }
 
+/* With spaced packets, as in HPCC's simulator, payload counts, and one more packet may go while less than the
+ * window is under way (RdmaQueuePair::IsWinBound); else a packet must fit into the window.
+ */
 static __always_inline bool window_full(const struct nic_sender *s)
 {
 	if (!s->window_bytes || s->next <= s->acked)
 		return false;
+	if (settings.spaced)
+		return bytes_before(s, s->next) - bytes_before(s, s->acked) -
+			       (s->next - s->acked) * PACKET_HEAD_BYTES >=
+		       s->window_bytes;
 	return bytes_before(s, s->next) - bytes_before(s, s->acked) + s->flow.packet_bytes > s->window_bytes;
 }
 
@@ -138,7 +145,8 @@ static __always_inline int become_token(struct __sk_buff *skb, struct nic_sender
 }
 
 /*
- * A flow that could send earlier than its token comes back, by more than a packet's time, gets a new token.
+ * A flow that could send earlier than its token comes back, by more than a packet's time, gets a new token;
+ * with spaced packets it gets one whenever it could send earlier (RdmaHw::ChangeRate).
  * One that waits in its turn at the line (wake_ns = 0) is left alone.
  */
 static __always_inline bool sleeps_too_long(const struct nic_sender *s)
@@ -154,7 +162,7 @@ static __always_inline bool sleeps_too_long(const struct nic_sender *s)
 		due_ns = s->left_ns + nic_span_ns(s->left_bytes, byte_ns);
 		due_ns = due_ns > s->decided_ns ? due_ns : s->decided_ns;
 	}
-	return s->wake_ns > due_ns + nic_span_ns(s->flow.packet_bytes, byte_ns);
+	return s->wake_ns > due_ns + (settings.spaced ? 0 : nic_span_ns(s->flow.packet_bytes, byte_ns));
 }
 
 /* The token goes round once more, until `wake_ns`. */
@@ -202,8 +210,10 @@ static __always_inline int park(struct nic_frame *frame, struct nic_sender *s, s
 static __always_inline void schedule(struct nic_sender *s, uint32_t bytes, uint64_t now)
 {
 	if (!s->burst) {
-		/* A packet that is late makes the next one early, but by no more than itself. */
-		bool late = now > s->due_ns + nic_span_ns(bytes, s->byte_ns);
+		/* A packet that is late makes the next one early, but by no more than itself. Where packets
+		 * are spaced, it makes the next one no earlier (RdmaHw::UpdateNextAvail).
+		 */
+		bool late = settings.spaced || now > s->due_ns + nic_span_ns(bytes, s->byte_ns);
 
 		s->left_ns = late ? now : s->due_ns;
 		s->left_bytes = 0;

@@ -171,6 +171,7 @@ NIC_SETTINGS = RecordKind(
             ("in_turn", "<u4"),
             ("event_loss_ppm", "<u4"),
             ("event_coalesce", "<u4"),
+            ("spaced", "<u4"),
             ("seed", "<u8"),
             ("parameter", "<u4", MOST_PARAMETERS),
             ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),

@@ -24,7 +24,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec, nic_configuration
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, TRACES
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, PACINGS, TRACES
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.ecmp import Router, draw, path
@@ -283,6 +283,7 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
         "in_turn": int(nic.decisions == "in-turn"),
         "event_loss_ppm": nic.event_loss_ppm,
         "event_coalesce": nic.event_coalesce,
+        "spaced": asked.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
         "seed": draw(spec.seed, "nic"),
     }
 

@@ -119,9 +119,9 @@ def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for port, frames in found.get("capture", {}).items():
         before, after = found["before"][port], found["after"][port]
-        counted = {name: after[f"{name}_packets"] - before.get(f"{name}_packets", 0) for name in ("tx", "rx")}
-        file = f"{CAPTURES}/{port}.pcapng"
-        rows.append({"port": port, "file": file, **frames, "port_sent": counted["tx"], "port_received": counted["rx"]})
+        counted = {name: after[name] - before.get(name, 0) for name in ("tx_packets", "rx_packets", "pauses_sent")}
+        own = {"port_sent": counted["tx_packets"] + counted["pauses_sent"], "port_received": counted["rx_packets"]}
+        rows.append({"port": port, "file": f"{CAPTURES}/{port}.pcapng", **frames, **own})
     return rows
 
 

@@ -18,6 +18,7 @@ RETRANSMITS = ("go-back-n", "selective")
 QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
 DECISIONS = ("side-by-side", "in-turn")
+PACINGS = ("token", "spaced")
 ENGINES = ("native", "bpf")
 """Names of the numbers in ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
@@ -112,6 +113,13 @@ class NicSpec:
     )
     burst_packets: int = key(
         COUNT, 1, name="burst", low=1, high=64, help="packets that leave together at line rate and make one TX event"
+    )
+    pacing: str | None = key(
+        TEXT,
+        names=lambda: PACINGS,
+        otherwise='the preset\'s, else "token"',
+        help="`token`: a late packet makes the next one early, by at most itself, so that the rate holds; `spaced`: packets "
+        "keep their distance, as in [HPCC's simulator](peers.md#hpcc-and-its-authors-simulator)",
     )
     retransmit: str = key(
         TEXT, "go-back-n", names=lambda: RETRANSMITS, help="`go-back-n`, or `selective`: only missing packets are sent again"

@@ -48,12 +48,12 @@
 	X(stages, "count", 5, 1, 8, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt", "F: raises that are fast recovery") \
 	X(rate_ai, "Q20", 1049, 0, CC_LINE_RATE, "jitupadhye-zz/rdma: dcqcn-model.tex; bobzhuyb/ns3-rdma: config.txt: 40 Mbit/s of 40 Gbit/s", "R_AI, of the line rate") \
 	X(rate_hai, "Q20", 5243, 0, CC_LINE_RATE, "bobzhuyb/ns3-rdma: config.txt: 200 Mbit/s of 40 Gbit/s", "R_HAI, of the line rate") \
-	X(hyper_factor, "0 or 1", 1, 0, 1, "bobzhuyb/ns3-rdma: qbb-net-device.cc (rpr_hyper_increase)", "the i-th hyper raise is i R_HAI; 0: each is R_HAI") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the NIC's least; no source has the paper's", "no cut goes below it") \
 	X(alpha_initial, "Q10", 1024, 0, 1024, "ns-3's rdma-hw.cc: 1; bobzhuyb/ns3-rdma, qbb-net-device.cc: 0.5", "alpha at the first mark") \
-	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30") \
 	X(clamp_target, "0 or 1", 1, 0, 1, "jitupadhye-zz/rdma: dcqcn-protocol.tex; bobzhuyb/ns3-rdma: config.txt", "RT = RC at each cut; 0: only at the first after a raise") \
-	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark")
+	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark") \
+	X(hyper_factor, "0 or 1", 1, 0, 1, "bobzhuyb/ns3-rdma: qbb-net-device.cc (rpr_hyper_increase)", "the i-th hyper raise is i R_HAI; 0: each is R_HAI") \
+	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30")
 
 #define CC_PRESETS(X) \
 	X(paper, "the paper's, by its authors' repositories; rates as shares of its 40 Gbit/s") \
@@ -76,12 +76,12 @@
 	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
 	  CC_SET(hyper_factor, 0) \
-	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0)) \
+	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0) CC_NIC(spaced, 1)) \
 	X(ns3_paper, "`dcqcn_paper` of the HPCC artifact's run.py; rates likewise", \
 	  CC_SET(alpha_timer, 50000) CC_SET(monitor_period, 50000) CC_SET(rate_timer, 55000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
 	  CC_SET(hyper_factor, 0) \
-	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0))
+	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0) CC_NIC(spaced, 1))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };

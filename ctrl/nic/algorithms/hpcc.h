@@ -48,7 +48,7 @@
 #define CC_PRESETS(X) \
 	X(paper, "defaults of its authors' rdma-hw.cc: up to five raises in a row; W_AI by N, after the paper, which was not read") \
 	X(ns3, "`hp` of its authors' run.py: each change is multiplicative, W_AI 10 Mbit/s of 25 Gbit/s, least rate 1 Gbit/s of 100 Gbit/s", \
-	  CC_SET(max_stage, 0) CC_SET(w_ai, 26844) CC_SET(rate_min, 10486))
+	  CC_SET(max_stage, 0) CC_SET(w_ai, 26844) CC_SET(rate_min, 10486) CC_NIC(spaced, 1))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };

@@ -53,7 +53,7 @@
 #define CC_PRESETS(X) \
 	X(paper, "the paper's formula, which was not read; gamma of its authors' simulator") \
 	X(ns3, "its authors' simulator (rdma-hw.cc, config-burst.txt): target 0.95, beta 150 Mbit/s of 25 Gbit/s, least rate 100 Mbit/s of 25 Gbit/s", \
-	  CC_SET(beta, 402653) CC_SET(target, 996147) CC_SET(current_min, 524288) CC_SET(last_old, 1) CC_SET(rate_min, 4194))
+	  CC_SET(beta, 402653) CC_SET(target, 996147) CC_SET(current_min, 524288) CC_SET(last_old, 1) CC_SET(rate_min, 4194) CC_NIC(spaced, 1))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };
