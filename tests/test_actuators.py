@@ -491,7 +491,8 @@ def test_a_request_without_attributes() -> None:
     request = request_of("bfifo", bare, (Quantity("limit", "bytes", "x"),))
     kind, options, is_nested = taken_apart(patched(request, [123_456]))
     assert (kind, options, is_nested) == ("bfifo", struct.pack("=I", 123_456), False)
-    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4, "attribute": 0, "offset": 0}]
+    place = {"attribute": 0, "nest": 0, "index": 0, "offset": 0}
+    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4} | place]
     assert tc._options(Queue(123_456))[1][4:] == options
 
 
