@@ -243,7 +243,7 @@ def test_rates_are_of_the_labs_clock(tmp_path: Path) -> None:
 
 
 def test_classes_are_left_out(tmp_path: Path) -> None:
-    """What a class drops, its port has dropped, too."""
+    """The counters of a port have what its classes drop."""
     matrix = FakeMatrix(tmp_path / "matrix", (*PORTS, "s1-eth1:tcp", "s1-eth1:rdma"))
     matrix.put(0, drops=5)
     matrix.put(5, drops=5)
