@@ -98,12 +98,12 @@ struct sm_commands {
 
 static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
 
-/* One actuator at one port. Units of its values are the actuator's (ctrl/actuators/). */
+/* One actuator at one port or class. Units of its values are the actuator's (ctrl/actuators/). */
 struct sm_command {
 	uint64_t wanted[SM_MAX_VALUES];   /* by the agent */
 	uint64_t in_force[SM_MAX_VALUES]; /* by the enforcer: as of the last sweep */
 	uint64_t acked;                   /* seq of the last command that this row has carried out */
-	uint32_t row;                     /* of the port in the state matrix */
+	uint32_t row;                     /* of the port or class in the state matrix */
 	uint32_t n_values;
 	char actuator[SM_ACTUATOR_LEN]; /* its name, NUL-padded */
 };

@@ -246,7 +246,7 @@ static int on_qdisc(const unsigned char *payload, size_t len, void *arg)
 	for (p = first_place(s, qdisc.ifindex); p && p < s->places + s->n && p->ifindex == qdisc.ifindex;
 	     p++) {
 		sample_row(s->sweeper, p->row, &qdisc);
-		if (s->sweeper->on_root && qdisc.place == QDISC_ROOT && !s->sweeper->ports.port[p->row].class)
+		if (s->sweeper->on_root && qdisc.place == QDISC_ROOT)
 			rc = s->sweeper->on_root(s->sweeper->on_root_arg, p->row, &qdisc);
 		if (rc)
 			return rc;

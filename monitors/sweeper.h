@@ -29,7 +29,8 @@ struct sweeper {
 	uint64_t *cells;
 	struct matrix matrix;
 	struct trace trace;
-	/* Called with each port's root qdisc as it is dumped; NULL: nobody asks. 0 or -errno. */
+	/* Called for each port and each class with the port's root qdisc as it is dumped; NULL: nobody asks.
+	 * 0 or -errno. */
 	int (*on_root)(void *arg, uint32_t row, const struct qdisc *q);
 	void *on_root_arg;
 };

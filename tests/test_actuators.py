@@ -24,9 +24,9 @@ from dc_gym.grounds import actuation
 from dc_gym.grounds.actuation import Request, request_of
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.spec import AgentSpec
-from dc_gym.topologies.graph import Cable, Graph, Host, Marking, Port, Queue, Switch
+from dc_gym.topologies.graph import NO_MARKING, Cable, Graph, Host, Marking, Port, Queue, QueueClass, Switch
 from dc_gym.topologies.realize import tc
-from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HDR, RTM_NEWQDISC, attributes
+from dc_gym.topologies.realize.rtnl import NLA_F_NESTED, NLM_F_REQUEST, NLMSG_HDR, RTM_NEWQDISC, attributes, each_attribute
 
 AGENT = AgentSpec(burst_bytes=3028)
 LIMIT = 400_000
@@ -39,6 +39,12 @@ AVERAGE = Queue(
             probability_ppm=100_000, bandwidth_bps=10**7),
 )  # fmt: skip
 PLAIN = Queue(LIMIT)
+TWO_CLASSES = (
+    QueueClass("tcp", (0,), LIMIT, Marking("step", k_bytes=30_000)),
+    QueueClass("rdma", (26,), 100_000, Marking("red-instant", min_bytes=5000, max_bytes=20_000, probability_ppm=10_000)),
+)
+CLASSFUL = Queue(LIMIT, "port", TWO_CLASSES[0].marking, classes=TWO_CLASSES)
+UNMARKED = replace(CLASSFUL, classes=(TWO_CLASSES[0], replace(TWO_CLASSES[1], marking=NO_MARKING)))
 
 
 def star(*queues: Queue, rate_bps: int = 10**7) -> Graph:
@@ -58,7 +64,7 @@ def known(name: str) -> Actuator:
 
 
 def selected(text: str, graph: Graph, ground: str = "lab") -> list[str]:
-    return [f"{each.port.ifname}:{each.actuator.name}" for each in select(text, graph, AGENT, ground)]
+    return [f"{each.name}:{each.actuator.name}" for each in select(text, graph, AGENT, ground)]
 
 
 # --- the registry
@@ -294,6 +300,53 @@ def test_a_network_without_marking_says_why(queue: Queue, why: str, text: str) -
     assert str(caught.value) == f"agent.actuators: {text!r}: port {port} has no marking: {why}"
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("class:marking", ["s1-eth1:tcp:marking", "s1-eth1:rdma:marking", "s1-eth2:tcp:marking"]),
+        ("s1-*:tcp:marking", ["s1-eth1:tcp:marking", "s1-eth2:tcp:marking"]),
+        ("s1-eth1:*:marking", ["s1-eth1:tcp:marking", "s1-eth1:rdma:marking"]),
+        ("marking", ["s1-eth1:marking", "s1-eth2:marking", "s1-eth3:marking"]),
+        ("s1-eth1:rdma:marking,s1-eth1:marking", ["s1-eth1:rdma:marking", "s1-eth1:marking"]),
+    ],
+)
+def test_classes_that_mark(text: str, names: list[str]) -> None:
+    graph = star(CLASSFUL, UNMARKED, STEP)
+    assert selected(text, graph) == names
+    for each in select(text, graph, AGENT, "lab"):
+        assert graph.rows()[each.row].name == each.name
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("s1-*:storage:marking", "no class of s1-eth1:tcp .. s1-eth2:rdma is called so"),
+        (
+            "s1-*:rdma:marking",
+            'class s1-eth2:rdma has no marking: its queue marks nothing; give a topology.marking such as "step"',
+        ),
+        ("class:rate", "class s1-eth1:tcp has no rate: only egresses of hosts have one; leave it out"),
+        (
+            "s1-eth1:marking,class:marking",
+            "'s1-eth1:marking' and 'class:marking' both set the marking of s1-eth1:tcp; take one out",
+        ),
+        ("s1-eth1:tcp:marking,marking", "'s1-eth1:tcp:marking' and 'marking' both set the marking of s1-eth1; take one out"),
+    ],
+)
+def test_a_wrong_item_of_classes_is_one_line(text: str, line: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        select(text, star(CLASSFUL, UNMARKED), AGENT, "lab")
+    assert str(caught.value).startswith("agent.actuators: ") and str(caught.value).endswith(line)
+
+
+def test_classes_have_what_declares_so(registries: None) -> None:
+    with pytest.raises(AgentError, match=r"the ports of this network have no classes; give topology\.classes, or leave it out"):
+        select("class:marking", star(STEP), AGENT, "lab")
+    actuators.register(some(qdiscs=("port",)))
+    with pytest.raises(AgentError, match="class s1-eth1:tcp has no mine: classes have none; name ports"):
+        select("class:mine", star(CLASSFUL), AGENT, "lab")
+
+
 def test_blanks_do_not_count() -> None:
     assert selected(" s1-* : marking , rate ", star(STEP)) == selected("s1-*:marking,rate", star(STEP))
 
@@ -406,6 +459,15 @@ def test_bounds_of_marking(queue: Queue, expected: list[tuple[int, int, int]]) -
     assert [(each.low, each.high, each.start) for each in found] == expected
 
 
+def test_bounds_of_the_marking_of_a_class() -> None:
+    """Those of its own marking and limit."""
+    (tcp, rdma) = select("class:marking", star(CLASSFUL), AGENT, "lab")
+    assert [(each.low, each.high, each.start) for each in tcp.bounds] == [*[(1514, LIMIT, 30_000)] * 2, (10_000, 10**6, 10**6)]
+    assert [(each.low, each.high, each.start) for each in rdma.bounds] == [
+        *((1514, 100_000, 5000), (1514, 100_000, 20_000), (10_000, 10**6, 10_000))
+    ]
+
+
 # --- requests
 
 
@@ -485,13 +547,32 @@ def test_a_request_for_marking_is_what_tc_packs(queue: Queue, values: tuple[int,
     assert read_back(request, packed, 3) == list(values)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_request_for_the_marking_of_a_class_is_what_tc_packs(number: int) -> None:
+    """It names the class, and all else of it stays as it is."""
+    graph = star(CLASSFUL)
+    port, of_class = graph.port("s1-eth1"), known("marking").of_class
+    assert of_class is not None
+    request = request_of("port", of_class(graph, port, number, AGENT), known("marking").quantities)
+    kind, options, is_nested = taken_apart(patched(request, [2000, 60_000, 500_000]))
+    ((nest, inside),) = each_attribute(options)
+    wanted = Marking("red-instant", min_bytes=2000, max_bytes=60_000, probability_ppm=500_000)
+    told = {tc.CLASS_NUMBER: number.to_bytes(4, "little"), tc.CLASS_MARKING: tc.port_marking(wanted)}
+    assert (kind, nest, attributes(inside), is_nested) == ("port", tc.TCA_PORT_CLASS, told, True)
+    assert struct.unpack_from("=H", options, 2)[0] & NLA_F_NESTED
+    places = {(each["nest"], each["index"], each["attribute"]) for each in request.reads}
+    assert places == {(tc.TCA_PORT_CLASS, number, tc.CLASS_MARKING)}
+    assert read_back(request, told, 3) == [2000, 60_000, 500_000]
+
+
 def test_a_request_without_attributes() -> None:
     """The options of bfifo are its limit."""
     bare = (Attribute(0, bytes(4), (Place("limit", 0, 4),)),)
     request = request_of("bfifo", bare, (Quantity("limit", "bytes", "x"),))
     kind, options, is_nested = taken_apart(patched(request, [123_456]))
     assert (kind, options, is_nested) == ("bfifo", struct.pack("=I", 123_456), False)
-    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4, "attribute": 0, "offset": 0}]
+    place = {"attribute": 0, "nest": 0, "index": 0, "offset": 0}
+    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4} | place]
     assert tc._options(Queue(123_456))[1][4:] == options
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base import record_file
-from dc_gym.base.errors import SpecError
+from dc_gym.base.errors import ProtocolError, SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.grounds import inputs, nics
 from dc_gym.monitors.state_matrix import COLUMNS, HEADER, NAME_LEN
@@ -284,15 +284,23 @@ def trace(path: Path, rows: tuple[str, ...], sweeps: int) -> Path:
 
 
 def test_a_trace_is_read_as_ports_and_classes(tmp_path: Path) -> None:
-    path = trace(tmp_path / "trace", ("s1-eth1", "h1-eth0", "s1-eth1:a", "s1-eth1:b", "h1-eth0:a"), 2)
-    (queues,), (classes,) = list(queue_pieces(path, 50)), list(class_pieces(path, 50))
-    assert queues["port"].tolist() == [0, 1, 0, 1]
-    assert classes[["t_ns", "port", "class"]].tolist() == [(t, *place) for t in (0, 1) for place in ((0, 0), (0, 1), (1, 0))]
-    charged, paused = COLUMNS.index("charged_bytes"), classes["paused_ns"]
-    assert paused.tolist() == [0] * 3 + [1000] * 3, "counters begin at t0"
-    assert classes["charged_bytes"].tolist() == [1000 * k + 100 * row + charged for k in (0, 1) for row in (2, 3, 4)], "a level"
+    graph = network(classes=rules(("a", None), ("b", None)))
+    ports = len(graph.ports())
+    path = trace(tmp_path / "trace", tuple(row.name for row in graph.rows()), 2)
+    (queues,), (classes,) = list(queue_pieces(path, 50, graph)), list(class_pieces(path, 50, graph))
+    assert queues["port"].tolist() == [*range(ports)] * 2
+    places = [(port, number) for port in range(ports) for number in (0, 1)]
+    assert classes[["t_ns", "port", "class"]].tolist() == [(t, *place) for t in (0, 1) for place in places]
+    charged, paused, rows = COLUMNS.index("charged_bytes"), classes["paused_ns"], range(ports, 3 * ports)
+    assert paused.tolist() == [0] * 2 * ports + [1000] * 2 * ports, "counters begin at t0"
+    assert classes["charged_bytes"].tolist() == [1000 * k + 100 * row + charged for k in (0, 1) for row in rows], "a level"
+    other = trace(tmp_path / "other", tuple(port.ifname for port in graph.ports()), 2)
+    with pytest.raises(ProtocolError, match="its rows are not the ports and classes of this network"):
+        queue_pieces(other, 50, graph)
 
 
 def test_a_trace_without_classes_has_no_such_table(tmp_path: Path) -> None:
-    path = trace(tmp_path / "trace", ("s1-eth1", "h1-eth0"), 3)
-    assert list(class_pieces(path, 50)) == [] and len(next(queue_pieces(path, 50))) == 6
+    graph = read(OWN)
+    path = trace(tmp_path / "trace", tuple(port.ifname for port in graph.ports()), 3)
+    assert list(class_pieces(path, 50, graph)) == []
+    assert len(next(queue_pieces(path, 50, graph))) == 3 * len(graph.ports())

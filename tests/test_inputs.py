@@ -39,7 +39,7 @@ from dc_gym.traffic.schedule import make_schedule
 HEADERS = {
     PORT: ("monitors/ports.h", "port", "PORT_MAGIC", "PORT_VERSION"),
     ACTUATOR_ROW: ("ctrl/agent/actuators.h", "actuator_row", "ACTUATOR_MAGIC", "ACTUATOR_VERSION"),
-    ACTUATOR_FIELD: ("ctrl/agent/actuators.h", "actuator_field", "FIELD_MAGIC", "ACTUATOR_VERSION"),
+    ACTUATOR_FIELD: ("ctrl/agent/actuators.h", "actuator_field", "FIELD_MAGIC", "FIELD_VERSION"),
     REQUEST_BYTE: ("ctrl/agent/actuators.h", "unsigned char", "REQUEST_MAGIC", "ACTUATOR_VERSION"),
     EVENT: ("ctrl/agent/events_file.h", "event_change", "EVENT_MAGIC", "EVENT_VERSION"),
     EVENT_DONE: ("ctrl/agent/events_file.h", "event_done", "EVENT_DONE_MAGIC", "EVENT_VERSION"),
@@ -145,7 +145,16 @@ def rows_of_actuators() -> record_file.Table:
 
 def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "some"
-    amounts = {"multiplier": 1 << 32, "divisor": 10**6, "value": 2, "width": 4, "offset": 0, "attribute": 3}
+    amounts = {
+        "multiplier": 1 << 32,
+        "divisor": 10**6,
+        "value": 2,
+        "width": 4,
+        "offset": 0,
+        "attribute": 3,
+        "nest": 6,
+        "index": 1,
+    }
     record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), rows_of_actuators(), ACTUATOR_FIELD.table([amounts]))
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
@@ -154,7 +163,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
         "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
         "control_addr,control_port,reserved\n"
         "rate,tbf,8.0.0.0,10000000.0.0.0,10000000.0.0.0,3,1,0,108,0,2,2,2,172.16.0.1,20130,0.0\n\n"
-        "multiplier,divisor,value,width,offset,attribute\n4294967296,1000000,2,4,0,3\n\n"
+        "multiplier,divisor,value,width,offset,attribute,nest,index\n4294967296,1000000,2,4,0,3,6,1\n\n"
     )
     for words in ([str(tmp_path / "none")], [], [str(path), "more"]):
         done = subprocess.run([*argv, *words], capture_output=True, text=True)

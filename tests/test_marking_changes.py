@@ -31,6 +31,12 @@ def test_every_port_of_a_fat_tree_has_what_was_wanted():
     assert check.ok and "1,600 changes of 80 ports" in check.name
 
 
+@pytest.mark.lab
+def test_every_class_of_a_fat_tree_has_what_was_wanted():
+    (check,) = marking_changes.of_a_fabric(steps=20, actuators="class:marking")
+    assert check.ok and "3,200 changes of 160 classes" in check.name
+
+
 def swapped(found):
     found["arrived"][500], found["arrived"][501] = found["arrived"][501], found["arrived"][500]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dc_gym import spec
@@ -60,6 +61,21 @@ def test_an_incast_loses_nothing_with_pauses_and_something_without(folder: Path)
     lossy = run(folder, "c", "topology.pfc=off")
     assert lossy.fit and drops(lossy) > 0
     assert not lossy.records("class_queues")["pauses"].any()
+
+
+def test_an_agent_s_run_has_classes_and_may_end_in_a_pause(folder: Path) -> None:
+    """The matrix of an agent has the rows that every run has."""
+    keys = ("topology.marking=step", "topology.k_bytes=100kB", "controller.name=dctcp", "controller.policy=max")
+    sets = ("agent.actuators=class:marking", "agent.observe=class:paused", "agent.interval=100us", "agent.reward=-drops")
+    result = run(folder, "out", *keys, *sets, "time.duration=1500us")
+    assert result.fit, result.manifest["unfit_reasons"]
+    classes = result.records("class_queues")
+    last = classes[classes["t_ns"] == classes["t_ns"].max()]
+    assert last["paused_ns"].any() and last["charged_bytes"].any(), "a pause is in force: the test tests nothing without"
+    assert "deadlock" not in result.manifest
+    plain = run(folder, "plain", *keys[:3], "time.duration=1500us").records("class_queues")
+    for name in ("backlog_bytes", "marks", "pauses", "charged_bytes"):
+        assert np.array_equal(classes[name], plain[name]), f"{name}: the agent changes nothing"
 
 
 def test_pauses_hold_the_rings_of_nics(folder: Path) -> None:

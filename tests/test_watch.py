@@ -242,6 +242,18 @@ def test_rates_are_of_the_labs_clock(tmp_path: Path) -> None:
     assert change.now.rates is None and change.now.flows is None
 
 
+def test_classes_are_left_out(tmp_path: Path) -> None:
+    """The counters of a port have what its classes drop."""
+    matrix = FakeMatrix(tmp_path / "matrix", (*PORTS, "s1-eth1:tcp", "s1-eth1:rdma"))
+    matrix.put(0, drops=5)
+    matrix.put(5, drops=5)
+    with served(tmp_path / "run", matrix) as folder:
+        matrix.put(5, drops=25, backlog_bytes=399_000)
+        change = changed(folder, matrix, 13 * NS, drops=25, backlog_bytes=100_000)
+    assert change.network.ports == PORTS and change.per_s("drops").tolist() == [10, 0, 0, 0]
+    assert "queue s1-eth1 100 kB (25 %), drops 10/s" in line.of(PLACE, change, None)
+
+
 def test_another_episode_begins_the_window_anew(tmp_path: Path) -> None:
     matrix = FakeMatrix(tmp_path / "matrix")
     matrix.put(0, drops=5)

@@ -290,6 +290,34 @@ class Port:
         """Returns the number in the name. For a switch port it is the OpenFlow number."""
         return int(self.ifname.rpartition("-eth")[2])
 
+    def alone(self, number: int) -> Port:
+        """Returns the port as if this class of it were its only queue."""
+        own = self.queue.classes[number]
+        return replace(self, queue=Queue(own.limit_bytes, self.queue.kind, own.marking))
+
+
+CLASS_MARK = ":"
+"""Stands between port and class in the name of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the state matrix: a port, or a class of one."""
+
+    port: Port
+    number: int | None = None
+    """The number of the class; None: the whole port."""
+
+    @property
+    def name(self) -> str:
+        """s1-eth3, or s1-eth3:rdma."""
+        return self.port.ifname if self.number is None else f"{self.port.ifname}{CLASS_MARK}{self.class_name}"
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class; empty: the whole port."""
+        return "" if self.number is None else self.port.queue.classes[self.number].name
+
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
@@ -406,18 +434,14 @@ class Graph:
             _require(node in seen, "node", node, f"cannot be reached from {first}; connect it")
 
     def ports(self) -> tuple[Port, ...]:
-        """Returns every port: those of the switches in order, by number, then those of the hosts.
-
-        These are the rows of the state matrix.
-        """
+        """Returns every port: those of the switches in order, by number, then those of the hosts."""
         return tuple(port for ports in self._ports.values() for port in ports)
 
-    def classes(self) -> tuple[tuple[Port, int, QueueClass], ...]:
-        """Returns the classes of all ports that have some, with their ports and numbers.
-
-        These are the rows of the state matrix behind those of the ports.
-        """
-        return tuple((port, number, each) for port in self.ports() for number, each in enumerate(port.queue.classes))
+    def rows(self) -> tuple[Row, ...]:
+        """Returns the rows of the state matrix: every port, then the classes of those that have some."""
+        ports = self.ports()
+        classes = (Row(port, number) for port in ports for number in range(len(port.queue.classes)))
+        return (*map(Row, ports), *classes)
 
     def switch_ports(self) -> tuple[Port, ...]:
         """Returns the ports of the switches, in the same order."""

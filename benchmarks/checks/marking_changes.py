@@ -3,7 +3,7 @@
 
 The port's queue never empties. A change must not lose, duplicate or reorder a frame, and it holds for the frames that come after
 it alone. The kernel is asked after each change what it has. The parts are a `port` by itself, a RED by itself, and a fat-tree
-whose agent sets every port.
+whose agent sets every port, and then every class of its ports.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dc_gym.kernel import build
 CHANGES = 100_000
 SIGMAS = 5
 STEPS = 500
+CLASSES = [{"name": name, "dscp": [dscp], "weight": 50} for name, dscp in (("tcp", 0), ("rdma", 26))]
 
 
 def play(kernel: Path, changes: int, qdisc: str, seed: int = 1) -> dict[str, Any]:
@@ -78,12 +79,14 @@ def _order(arrived: list[int], sent: int) -> str:
     return f"{len(arrived):,}: {lost} lost, {twice} twice, {late} out of order"
 
 
-def of_a_fabric(steps: int = STEPS) -> Iterator[Check]:
-    """Yields the checks on a fat-tree under DCTCP where an agent draws another setting for each port at each step."""
+def of_a_fabric(steps: int = STEPS, actuators: str = "marking") -> Iterator[Check]:
+    """Yields the checks on a fat-tree under DCTCP where an agent draws another setting for each port, or for each class, at each
+    step."""
+    what, classes = ("classes", {"classes": CLASSES}) if actuators.startswith("class") else ("ports", {})
     spec = {
-        "topology": {"preset": "fattree-k4"},
+        "topology": {"preset": "fattree-k4", **classes},
         "controller": {"name": "dctcp"},
-        "agent": {"interval": "100us", "actuators": "marking", "publish": f"{100 * steps}us"},
+        "agent": {"interval": "100us", "actuators": actuators, "publish": f"{100 * steps}us"},
         "workload": {"kind": "random"},
         "time": {"duration": f"{100 * steps}us"},
     }
@@ -98,7 +101,7 @@ def of_a_fabric(steps: int = STEPS) -> Iterator[Check]:
             unlike += int((frame.enforced != wanted).reshape(rows.low.shape).any(axis=1).sum())
         changes = session.steps * len(rows.names)
     yield Check(
-        f"fat-tree: {changes:,} changes of {len(rows.names)} ports: in force is what was wanted",
+        f"fat-tree: {changes:,} changes of {len(rows.names)} {what}: in force is what was wanted",
         "all",
         f"{unlike} not",
         not unlike,
@@ -110,3 +113,4 @@ def checks(kernel: Path | None = None) -> Iterator[Check]:
     for qdisc in ("port", "red"):
         yield from of_a_port(play(kernel, CHANGES, qdisc), qdisc)
     yield from of_a_fabric()
+    yield from of_a_fabric(actuators="class:marking")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An actuator: something that an agent may set at a port of the network while traffic runs. Contains the registry.
+"""An actuator: something that an agent may set at a port of the network, or at a class of one, while traffic runs. Contains the
+registry.
 
 An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it,
 and where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and
@@ -79,6 +80,10 @@ class Attribute:
     """0: these bytes are the options themselves, which have no attributes (bfifo)."""
     payload: bytes
     places: tuple[Place, ...] = ()
+    nest: int = 0
+    """The type of the attribute of the options in which it lies; 0: it lies in the options themselves."""
+    index: int = 0
+    """The place of that nest among those of its type, as the kernel sends them, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,14 @@ class Actuator:
     """The kinds of root qdisc that carry it. A port has one of them, and the request goes to that."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
-    """(graph, port, keys) -> the bounds of each quantity at that port."""
+    """(graph, port, keys) -> the bounds of each quantity at that port. Of a class, the port is as if it had only that."""
     attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
     """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
     misses: Callable[[Port], str] = lambda port: ""
-    """(port) -> why a port that could have it has it not, with what to do; empty if it has it."""
+    """(port) -> why a port that could have it has it not, with what to do; empty if it has it. Of a class, as for bounds."""
+    of_class: Callable[[Graph, Port, int, Any], tuple[Attribute, ...]] | None = None
+    """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes have it
+    not. What it sets at a whole port is that of the port's first class."""
     equip: Callable[[Graph, Any], Graph] = lambda graph, keys: graph
     """(graph, keys) -> the same network with the qdiscs that the actuator needs."""
     grounds: tuple[str, ...] = ("lab", "host")
@@ -138,6 +146,8 @@ def register(actuator: Actuator) -> None:
     for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),
                             ("misses", ("port",)), ("equip", ("graph", "keys"))):  # fmt: skip
         usercode.check_call(AgentError, f"{what}: {name}", getattr(actuator, name), *arguments)
+    if actuator.of_class is not None:
+        usercode.check_call(AgentError, f"{what}: of_class", actuator.of_class, "graph", "port", "number", "keys")
     if actuator.keys is None:
         KINDS[actuator.name] = Entry(actuator.name, actuator.bounds, help=actuator.help)
     else:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actuator `marking`: Kmin, Kmax and Pmax of a switch port's ECN marking, changed while the port works.
+"""Actuator `marking`: Kmin, Kmax and Pmax of the ECN marking of a switch port or of one of its classes, changed while the port
+works.
 
 The port marks by the queue itself: a packet that finds q bytes with probability Pmax (q - Kmin) / (Kmax - Kmin) between the two,
 and always from Kmax on (DCQCN, SIGCOMM 2015, section 3.1). Equal thresholds are DCTCP's step.
@@ -16,11 +17,14 @@ from typing import Any
 
 from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.ctrl.actuators.actuator import Actuator, Attribute, Bounds, Place, Quantity, register
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.graph import Graph, Marking, Port
 from dc_gym.topologies.realize import tc
 
 LOWEST_PPM = PPM // 100
 """The lowest Pmax that an agent sets; ACC's templates (SIGCOMM 2021, section 3.3) begin there, too."""
+
+PLACES = (Place("kmin", 0, 4), Place("kmax", 4, 4), Place("pmax", 8, 4, multiplier=1 << 32, divisor=PPM))
+"""The places of the values in the marking of a `port`, and in that of a class."""
 
 
 def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds, ...]:
@@ -38,9 +42,20 @@ def _attributes(graph: Graph, port: Port, keys: Any) -> tuple[Attribute, ...]:
 
 
 def _attributes_of_port(port: Port) -> tuple[Attribute, ...]:
-    payload = tc.PORT_MARKING.pack(0, 0, 0, tc.PORT_MARKS_AT[port.queue.marking.at])
-    probability = Place("pmax", 8, 4, multiplier=1 << 32, divisor=PPM)
-    return (Attribute(tc.TCA_PORT_MARKING, payload, (Place("kmin", 0, 4), Place("kmax", 4, 4), probability)),)
+    return (Attribute(tc.TCA_PORT_MARKING, _payload(port.queue.marking), PLACES),)
+
+
+def _attributes_of_class(graph: Graph, port: Port, number: int, keys: Any) -> tuple[Attribute, ...]:
+    nest = tc.TCA_PORT_CLASS
+    return (
+        Attribute(tc.CLASS_NUMBER, struct.pack("=I", number), nest=nest, index=number),
+        Attribute(tc.CLASS_MARKING, _payload(port.queue.classes[number].marking), PLACES, nest, number),
+    )
+
+
+def _payload(marking: Marking) -> bytes:
+    """Returns a marking without its values."""
+    return tc.PORT_MARKING.pack(0, 0, 0, tc.PORT_MARKS_AT[marking.at])
 
 
 def _attributes_of_red() -> tuple[Attribute, ...]:
@@ -67,7 +82,7 @@ def _misses(port: Port) -> str:
 register(
     Actuator(
         name="marking",
-        help="ECN marking of a switch port: its thresholds and its largest probability",
+        help="ECN marking of a switch port, or of its classes: thresholds and the largest probability",
         ports="switch",
         qdiscs=("port", "red"),
         quantities=(
@@ -78,6 +93,7 @@ register(
         bounds=_bounds,
         attributes=_attributes,
         misses=_misses,
+        of_class=_attributes_of_class,
         grounds=("lab",),
     )
 )

@@ -2,16 +2,18 @@
 """The rows that an agent sets: agent.actuators applied to a network.
 
 agent.actuators is a comma list of actuators, written like agent.observe. A prefix `switch:`, `host:`, `all:` or a pattern of port
-names such as `s1-*:` chooses the ports:
+names such as `s1-*:` chooses the ports; `class:` or a pattern of class names such as `s1-*:rdma:` chooses classes:
 
     marking                         the marking of every switch port that has one
     s1-*:marking,s2-eth3:marking    that of the ports of s1, and of one of s2
+    class:marking                   the marking of every class of switch ports that has one
+    s1-*:rdma:marking               that of the class rdma of the ports of s1
     rate,marking                    the rates of the hosts, then the marking of the switch ports
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,24 +22,37 @@ from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators.actuator import Actuator, Bounds
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.graph import CLASS_MARK, Graph, Port, Row
 
 KEY = "agent.actuators"
-GROUPS = ("all", "switch", "host")
-"""The words that stand for groups of ports, instead of a pattern of their names."""
+CLASS = "class"
+GROUPS = ("all", "switch", "host", CLASS)
+"""The words that stand for groups of ports, or for all classes, instead of a pattern of their names."""
 OWNERS = {"host": "egresses of hosts", "switch": "ports of switches"}
 
 
 @dataclass(frozen=True, slots=True)
 class ActuatedPort:
-    """One actuator at one port."""
+    """One actuator at one port, or at one class of it."""
 
     actuator: Actuator
     row: int
-    """The port's row in the state matrix."""
+    """The row of the port or class in the state matrix."""
     port: Port
     bounds: tuple[Bounds, ...]
     """The bounds of each quantity."""
+    number: int | None = None
+    """The number of the class; None: the whole port."""
+
+    @property
+    def name(self) -> str:
+        """s1-eth3, or s1-eth3:rdma."""
+        return Row(self.port, self.number).name
+
+    @property
+    def sets(self) -> tuple[str, int, str]:
+        """Says what it sets: the port, the class, and the actuator. At a whole port that is the first class."""
+        return self.port.ifname, self.number or 0, self.actuator.name
 
 
 def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPort, ...]:
@@ -47,14 +62,14 @@ def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPo
     items that set one row, and for a ground that cannot enforce an actuator.
     """
     found: list[ActuatedPort] = []
-    taken: dict[tuple[str, str], str] = {}
+    taken: dict[tuple[str, int, str], str] = {}
     for item, ports_of, actuator in parsed(text):
         _check_ground(actuator, ground)
         for each in _rows(item, ports_of, actuator, graph, agent):
-            place = (each.port.ifname, each.actuator.name)
-            if place in taken:
-                raise AgentError(f"{KEY}: {taken[place]!r} and {item!r} both set the {place[1]} of {place[0]}; take one out")
-            taken[place] = item
+            if each.sets in taken:
+                what = f"{taken[each.sets]!r} and {item!r} both set the {actuator.name} of {each.name}"
+                raise AgentError(f"{KEY}: {what}; take one out")
+            taken[each.sets] = item
             found.append(each)
     return tuple(found)
 
@@ -95,17 +110,18 @@ def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any
     keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
     found: list[ActuatedPort] = []
     without: list[tuple[bool, str]] = []
-    for row, port in _ports(ports_of, graph, hosts):
-        right = (port.node in hosts) == (actuator.ports == "host")
-        if why := actuator.misses(port) if right else f"only {OWNERS[actuator.ports]} have one; leave it out":
-            without.append((not right, f"{KEY}: {item!r}: port {port.ifname} has no {actuator.name}: {why}"))
+    for place, row in _chosen(ports_of, graph, hosts):
+        port = row.port if row.number is None else row.port.alone(row.number)
+        wrong = _wrong_kind(actuator, row, hosts)
+        if why := wrong or actuator.misses(port):
+            what = "port" if row.number is None else "class"
+            without.append((bool(wrong), f"{KEY}: {item!r}: {what} {row.name} has no {actuator.name}: {why}"))
         else:
-            found.append(ActuatedPort(actuator, row, port, actuator.bounds(graph, port, keys)))
+            found.append(ActuatedPort(actuator, place, row.port, actuator.bounds(graph, port, keys), row.number))
     if without and (ports_of not in GROUPS or not found):
         raise AgentError(min(without, key=lambda each: each[0])[1])  # first of those that could have it
     if not found:
-        ports = graph.ports()
-        raise AgentError(f"{KEY}: {item!r}: no port of {ports[0].ifname} .. {ports[-1].ifname} is called so")
+        raise AgentError(f"{KEY}: {item!r}: {nothing_called(ports_of, [row.name for row in graph.rows()])}")
     _check_bounds(found)
     return found
 
@@ -116,12 +132,35 @@ def _check_ground(actuator: Actuator, ground: str) -> None:
         raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
 
 
-def _ports(ports_of: str, graph: Graph, hosts: set[str]) -> Iterator[tuple[int, Port]]:
-    """Yields the ports of a group or pattern, with their rows."""
-    for row, port in enumerate(graph.ports()):
-        group = "host" if port.node in hosts else "switch"
-        if ports_of in ("all", group) or (ports_of not in GROUPS and fnmatchcase(port.ifname, ports_of)):
-            yield row, port
+def of_classes(rows_of: str) -> bool:
+    """Returns whether a group or pattern is one of classes, not of ports."""
+    return rows_of == CLASS or CLASS_MARK in rows_of
+
+
+def nothing_called(rows_of: str, names: Sequence[str]) -> str:
+    """Returns an error's words for a pattern that is the name of no row. `names`: those of all rows."""
+    kind = "class" if of_classes(rows_of) else "port"
+    known = [name for name in names if (CLASS_MARK in name) == (kind == "class")]
+    if not known:
+        return "the ports of this network have no classes; give topology.classes, or leave it out"
+    return f"no {kind} of {known[0]} .. {known[-1]} is called so"
+
+
+def _wrong_kind(actuator: Actuator, row: Row, hosts: set[str]) -> str:
+    """Returns why no row of this kind has the actuator; empty if some have it."""
+    if (row.port.node in hosts) != (actuator.ports == "host"):
+        return f"only {OWNERS[actuator.ports]} have one; leave it out"
+    return "classes have none; name ports" if row.number is not None and actuator.of_class is None else ""
+
+
+def _chosen(rows_of: str, graph: Graph, hosts: set[str]) -> Iterator[tuple[int, Row]]:
+    """Yields the ports or classes of a group or pattern, with their rows."""
+    for place, row in enumerate(graph.rows()):
+        group = "host" if row.port.node in hosts else "switch"
+        if (row.number is not None) != of_classes(rows_of):
+            continue
+        if rows_of in ("all", group, CLASS) or (rows_of not in GROUPS and fnmatchcase(row.name, rows_of)):
+            yield place, row
 
 
 def _check_bounds(found: list[ActuatedPort]) -> None:
@@ -129,9 +168,9 @@ def _check_bounds(found: list[ActuatedPort]) -> None:
     for each in found:
         quantities = each.actuator.quantities
         if len(each.bounds) != len(quantities):
-            what = f"{each.actuator.name} of {each.port.ifname} has {len(each.bounds)} bounds for {len(quantities)} quantities"
+            what = f"{each.actuator.name} of {each.name} has {len(each.bounds)} bounds for {len(quantities)} quantities"
             raise AgentError(f"{KEY}: {what}; mend its bounds")
         for quantity, bounds in zip(quantities, each.bounds, strict=True):
             if not 1 <= bounds.low <= bounds.start <= bounds.high:
-                what = f"{quantity.name} of {each.port.ifname} starts at {bounds.start} of {bounds.low}..{bounds.high}"
+                what = f"{quantity.name} of {each.name} starts at {bounds.start} of {bounds.low}..{bounds.high}"
                 raise AgentError(f"{KEY}: {what}; give bounds of 1 or more, in order")

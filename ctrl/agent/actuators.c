@@ -87,7 +87,7 @@ static int check(const struct record_place *at, const struct actuators *a, bool 
 static int take_tables(struct actuators *a, const struct record_kind *kind, struct fault *f)
 {
 	static const struct record_kind fields = {
-		FIELD_MAGIC, "field", ACTUATOR_VERSION, sizeof(struct actuator_field), 1, UINT32_MAX,
+		FIELD_MAGIC, "field", FIELD_VERSION, sizeof(struct actuator_field), 1, UINT32_MAX,
 	};
 	static const struct record_kind bytes = { REQUEST_MAGIC, "byte", ACTUATOR_VERSION, 1, 1, UINT32_MAX };
 	const void *records;

@@ -2,9 +2,9 @@
 /*
  * The actuators file: what an agent may set, row by row, in the order of its commands.
  *
- * A row is one actuator at one port: its values with their bounds, the netlink request that sets them, where
- * in that request each value goes, and where in the kernel's description of the port's root qdisc each is
- * read back. So the programs know no qdisc by name: an actuator is declared in Python alone
+ * A row is one actuator at one port or class of one: its values with their bounds, the netlink request that
+ * sets them, where in that request each value goes, and where in the kernel's description of the port's root
+ * qdisc each is read back. So the programs know no qdisc by name: an actuator is declared in Python alone
  * (ctrl/actuators/).
  *
  * A record file with three tables: rows, fields, and the bytes of the requests.
@@ -21,6 +21,7 @@
 #define FIELD_MAGIC       "DCGFIELD"
 #define REQUEST_MAGIC     "DCGBYTES"
 #define ACTUATOR_VERSION  1
+#define FIELD_VERSION     2
 #define ACTUATOR_MOST     (SM_MAX_ACTUATORS * SM_MAX_ROWS)
 #define QDISC_NAME_LEN    16
 #define ACTUATOR_MAX_SIZE 4096 /* bytes of a request */
@@ -30,7 +31,7 @@ struct actuator_row {
 	char qdisc[QDISC_NAME_LEN];                       /* the kind of the port's root qdisc that it sets */
 	uint64_t low[SM_MAX_VALUES], high[SM_MAX_VALUES]; /* bounds of each value */
 	uint64_t start[SM_MAX_VALUES];                    /* in force before and after each episode */
-	uint32_t row;                                     /* of its port in the ports file */
+	uint32_t row;                                     /* of its port or class in the ports file */
 	uint32_t n_values;
 	uint32_t request_start, request_len; /* in the table of bytes */
 	uint32_t writes_start, n_writes;     /* in the table of fields: where values go in the request */
@@ -53,10 +54,13 @@ struct actuator_field {
 	uint16_t value;     /* which of the row's values */
 	uint16_t width;     /* bytes: 1, 2, 4 or 8 */
 	uint16_t offset;    /* in the request; of a read: in the attribute */
-	uint16_t attribute; /* of a read: its type inside TCA_OPTIONS; 0: the options themselves */
+	uint16_t attribute; /* of a read: its type inside the nest; 0: the nest itself */
+	uint32_t nest;  /* of a read: the type of the nest inside TCA_OPTIONS; 0: the options themselves */
+	uint32_t index; /* of a read: the place of the nest among its equals, from 0 */
 };
 
-static_assert(sizeof(struct actuator_field) == 24, "actuator field");
+static_assert(sizeof(struct actuator_field) == 32, "actuator field");
+static_assert(offsetof(struct actuator_field, nest) == 24, "actuator field");
 
 struct actuators {
 	struct record_file file; /* in which they lie */

@@ -17,15 +17,16 @@
 struct target {
 	struct nl_sock *sock;
 	struct nlmsghdr *request; /* its own copy, as sent last */
-	uint32_t next;            /* another row of the same port, or NONE */
+	uint32_t next;            /* another row of the same port or class, or NONE */
 	bool found;               /* the last sweep saw the right qdisc */
 	uint64_t in_force[SM_MAX_VALUES];
 };
 
 /* ---- reading back ---- */
 
-static void read_fields(struct enforcer *e, uint32_t i, uint16_t attribute, const unsigned char *data,
-			size_t len)
+/* Read what lies in an attribute of a nest, which is the one that `of` names. */
+static void read_fields(struct enforcer *e, uint32_t i, const struct actuator_field *of, uint16_t attribute,
+			const struct nl_attr *attr)
 {
 	const struct actuators *a = e->actuators;
 	const struct actuator_row *r = &a->row[i];
@@ -34,32 +35,70 @@ static void read_fields(struct enforcer *e, uint32_t i, uint16_t attribute, cons
 		const struct actuator_field *field = &a->field[k];
 		uint64_t raw = 0;
 
-		if (field->attribute != attribute || (size_t)field->offset + field->width > len)
+		if (field->nest != of->nest || field->index != of->index || field->attribute != attribute ||
+		    (size_t)field->offset + field->width > attr->len)
 			continue;
-		memcpy(&raw, data + field->offset, field->width);
+		memcpy(&raw, attr->data + field->offset, field->width);
 		e->targets[i].in_force[field->value] = actuator_field_value(field, raw);
 	}
+}
+
+/* The nest that a field names, among the options: 1, 0 if there is none, or -EBADMSG. */
+static int find_nest(const struct nl_attr *options, const struct actuator_field *field, struct nl_attr *nest)
+{
+	const unsigned char *pos = options->data;
+	size_t left = options->len;
+	uint32_t index = 0;
+	int rc;
+
+	*nest = *options;
+	if (!field->nest)
+		return 1;
+	while ((rc = nl_attr_next(&pos, &left, nest)) > 0)
+		if (nest->type == field->nest && index++ == field->index)
+			break;
+	return rc;
+}
+
+/* Read all fields that lie in the nest of this one. */
+static int read_nest(struct enforcer *e, uint32_t i, const struct actuator_field *of,
+		     const struct nl_attr *options)
+{
+	struct nl_attr nest, attr;
+	const unsigned char *pos;
+	size_t left;
+	int rc = find_nest(options, of, &nest);
+
+	if (rc <= 0)
+		return rc;
+	if (!of->attribute) {
+		read_fields(e, i, of, 0, &nest);
+		return 0;
+	}
+	pos = nest.data;
+	left = nest.len;
+	while ((rc = nl_attr_next(&pos, &left, &attr)) > 0)
+		read_fields(e, i, of, attr.type, &attr);
+	return rc;
+}
+
+static bool same_nest(const struct actuator_field *a, const struct actuator_field *b)
+{
+	return a->nest == b->nest && a->index == b->index && !a->attribute == !b->attribute;
 }
 
 static int read_row(struct enforcer *e, uint32_t i, const struct qdisc *q)
 {
 	const struct actuator_row *r = &e->actuators->row[i];
-	const unsigned char *pos = q->options.data;
-	size_t left = q->options.len;
+	const struct actuator_field *reads = &e->actuators->field[r->reads_start];
 	struct target *t = &e->targets[i];
-	struct nl_attr attr;
 	int rc = 0;
 
 	memset(t->in_force, 0, sizeof(t->in_force));
 	t->found = qdisc_is(q, r->qdisc);
-	if (!t->found)
-		return 0;
-	if (!e->actuators->field[r->reads_start].attribute) {
-		read_fields(e, i, 0, q->options.data, q->options.len);
-		return 0;
-	}
-	while ((rc = nl_attr_next(&pos, &left, &attr)) > 0)
-		read_fields(e, i, attr.type, attr.data, attr.len);
+	for (uint32_t k = 0; t->found && k < r->n_reads && !rc; k++)
+		if (!k || !same_nest(&reads[k], &reads[k - 1]))
+			rc = read_nest(e, i, &reads[k], &q->options);
 	return rc;
 }
 

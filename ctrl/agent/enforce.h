@@ -19,7 +19,7 @@ struct enforcer {
 	const struct actuators *actuators;
 	struct sweeper *sweeper;
 	struct target *targets; /* one a row of the actuators file */
-	uint32_t *first;        /* by port: its first row of the actuators file */
+	uint32_t *first;        /* by row of the ports file: its first row of the actuators file */
 	struct batch batch;
 	uint32_t *planned; /* row of each operation in the batch */
 };

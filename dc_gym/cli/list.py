@@ -105,7 +105,10 @@ def _known_features() -> dict[str, str]:
     from dc_gym.envs import observation
     from dc_gym.envs.scene import RATE
 
-    found = {each.name: f"{each.kind}, {each.low:g}..{each.high:g}: {each.formula}" for each in observation.features()}
+    found = {
+        each.name: f"{each.kind}{' or class' * each.classes}, {each.low:g}..{each.high:g}: {each.formula}"
+        for each in observation.features()
+    }
     for name in actuators.names():
         for quantity in _actuator(name).quantities:
             if quantity.name not in (*found, RATE):

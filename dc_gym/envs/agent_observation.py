@@ -3,7 +3,8 @@
 
 An agent observes what it could know itself. A host: its own egress and its own flows. If `see` is "path", it also observes what
 the switches on its flows' paths would write into the packets: the largest value of each feature. A switch or port: the features
-of its own ports where it sets something. What an item of agent.observe says of others is left out.
+of its own ports where it sets something. What an item of agent.observe says of others is left out. An item of classes gives each
+port one value for each kind of class, such as rdma/backlog.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from gymnasium import spaces
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.agents import HOSTS, SWITCHES, AgentRows
-from dc_gym.envs.frame import Floats, Frame, Rows
-from dc_gym.envs.observation import Part, Vector, parse, values_of
+from dc_gym.envs.frame import Bools, Floats, Frame, Rows
+from dc_gym.envs.observation import Part, Vector, parse
 from dc_gym.envs.scene import Scene
 
 SEE = ("own", "path")
@@ -54,18 +55,58 @@ def observer_of(
     return PortObserver(agents, scene, observe, history, who)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OfPorts:
+    """One value for each port: a feature of the port, or of its class of one kind. It is 0 where an item is not of the port."""
+
+    part: Part
+    name: str
+    """backlog, or rdma/backlog."""
+    at: Rows
+    """[ports]: the place of each port's value among those of the part; -1: it has none."""
+
+    @classmethod
+    def of(cls, part: Part, scene: Scene) -> tuple[OfPorts, ...]:
+        """Returns the values that an item gives each port: one, or one for each kind of class."""
+        name, rows, ports = part.feature.name, part.rows, len(scene.ports)
+        found = []
+        for kind in ("", *dict.fromkeys(scene.classes.kinds)):
+            mine = [row for row in rows.tolist() if (scene.classes.kinds[row - ports] if row >= ports else "") == kind]
+            at = np.full(ports, -1, np.intp)
+            at[[scene.port_of(row) for row in mine]] = np.array(mine, np.intp) - part.first
+            if mine:
+                found.append(cls(part, f"{kind}/{name}" if kind else name, at))
+        return tuple(found)
+
+    @property
+    def has(self) -> Bools:
+        """[ports]: whether the item is of the port."""
+        found: Bools = self.at >= 0
+        return found
+
+    def values(self, frame: Frame, scene: Scene) -> Floats:
+        """Returns the values before clipping, as [ports]."""
+        return np.where(self.has, self.part.values(frame, scene)[self.at], 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Element:
     """One element of every agent's observation."""
 
-    part: Part
+    of: OfPorts | Part
+    """A feature of ports or of hosts."""
     on_path: bool
     """True: the largest value over the switch ports that the host's running flows cross, 0 if none run. False: the host's own
     value."""
 
     @property
+    def part(self) -> Part:
+        return self.of if isinstance(self.of, Part) else self.of.part
+
+    @property
     def name(self) -> str:
-        return f"{'path' if self.on_path else 'own'}/{self.part.feature.name}"
+        own = self.of.feature.name if isinstance(self.of, Part) else self.of.name
+        return f"{'path' if self.on_path else 'own'}/{own}"
 
 
 class HostObserver:
@@ -101,13 +142,12 @@ class HostObserver:
         return seen
 
     def _values(self, element: Element, frame: Frame) -> Floats:
-        part, scene = element.part, self._scene
-        values = values_of(part.feature, frame, scene)
-        if part.feature.kind == "host":
+        scene, values = self._scene, element.of.values(frame, self._scene)
+        if isinstance(element.of, Part):
             return values
         if not element.on_path:
-            return np.where(np.isin(scene.host_row, part.rows), values[scene.host_row], 0.0)
-        return _largest_on_paths(values, part.rows, frame, scene)
+            return values[scene.host_row]
+        return _largest_on_paths(values, element.of.has, frame, scene)
 
 
 class PortObserver:
@@ -120,19 +160,19 @@ class PortObserver:
     def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str) -> None:
         self._scene, self._history = scene, history
         rows = np.unique(np.concatenate([each.rows for each in agents]))
-        self._parts = tuple(
-            part for part in parse(observe, scene) if part.feature.kind == "port" and np.isin(part.rows, rows).any()
-        )
+        parts = [part for part in parse(observe, scene) if part.feature.kind == "port"]
+        self._parts = tuple(each for part in parts for each in OfPorts.of(part, scene) if each.has[rows].any())
         if not self._parts:
             raise AgentError(
                 f'agent.observe: {observe!r} has no feature of the ports where "{who}" act; give one, such as backlog'
             )
-        one = [part.feature.name for part in self._parts]
+        one = [part.name for part in self._parts]
         if twice := [name for name in one if one.count(name) > 1]:
             raise AgentError(f"agent.observe: {observe!r} gives each port {twice[0]} twice; take one out")
         ages = range(history - 1, -1, -1)
         names, boxes = [], []
-        low, high = (np.array([getattr(part.feature, end) for part in self._parts], np.float32) for end in ("low", "high"))
+        features = [each.part.feature for each in self._parts]
+        low, high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
         self._low, self._high = low, high
         for each in agents:
             own = [f"port{number}/{name}" for number in range(1, len(each.rows) + 1) for name in one] if who == SWITCHES else one
@@ -141,17 +181,15 @@ class PortObserver:
             boxes.append(spaces.Box(np.tile(low, times), np.tile(high, times), dtype=np.float32))
         self.spaces, self.names_of = tuple(boxes), tuple(names)
         self._rows = tuple(each.rows for each in agents)
-        self._masks = np.stack([np.isin(np.arange(len(scene.ports)), part.rows) for part in self._parts], axis=1)
         self._frames: deque[Vector] = deque(maxlen=history)
 
     def observe(self, frame: Frame) -> Sequence[Vector]:
         """Returns the observation of each agent."""
-        values = [values_of(part.feature, frame, self._scene) for part in self._parts]
-        now = np.where(self._masks, np.stack(values, axis=1), 0).astype(np.float32)
+        now = np.stack([each.values(frame, self._scene) for each in self._parts], axis=1).astype(np.float32)
         now = np.clip(now, self._low, self._high)
         if np.isnan(now).any():
             row, place = np.argwhere(np.isnan(now))[0].tolist()
-            what = f"{self._parts[place].feature.name} of {self._scene.ports[row]}"
+            what = f"{self._parts[place].name} of {self._scene.ports[row]}"
             raise AgentError(f"agent.observe: {what} is not a number; mend the feature")
         if frame.step == 0 or not self._frames:
             self._frames.extend([now] * self._history)
@@ -165,12 +203,15 @@ def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
     path's value."""
     found: dict[str, Element] = {}
     for part in parse(observe, scene):
-        own = part.feature.kind == "host" or not scene.is_switch[part.rows].all()
-        on_path = see == "path" and part.feature.kind == "port" and bool(scene.is_switch[part.rows].any())
-        for element in [Element(part, False)] * own + [Element(part, True)] * on_path:
-            if element.name in found:
-                raise AgentError(f"agent.observe: {observe!r} gives each host {element.name} twice; take one out")
-            found[element.name] = element
+        of_host = part.feature.kind == "host"
+        for each in [part] if of_host else OfPorts.of(part, scene):
+            has = np.empty(0, bool) if isinstance(each, Part) else each.has
+            own = of_host or bool(has[~scene.is_switch].any())
+            on_path = see == "path" and not of_host and bool(has[scene.is_switch].any())
+            for element in [Element(each, False)] * own + [Element(each, True)] * on_path:
+                if element.name in found:
+                    raise AgentError(f"agent.observe: {observe!r} gives each host {element.name} twice; take one out")
+                found[element.name] = element
     if not found:
         raise AgentError(
             f'agent.observe: {observe!r} has nothing of the hosts, and see is "own"; give see = "path", or other features'
@@ -178,11 +219,11 @@ def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
     return tuple(found.values())
 
 
-def _largest_on_paths(values: Floats, rows: Rows, frame: Frame, scene: Scene) -> Floats:
-    """Returns as [hosts] the largest value over those of `rows` that are switch ports crossed by the host's running flows."""
+def _largest_on_paths(values: Floats, has: Bools, frame: Frame, scene: Scene) -> Floats:
+    """Returns as [hosts] the largest value over the chosen switch ports that the host's running flows cross."""
     info = frame.info
     hosts = info.host[info.switch_flows]
-    counts = frame.under_way[info.switch_flows] & (hosts >= 0) & np.isin(info.switch_rows, rows)
+    counts = frame.under_way[info.switch_flows] & (hosts >= 0) & has[info.switch_rows]
     largest = np.full(len(scene.hosts), -np.inf)
     np.maximum.at(largest, hosts[counts], values[info.switch_rows[counts]])
     return np.where(np.isfinite(largest), largest, 0.0)

@@ -16,6 +16,7 @@ from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Rows
 from dc_gym.envs.scene import ActuatedRows, Scene
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS, PORTS, SWITCHES
+from dc_gym.topologies.graph import CLASS_MARK
 
 __all__ = ["AGENTS", "CENTRAL", "HOSTS", "NETWORK", "PORTS", "SWITCHES", "AgentRows", "divide"]
 
@@ -32,7 +33,7 @@ class AgentRows:
     values: Rows
     """The places of its values among those of all agents, in order."""
     rows: Rows
-    """The rows of the ports where it sets something, in the order of the values."""
+    """The rows of the ports where it sets something, of themselves or of their classes, in the order of the values."""
 
     def scene(self, scene: Scene) -> Scene:
         """Returns the scene of this agent alone: what it sets is all that is set."""
@@ -63,7 +64,7 @@ def divide(scene: Scene, agents: str) -> tuple[AgentRows, ...]:
             owner = _owner(scene, agents, each, row, name)
             first = each.place.start + number * count
             values.setdefault(owner, []).extend(range(first, first + count))
-            rows.setdefault(owner, []).append(row)
+            rows.setdefault(owner, []).append(scene.port_of(row))
     return tuple(
         AgentRows(owner, np.array(mine, np.intp), np.array(list(dict.fromkeys(rows[owner])), np.intp))
         for owner, mine in values.items()
@@ -71,12 +72,14 @@ def divide(scene: Scene, agents: str) -> tuple[AgentRows, ...]:
 
 
 def _owner(scene: Scene, agents: str, each: ActuatedRows, row: int, name: str) -> str:
-    """Returns the name of the agent that sets this actuator at this port."""
+    """Returns the name of the agent that sets this actuator at this row. A class is set by the agent of its port."""
     if agents == CENTRAL:
         return NETWORK
+    port = scene.port_of(row)
+    name = name.partition(CLASS_MARK)[0]
     if agents == PORTS:
         return name
-    if scene.is_switch[row] != (agents == SWITCHES):
-        what = f"{each.actuator.name} of {scene.ports[row]} is set by no {'host' if agents == HOSTS else 'switch'}"
+    if scene.is_switch[port] != (agents == SWITCHES):
+        what = f"{each.actuator.name} of {scene.rows[row]} is set by no {'host' if agents == HOSTS else 'switch'}"
         raise AgentError(f'agent.agents = "{agents}": {what}; give "ports", or other agent.actuators')
-    return name if agents == HOSTS else scene.nodes[row]
+    return name if agents == HOSTS else scene.nodes[port]

@@ -76,7 +76,9 @@ class Console:
             self._last, self._wanted = None, matrix.commands.wanted.astype(np.float64)
             self._force.clear()
             self.pace = AgentTiming() if self._real else None
-        cells, t_ns = self._sweep(matrix)
+        rows, t_ns = self._sweep(matrix)
+        ports = len(self._scene.ports)
+        cells, classes = rows[:ports], rows[ports:]
         if self.pace is not None:
             step = max(step, t_ns // self._scene.step_ns) if step else 0
             self.pace.add(step, time.monotonic_ns())
@@ -98,6 +100,8 @@ class Console:
             info=info,
             wanted=wanted,
             enforced=enforced,
+            class_cells=classes,
+            class_before=classes if before is None else before.class_cells,
         )
         if before is not None:
             now.follow(before)

@@ -8,7 +8,7 @@ Scene (scene.py) alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ TAKEN_OVER = (("under way", "was under way"),)
 """Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
 NO_VALUES: Floats = np.empty(0)
+NO_CELLS: npt.NDArray[np.uint64] = np.empty((0, len(COLUMNS)), np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,9 +99,9 @@ class Frame:
     elapsed_ns: int
     """Time since the frame before (0 at step 0): the interval that was achieved."""
     cells: npt.NDArray[np.uint64]
-    """The state matrix now, [rows, columns]."""
+    """The ports' rows of the state matrix now, [ports, columns]."""
     before: npt.NDArray[np.uint64]
-    """The state matrix at the frame before."""
+    """The same at the frame before."""
     flows: npt.NDArray[np.void]
     """[flows] of FLOW records, as of each flow's last sample or its end."""
     flows_before: npt.NDArray[np.void]
@@ -115,6 +116,10 @@ class Frame:
     """[values]: those of the last command, of all that agents set (Scene.actuated)."""
     enforced: Floats = field(default_factory=lambda: NO_VALUES)
     """[values]: those that the kernels enforce at the end of the step."""
+    class_cells: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)
+    """The classes' rows of the state matrix now, [classes, columns]."""
+    class_before: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)
+    """The same at the frame before."""
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def once(self, key: str, work: Callable[[], T]) -> T:
@@ -134,26 +139,31 @@ class Frame:
             self._known[CARRIED] = known[CARRIED]
 
     @property
+    def of_classes(self) -> Frame:
+        """The same step as if the classes of ports were the ports (Scene.of_classes)."""
+        return self.once("of classes", lambda: replace(self, cells=self.class_cells, before=self.class_before))
+
+    @property
     def elapsed_s(self) -> float:
         return self.elapsed_ns / 1e9
 
     @property
     def levels(self) -> Floats:
-        """[rows, columns]: values now."""
+        """[ports, columns]: values now."""
         return self.once("levels", lambda: self.cells.astype(np.float64))
 
     @property
     def changes(self) -> Floats:
-        """[rows, columns]: changes over the step. A counter may have wrapped."""
+        """[ports, columns]: changes over the step. A counter may have wrapped."""
         return self.once("changes", lambda: (self.cells - self.before).view(np.int64).astype(np.float64))
 
     def column(self, name: str) -> Floats:
-        """Returns one column's values now, as [rows]."""
+        """Returns one column's values now, as [ports]."""
         values: Floats = self.levels[..., PLACES[name]]
         return values
 
     def change(self, name: str) -> Floats:
-        """Returns one column's changes over the step, as [rows]."""
+        """Returns one column's changes over the step, as [ports]."""
         values: Floats = self.changes[..., PLACES[name]]
         return values
 
@@ -162,7 +172,7 @@ class Frame:
         return self.once(name, lambda: self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64))
 
     def utilization(self, rate_bps: Floats) -> Floats:
-        """Returns the frame bytes sent over the step as a share of what lines of these rates carry, as [rows]; 0 at step 0.
+        """Returns the frame bytes sent over the step as a share of what lines of these rates carry, as [ports]; 0 at step 0.
 
         `rate_bps`: as Scene.rate_bps. A frame counts when it leaves the queue. If the step is shorter than the frame's
         serialization time, the share is above 1.
@@ -217,6 +227,8 @@ def stacked(frames: Sequence[Frame]) -> Frame:
         info=last.info,
         wanted=last.wanted,
         enforced=last.enforced,
+        class_cells=_pile([frame.class_cells for frame in frames]),
+        class_before=_pile([frame.class_before for frame in frames]),
     )
 
 

@@ -49,7 +49,7 @@ class View:
     scene: Scene
     info: FlowInfo
     ports: Bools
-    """[rows]"""
+    """[ports]"""
     flows: Bools
     """[flows]"""
     hosts: slice
@@ -82,6 +82,10 @@ class View:
     def frame(self, frame: Frame) -> Frame:
         """Returns the same step as if there were nothing else: other ports are empty, and other flows wait."""
         cells, before = (np.where(self.ports[:, None], each, np.uint64(0)) for each in (frame.cells, frame.before))
+        classes, was = frame.class_cells, frame.class_before
+        if len(classes):
+            own = self.ports[self.scene.classes.port]
+            classes, was = (np.where(own[:, None], each, np.uint64(0)) for each in (classes, was))
         return replace(
             frame,
             cells=cells,
@@ -92,6 +96,8 @@ class View:
             in_force_bps=frame.in_force_bps[self.hosts],
             enforced_bps=frame.enforced_bps[self.hosts],
             info=self.info,
+            class_cells=classes,
+            class_before=was,
         )
 
     def _flows(self, flows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:

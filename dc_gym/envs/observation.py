@@ -3,15 +3,18 @@
 
 A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; docs/environment.md
 defines each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
-names such as `s1-*:` chooses the rows of a port feature:
+names such as `s1-*:` chooses the rows of a port feature; `class:` or a pattern of class names such as `s1-*:rdma:` chooses
+classes of ports, which some features have, too:
 
     default                      backlog, backlog_change, marks, utilization of all ports, and the enforced rates
     switch:backlog,srtt          the backlogs of switch ports, then the srtt of every host that acts
-    kmin,kmax,pmax               what is in force at the ports where agents set the marking
+    class:backlog                the backlogs of all classes of all ports
+    s1-*:rdma:marks              the marks of the class rdma of the ports of s1
+    kmin,kmax,pmax               what is in force at the ports and classes where agents set the marking
 
-Each quantity of an actuator is a feature of the ports where agents set it: the value in force over its upper bound.
+Each quantity of an actuator is a feature of where agents set it: the value in force over its upper bound.
 
-The vector holds one feature after another, each in the order of Scene.ports or Scene.hosts. With a history, the oldest frame
+The vector holds one feature after another, each in the order of Scene.rows or Scene.hosts. With a history, the oldest frame
 comes first.
 """
 
@@ -32,6 +35,7 @@ from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.ctrl import actuators
+from dc_gym.ctrl.actuators.selection import CLASS, nothing_called, of_classes
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.measures import carried_bytes, occupancy
 from dc_gym.envs.scene import RATE, ActuatedRows, Scene
@@ -52,7 +56,7 @@ class Feature:
 
     name: str
     kind: str
-    """"port": `compute` returns [rows] of the scene. "host": it returns [hosts], a value of the host's egress or over the host's
+    """"port": `compute` returns [ports] of the scene. "host": it returns [hosts], a value of the host's egress or over the host's
     running flows."""
     low: float
     """The lower bound. Values outside low..high are clipped."""
@@ -64,15 +68,19 @@ class Feature:
     """True if the feature reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
     samples."""
     setting: tuple[str, int] | None = None
-    """The actuator and number of a quantity that agents set; None for other features."""
+    """The actuator and number of a quantity that agents set; None for other features. `compute` then returns [rows]."""
+    classes: bool = False
+    """True if classes of ports have it, too: `compute` also takes Frame.of_classes and Scene.of_classes."""
 
 
 _registry: dict[str, Feature] = {}
 
 
-def register(name: str, kind: str, low: float, high: float, formula: str, compute: Compute, *, flows: bool = True) -> None:
+def register(
+    name: str, kind: str, low: float, high: float, formula: str, compute: Compute, *, flows: bool = True, classes: bool = False
+) -> None:
     """Registers a feature. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
-    step."""
+    step. `classes`: as in Feature."""
     if kind not in KINDS:
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
     if name in _registry or name in PRESETS:
@@ -80,7 +88,9 @@ def register(name: str, kind: str, low: float, high: float, formula: str, comput
     if not (np.isfinite([low, high]).all() and low < high):
         raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
     usercode.check_call(AgentError, f"feature {name!r}", compute, "frame", "scene")
-    _registry[name] = Feature(name, kind, low, high, formula, compute, flows)
+    if classes and kind != "port":
+        raise AgentError(f"feature {name!r} is of hosts, which have no classes; leave out classes, or make it one of ports")
+    _registry[name] = Feature(name, kind, low, high, formula, compute, flows, classes=classes)
 
 
 def features() -> tuple[Feature, ...]:
@@ -103,13 +113,28 @@ class Part:
     """The item as it is written in agent.observe, such as switch:backlog."""
     feature: Feature
     rows: Rows
+    """The rows of the state matrix, or the hosts."""
     names: tuple[str, ...]
+    first: int = 0
+    """The row of the network's first class if these are classes; otherwise 0."""
 
     @property
     def at(self) -> Rows | slice:
-        """The rows, as a slice if they are neighbours: indexing with a slice gives a view without a copy."""
-        first, last = int(self.rows[0]), int(self.rows[-1])
-        return slice(first, last + 1) if np.array_equal(self.rows, np.arange(first, last + 1)) else self.rows
+        """The places of the rows in `values`, as a slice if they are neighbours: indexing with a slice gives a view without a
+        copy."""
+        places = self.rows - self.first
+        first, last = int(places[0]), int(places[-1])
+        return slice(first, last + 1) if np.array_equal(places, np.arange(first, last + 1)) else places
+
+    def scene(self, scene: Scene) -> Scene:
+        """Returns the scene that the feature is computed with."""
+        return (self.first and scene.of_classes) or scene
+
+    def values(self, frame: Frame, scene: Scene) -> Floats:
+        """Returns the values of the feature before clipping, for every port, class or host that acts; of a quantity that agents
+        set, for every row."""
+        values = self.feature.compute(frame.of_classes if self.first else frame, self.scene(scene))
+        return _checked(values, self.feature, self.scene(scene))
 
 
 def parse(text: str, scene: Scene) -> tuple[Part, ...]:
@@ -137,9 +162,14 @@ def _part(item: str, scene: Scene) -> Part:
             raise AgentError(f"agent.observe: {item!r}: {name} is a feature of hosts, not of ports; write {name!r} alone")
         rows, owners = np.arange(len(scene.hosts)), scene.hosts
     else:
-        rows = _rows(rows_of if found else "all", item, scene)
-        owners = tuple(scene.ports[row] for row in rows.tolist())
-    return Part(item, feature, rows, tuple(f"{owner}/{name}" for owner in owners))
+        rows_of = rows_of if found else "all"
+        if of_classes(rows_of) and not feature.classes:
+            some = ", ".join(each.name for each in _registry.values() if each.classes)
+            raise AgentError(f"agent.observe: {item!r}: classes of ports have no {name}; give one of {some}")
+        rows = _rows(rows_of, item, scene)
+        owners = tuple(scene.rows[row] for row in rows.tolist())
+    first = len(scene.ports) if of_classes(rows_of) else 0
+    return Part(item, feature, rows, tuple(f"{owner}/{name}" for owner in owners), first)
 
 
 def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
@@ -151,7 +181,7 @@ def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
             if not len(rows):
                 raise AgentError(f"agent.observe: {item!r}: no agent sets {name} there; leave out {rows_of}:")
             feature = setting(each, known.index(name))
-            return Part(item, feature, rows, tuple(f"{scene.ports[row]}/{name}" for row in rows.tolist()))
+            return Part(item, feature, rows, tuple(f"{scene.rows[row]}/{name}" for row in rows.tolist()))
     for actuator in map(actuators.find, actuators.names()):
         if actuator and name in [quantity.name for quantity in actuator.quantities] and name != RATE:
             what = f"{name} is set by {actuator.name}, which agent.actuators does not name"
@@ -165,7 +195,7 @@ def setting(each: ActuatedRows, number: int) -> Feature:
     quantity, high = each.actuator.quantities[number], each.high[:, number]
 
     def compute(frame: Frame, scene: Scene) -> Floats:
-        values = np.zeros(len(scene.ports))
+        values = np.zeros(len(scene.rows))
         values[each.rows] = frame.enforced[each.place].reshape(each.low.shape)[:, number] / high
         return values
 
@@ -175,21 +205,21 @@ def setting(each: ActuatedRows, number: int) -> Feature:
 
 
 def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
-    masks = {"all": np.ones(len(scene.ports), bool), "switch": scene.is_switch, "host": ~scene.is_switch}
-    matching = np.array([fnmatchcase(port, rows_of) for port in scene.ports], bool)
-    rows = np.flatnonzero(masks.get(rows_of, matching))
+    if of_classes(rows_of):
+        chosen = [rows_of == CLASS or fnmatchcase(name, rows_of) for name in scene.classes.names]
+        rows, unlike = len(scene.ports) + np.flatnonzero(chosen), ""
+    else:
+        masks = {"all": np.ones(len(scene.ports), bool), "switch": scene.is_switch, "host": ~scene.is_switch}
+        matching = np.array([fnmatchcase(port, rows_of) for port in scene.ports], bool)
+        rows, unlike = np.flatnonzero(masks.get(rows_of, matching)), f"{rows_of!r} is none of {', '.join(masks)}, and "
     if not len(rows):
-        ports = f"{scene.ports[0]} .. {scene.ports[-1]}"
-        raise AgentError(
-            f"agent.observe: {item!r}: {rows_of!r} is none of {', '.join(masks)}, and no port of {ports} is called so"
-        )
+        raise AgentError(f"agent.observe: {item!r}: {unlike}{nothing_called(rows_of, scene.rows)}")
     return rows
 
 
-def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
-    """Returns the values for every port, or for every host that acts, before clipping."""
-    values = feature.compute(frame, scene)
-    wanted = len(scene.hosts if feature.kind == "host" else scene.ports)
+def _checked(values: Floats, feature: Feature, scene: Scene) -> Floats:
+    """Returns what the feature gives if it has the right shape."""
+    wanted = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
     if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
         what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
         raise AgentError(f"{what} instead of numbers of shape ({wanted},), one value a {feature.kind}; mend the feature")
@@ -211,7 +241,7 @@ class Observer:
         sizes = [len(part.rows) for part in self.parts]
         low, high = (np.repeat([getattr(part.feature, end) for part in self.parts], sizes) for end in ("low", "high"))
         self._low, self._high = low.astype(np.float32), high.astype(np.float32)
-        self._at = [(part.feature, part.at) for part in self.parts]
+        self._at = [(part, part.at) for part in self.parts]
         self._ends = np.cumsum(sizes)[:-1]
         self._frames: deque[Vector] = deque(maxlen=history)
         self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
@@ -219,7 +249,7 @@ class Observer:
     def observe(self, frame: Frame) -> Vector:
         """Returns the observation. The history before an episode's first frame is filled with that frame."""
         scene = self.scene
-        now: Vector = np.concatenate([values_of(feature, frame, scene)[rows] for feature, rows in self._at]).astype(np.float32)
+        now: Vector = np.concatenate([part.values(frame, scene)[rows] for part, rows in self._at]).astype(np.float32)
         np.minimum(np.maximum(now, self._low, out=now), self._high, out=now)
         if isnan(np.add.reduce(now)):
             raise AgentError(f"agent.observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
@@ -233,7 +263,7 @@ class Observer:
 
     def values(self, part: Part, frame: Frame) -> Vector:
         """Returns the elements of one part in one frame, without history."""
-        now: Vector = values_of(part.feature, frame, self.scene)[part.at].astype(np.float32)
+        now: Vector = part.values(frame, self.scene)[part.at].astype(np.float32)
         if np.isnan(now).any():
             raise AgentError(f"agent.observe: {part.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
         return np.clip(now, np.float32(part.feature.low), np.float32(part.feature.high))
@@ -276,8 +306,7 @@ def _utilization(frame: Frame, scene: Scene) -> Floats:
 
 
 def _tx_rate(frame: Frame, scene: Scene) -> Floats:
-    fastest: Floats = frame.change("tx_bytes") / carried_bytes(frame, scene).max()
-    return fastest
+    return frame.change("tx_bytes") / max(scene.fastest_bps * (frame.elapsed_ns / 8e9), FRAME_BYTES)
 
 
 def _rx_rate(frame: Frame, scene: Scene) -> Floats:
@@ -298,6 +327,10 @@ def _ce(frame: Frame, scene: Scene) -> Floats:
 
 def _busy(frame: Frame, scene: Scene) -> Floats:
     return frame.change("busy_ns") / max(1, frame.elapsed_ns)
+
+
+def _paused(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("paused_ns") / max(1, frame.elapsed_ns)
 
 
 def _active_flows(frame: Frame, scene: Scene) -> Floats:
@@ -352,33 +385,40 @@ def _goodput(frame: Frame, scene: Scene) -> Floats:
     return _sum_over_hosts(received, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 
 
-register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog, flows=False)
+register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog, flows=False, classes=True)
 register(
-    "backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change, flows=False
-)
+    "backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change,
+    flows=False, classes=True,
+)  # fmt: skip
 register(
     "mean_backlog", "port", 0, 1, f"mean over time of the bytes queued in the step, over the buffer; {OF_PORT}", _mean_backlog,
-    flows=False,
+    flows=False, classes=True,
 )  # fmt: skip
 register(
     "longest_backlog", "port", 0, 1, f"the most bytes queued at any moment of the step, over the buffer; {OF_PORT}",
-    _longest_backlog, flows=False,
+    _longest_backlog, flows=False, classes=True,
 )  # fmt: skip
-register("busy", "port", 0, 1, f"share of the step in which frames waited; {OF_PORT}", _busy, flows=False)
+register("busy", "port", 0, 1, f"share of the step in which frames waited; {OF_PORT}", _busy, flows=False, classes=True)
 register(
-    "ce", "port", 0, 2, f"bytes that left with CE over the step, whoever marked them, {OVER_LINE}; {OF_PORT}", _ce, flows=False
-)
-register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"), flows=False)
-register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"), flows=False)
-register("utilization", "port", 0, 2, f"bytes sent over the step {OVER_LINE}", _utilization, flows=False)
+    "ce", "port", 0, 2, f"bytes that left with CE over the step, whoever marked them, {OVER_LINE}; {OF_PORT}", _ce,
+    flows=False, classes=True,
+)  # fmt: skip
+register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"), flows=False, classes=True)
+register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"), flows=False, classes=True)
+register("utilization", "port", 0, 2, f"bytes sent over the step {OVER_LINE}", _utilization, flows=False, classes=True)
 register(
-    "tx_rate", "port", 0, 2, "bytes sent over the step over what the fastest line of the network carries", _tx_rate, flows=False
-)
+    "tx_rate", "port", 0, 2, "bytes sent over the step over what the fastest line of the network carries", _tx_rate,
+    flows=False, classes=True,
+)  # fmt: skip
 register("rx_rate", "port", 0, 2, "tx_rate of the port at the other end of the cable", _rx_rate, flows=False)
 register("active_flows", "port", 0, 1, "n / (1 + n) of the n flows under way that cross the port", _active_flows, flows=False)
 register(
     "capacity", "port", 0, 2, "rate of the link in force now over its rate in the topology; 0 while an event has cut it",
     _capacity, flows=False,
+)  # fmt: skip
+register(
+    "paused", "port", 0, 1, "share of the step in which the peer had the port hold some class, or that class", _paused,
+    flows=False, classes=True,
 )  # fmt: skip
 register("srtt", "host", 0, MOST_RTTS, "mean of srtt / base RTT - 1 over the host's TCP flows under way", _mean_rtt("srtt_us"))
 register("rtt_min", "host", 0, MOST_RTTS, "the same of the least RTT that each flow has seen", _mean_rtt("min_rtt_us"))

@@ -42,7 +42,8 @@ class Recording:
         """`first`: what was measured before the first step of this recording."""
         self.recorder = recorder
         scene, info, values = recorder.scene, recorder.info, recorder.values
-        self.cells = np.empty((SLOTS, *first.cells.shape), np.uint64)
+        self.rows = np.empty((SLOTS, len(scene.rows), first.cells.shape[1]), np.uint64)
+        self.cells, self.class_cells = self.rows[:, : len(scene.ports)], self.rows[:, len(scene.ports) :]
         self.flows = np.empty((SLOTS, len(info)), FLOW)
         self.t_ns, self.numbers = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.uint64)
         self.wanted, self.enforced = np.empty((SLOTS, values)), np.empty((SLOTS, values))
@@ -51,7 +52,7 @@ class Recording:
         if recorder.late:
             self.in_force_bps = np.empty((SLOTS, len(scene.hosts)))
             self.in_force_bps[0] = first.in_force_bps
-        self.cells[0], self.flows[0] = first.cells, first.flows
+        self.cells[0], self.class_cells[0], self.flows[0] = first.cells, first.class_cells, first.flows
         self.t_ns[0], self.numbers[0] = first.t_ns, first.step
         self.wanted[0], self.enforced[0] = first.wanted, first.enforced
         self.begins = first.step == 0
@@ -83,6 +84,8 @@ class Recording:
             info=self.recorder.info,
             wanted=self.wanted[slot],
             enforced=self.enforced[slot],
+            class_cells=self.class_cells[slot],
+            class_before=self.class_cells[before],
         )
 
     def stacked(self) -> Frame:
@@ -103,6 +106,8 @@ class Recording:
             info=self.recorder.info,
             wanted=self.wanted[count],
             enforced=self.enforced[count],
+            class_cells=self.class_cells[now],
+            class_before=self.class_cells[then],
         )
 
     def _rates(self, values: Floats) -> Floats:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constants of a network while an agent acts on it, and what an episode's schedule says about its flows. Plain data.
 
-Rows are the ports of the state matrix (graph.ports()): the ports of the switches, then the hosts' egresses.
+Rows are those of the state matrix (graph.rows()): the ports of the switches, the hosts' egresses, then the classes of ports. What
+is said of ports leaves out the classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,13 +35,13 @@ RATE = "rate"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuatedRows:
-    """One actuator at the ports where agents set it."""
+    """One actuator at the ports and classes where agents set it. `ports` counts both."""
 
     actuator: Actuator
     rows: Rows
-    """[ports]: the rows of the ports."""
+    """[ports]: the rows of the ports and classes."""
     names: tuple[str, ...]
-    """[ports]: the name of each; that of the host if it is its only port."""
+    """[ports]: the name of each; that of the host if it is its only port, s1-eth3:rdma of a class."""
     low: Floats
     """[ports, quantities]: the bounds of each value."""
     high: Floats
@@ -64,20 +65,46 @@ class ActuatedRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ClassRows:
+    """The classes of a network's ports, in the order of their rows."""
+
+    names: tuple[str, ...] = ()
+    """[classes]: the name of each row, such as s1-eth3:rdma."""
+    kinds: tuple[str, ...] = ()
+    """[classes]: the name of each class, such as rdma."""
+    port: Rows = field(default_factory=lambda: np.empty(0, np.intp))
+    """[classes]: the row of each one's port."""
+    buffer_bytes: Floats = field(default_factory=lambda: np.empty(0))
+    """[classes]: the limit of each one's queue."""
+
+    @classmethod
+    def of(cls, graph: Graph) -> ClassRows:
+        rows = [row for row in graph.rows() if row.number is not None]
+        number = {port.ifname: row for row, port in enumerate(graph.ports())}
+        limits = [row.port.queue.classes[row.number].limit_bytes for row in rows if row.number is not None]
+        return cls(
+            tuple(row.name for row in rows),
+            tuple(row.class_name for row in rows),
+            np.array([number[row.port.ifname] for row in rows], np.intp),
+            np.array(limits, np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scene:
     """The constants of a network."""
 
     ports: tuple[str, ...]
-    """The names of the rows."""
+    """The names of the ports."""
     nodes: tuple[str, ...]
-    """[rows]: the host or switch of each."""
+    """[ports]: the host or switch of each."""
     is_switch: Bools
     rate_bps: Floats
-    """[rows]: line rates."""
+    """[ports]: line rates."""
     buffer_bytes: Floats
-    """[rows]"""
+    """[ports]"""
     peer_row: Rows
-    """[rows]: the port at the other end of the cable, whose egress is what this port receives."""
+    """[ports]: the port at the other end of the cable, whose egress is what this port receives."""
     all_hosts: tuple[str, ...]
     """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]
@@ -98,6 +125,13 @@ class Scene:
     columns: tuple[str, ...] = COLUMNS
     capacities: Capacities | None = None
     """The rates in force at each port over an episode. None: no event changes one."""
+    classes: ClassRows = field(default_factory=ClassRows)
+    fastest_bps: float = 0.0
+    """The rate of the fastest line. 0 stands for the largest of `rate_bps`."""
+    rows: tuple[str, ...] = field(init=False)
+    """The names of the rows of the state matrix: the ports, then the classes."""
+    of_classes: Scene | None = field(init=False)
+    """The same network as if the classes of ports were the ports, without hosts and agents; None if there are no classes."""
     rates: slice | None = field(init=False)
     """The place of the hosts' rates among the values that agents set. None: agents set no rates."""
     line_bps: Floats = field(init=False)
@@ -109,11 +143,33 @@ class Scene:
 
     def __post_init__(self) -> None:
         switch_ports = int(np.count_nonzero(self.is_switch))
+        object.__setattr__(self, "fastest_bps", self.fastest_bps or float(self.rate_bps.max()))
+        object.__setattr__(self, "rows", self.ports + self.classes.names)
+        object.__setattr__(self, "of_classes", self._of_classes() if self.classes.names else None)
         object.__setattr__(self, "line_bps", self.rate_bps[self.host_row])
         places = [each.place for each in self.actuated if each.actuator.name == RATE]
         object.__setattr__(self, "rates", places[0] if places else None)
         object.__setattr__(self, "switch_rows", slice(0, switch_ports))
         object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
+
+    def _of_classes(self) -> Scene:
+        of_port, none = self.classes.port, np.empty(0)
+        return replace(
+            self,
+            ports=self.classes.names,
+            nodes=tuple(self.nodes[port] for port in of_port.tolist()),
+            is_switch=self.is_switch[of_port],
+            rate_bps=self.rate_bps[of_port],
+            buffer_bytes=self.classes.buffer_bytes,
+            peer_row=of_port,
+            hosts=(),
+            host_row=none.astype(np.intp),
+            senders=none.astype(bool),
+            floor_bps=none,
+            actuated=(),
+            capacities=None,
+            classes=ClassRows(),
+        )
 
     @classmethod
     def of(cls, experiment: Experiment, agent: AgentSpec | None = None) -> Scene:
@@ -150,6 +206,7 @@ class Scene:
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
             capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
+            classes=ClassRows.of(graph),
         )
 
     @property
@@ -181,8 +238,12 @@ class Scene:
                     below = f"{names[number]} {asked[row, number]:g} is below {names[earlier]} {asked[row, earlier]:g}"
                     raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
 
+    def port_of(self, row: int) -> int:
+        """Returns the row of the port of a row, which itself may be that of a class."""
+        return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
+
     def capacity_bps(self, t_ns: int) -> Floats:
-        """Returns the rates in force at a time after t0, [rows]: line rates but for events, and 0 where a link is cut."""
+        """Returns the rates in force at a time after t0, [ports]: line rates but for events, and 0 where a link is cut."""
         return self.rate_bps if self.capacities is None else np.array(self.capacities.at(t_ns), np.float64)
 
     def share(self, rates_bps: Floats) -> Floats:
@@ -199,9 +260,9 @@ def _name_of(graph: Graph, port: Port) -> str:
 def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[int]) -> tuple[ActuatedRows, ...]:
     """Returns the selected rows by actuator. Of the hosts, only those of the rows in `acting` are set."""
     found, place = [], 0
-    switch_ports = len(graph.switch_ports())
+    owned = {port.ifname for row, port in enumerate(graph.ports()) if row < len(graph.switch_ports()) or row in acting}
     for name in dict.fromkeys(each.actuator.name for each in selected):
-        mine = [each for each in selected if each.actuator.name == name and (each.row < switch_ports or each.row in acting)]
+        mine = [each for each in selected if each.actuator.name == name and each.port.ifname in owned]
         if not mine:
             raise AgentError(f'agent.actuators: {name!r} is of no host that sends; give agent.hosts = "all", or other ports')
         low, high, start = (
@@ -209,7 +270,7 @@ def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[
             for what in ("low", "high", "start")
         )
         end = place + start.size
-        names = tuple(_name_of(graph, each.port) for each in mine)
+        names = tuple(_name_of(graph, each.port) if each.number is None else each.name for each in mine)
         rows = np.array([each.row for each in mine], np.intp)
         found.append(ActuatedRows(mine[0].actuator, rows, names, low, high, start, slice(place, end)))
         place = end

@@ -371,7 +371,8 @@ class LabStepper:
         """Lets the library write to a recording from its first slot on."""
         self._owned[place] = owned
         recording, own = owned.recording, self._records[place]
-        for name in ("cells", "t_ns", "numbers", "wanted", "enforced"):
+        own["cells"] = address(recording.rows)
+        for name in ("t_ns", "numbers", "wanted", "enforced"):
             own[name] = address(getattr(recording, name))
         own["recorded"], own["slot"] = address(recording.flows), 0
         force = recording.in_force_bps

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from dc_gym.topologies.realize.tc import TCA_KIND, TCA_OPTIONS
 
 ATTRIBUTE_HEAD = struct.Struct("=HH")
 NOBODY = (IPv4Address(0), 0)
+NOWHERE = {"attribute": 0, "nest": 0, "index": 0}
+"""The attribute of a place in a request, which is told by its offset alone."""
 
 
 @dataclass(slots=True)
@@ -47,15 +50,19 @@ def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence
     at = NLMSG_HDR.size + TCMSG.size + len(kind) + ATTRIBUTE_HEAD.size  # of the first byte of the options
     order = [each.name for each in quantities]
     options, request = b"", Request(b"")
-    for each in attributes:
-        head = ATTRIBUTE_HEAD.size if each.type else 0
-        for place in each.places:
-            told = {"multiplier": place.multiplier, "divisor": place.divisor, "value": order.index(place.quantity)}
-            told |= {"width": place.width, "attribute": each.type}
-            request.writes.append(told | {"offset": at + len(options) + head + place.offset, "attribute": 0})
-            request.reads.append(told | {"offset": place.offset})
-        options += attribute(each.type, each.payload) if each.type else each.payload
-    nested = NLA_F_NESTED if attributes[0].type else 0
+    for (nest, _), inside in groupby(attributes, lambda each: (each.nest, each.index)):
+        first, own = at + len(options) + (ATTRIBUTE_HEAD.size if nest else 0), b""
+        for each in inside:
+            start = first + len(own) + (ATTRIBUTE_HEAD.size if each.type else 0)
+            for place in each.places:
+                told = {"multiplier": place.multiplier, "divisor": place.divisor, "value": order.index(place.quantity)}
+                told |= {"width": place.width}
+                request.writes.append(told | NOWHERE | {"offset": start + place.offset})
+                where = {"attribute": each.type, "nest": each.nest, "index": each.index}
+                request.reads.append(told | where | {"offset": place.offset})
+            own += attribute(each.type, each.payload) if each.type else each.payload
+        options += attribute(nest | NLA_F_NESTED, own) if nest else own
+    nested = NLA_F_NESTED if attributes[0].type or attributes[0].nest else 0
     body = TCMSG.pack(0, 0, 0, 0, 0) + kind + attribute(TCA_OPTIONS | nested, options)
     request.message = NLMSG_HDR.pack(NLMSG_HDR.size + len(body), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) + body
     return request
@@ -102,7 +109,7 @@ def tables_of(
     for each in actuated:
         actuator = each.actuator
         qdisc = _qdisc(actuator, each.port)
-        request = request_of(qdisc, actuator.attributes(graph, each.port, keys_of(actuator, agent)), actuator.quantities)
+        request = request_of(qdisc, _attributes(each, graph, keys_of(actuator, agent)), actuator.quantities)
         address, port = listens.get(each.port.ifname, NOBODY)
         rows.append(
             {
@@ -125,6 +132,13 @@ def tables_of(
         message += request.message
     bytes_ = Table(inputs.REQUEST_BYTE, np.frombuffer(message, inputs.REQUEST_BYTE.dtype))
     return inputs.ACTUATOR_ROW.table(rows), inputs.ACTUATOR_FIELD.table(fields), bytes_
+
+
+def _attributes(each: ActuatedPort, graph: Graph, keys: Any) -> tuple[Attribute, ...]:
+    if each.number is None:
+        return each.actuator.attributes(graph, each.port, keys)
+    assert each.actuator.of_class is not None, "it was selected"
+    return each.actuator.of_class(graph, each.port, each.number, keys)
 
 
 def _qdisc(actuator: Actuator, port: Port) -> str:

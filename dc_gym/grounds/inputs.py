@@ -22,7 +22,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.monitors.state_matrix import MAX_VALUES
 from dc_gym.topologies import telemetry
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Row
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
@@ -66,8 +66,11 @@ ACTUATOR_FIELD = RecordKind(
             ("width", "<u2"),
             ("offset", "<u2"),
             ("attribute", "<u2"),
+            ("nest", "<u4"),
+            ("index", "<u4"),
         ]
     ),
+    version=2,
 )
 REQUEST_BYTE = RecordKind(b"DCGBYTES", np.dtype([("byte", "u1")]))
 EVENT = RecordKind(
@@ -215,24 +218,24 @@ def mac(text: str) -> tuple[int, ...]:
 
 
 def write_ports(path: Path, graph: Graph, only: Sequence[str] | None = None) -> None:
-    """Writes all ports of a network, or only those of these names. Of all ports, a record's number is its row in the state
-    matrix."""
-    hosts = {host.name for host in graph.hosts}
-    table = PORT.table(_port(port, hosts, port.ifname, 0) for port in graph.ports() if only is None or port.ifname in only)
-    record_file.write(path, table)
+    """Writes all ports of a network, or only those of these names."""
+    _write(path, graph, [Row(port) for port in graph.ports() if only is None or port.ifname in only])
 
 
 def write_rows(path: Path, graph: Graph) -> None:
-    """Writes all ports of a network, and behind them the classes of those that have some (`graph.classes()`)."""
+    """Writes the rows of the state matrix. A record's number is its row."""
+    _write(path, graph, graph.rows())
+
+
+def _write(path: Path, graph: Graph, rows: Sequence[Row]) -> None:
     hosts = {host.name for host in graph.hosts}
-    ports = [_port(port, hosts, port.ifname, 0) for port in graph.ports()]
-    classes = [_port(port, hosts, f"{port.ifname}:{each.name}", 1 + number) for port, number, each in graph.classes()]
-    record_file.write(path, PORT.table([*ports, *classes]))
+    record_file.write(path, PORT.table(_port(row, hosts) for row in rows))
 
 
-def _port(port: Port, hosts: set[str], name: str, place: int) -> dict[str, object]:
+def _port(row: Row, hosts: set[str]) -> dict[str, object]:
+    port, place = row.port, 0 if row.number is None else 1 + row.number
     netns = netns_of(port.node) if port.node in hosts else HERE
-    return {"name": name, "netns": netns, "ifname": port.ifname, "class": place}
+    return {"name": row.name, "netns": netns, "ifname": port.ifname, "class": place}
 
 
 def write_flows(path: Path, schedule: Schedule) -> None:

@@ -72,10 +72,7 @@ def write_plan(
     )
     plan.write(folder / "plan.json")
     inputs.write_flows(folder / FLOWS, experiment.schedule)
-    if spec.controller.policy is None:
-        inputs.write_rows(folder / PORTS, graph)
-    else:
-        inputs.write_ports(folder / PORTS, graph)  # agents see ports
+    inputs.write_rows(folder / PORTS, graph)
     if spec.capture.ports:
         inputs.write_ports(folder / CAPTURED, graph, spec.capture.ports)
     if experiment.changes:

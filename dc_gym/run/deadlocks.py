@@ -34,8 +34,9 @@ def at_end(
         return None
     sweeps, ports = read_trace(trace), [port.ifname for port in graph.ports()]
     rows: dict[str, list[int]] = {port: [] for port in ports}
-    for row, (port, _, _) in enumerate(graph.classes(), len(ports)):
-        rows[port.ifname].append(row)
+    for place, row in enumerate(graph.rows()):
+        if row.number is not None:
+            rows[row.port.ifname].append(place)
     backlogs, charged = (sweeps.column(name)[-1] for name in ("backlog_bytes", "charged_bytes"))
     states = {
         port: PortState(paused_classes.get(port, 0), tuple(backlogs[rows[port]].tolist()), tuple(charged[rows[port]].tolist()))

@@ -25,8 +25,6 @@ from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule
 
-CLASS_MARK = ":"
-"""Stands between port and class in the name of a row of the state matrix."""
 LEVELS = ("backlog_bytes", "backlog_packets", "active_flows", "charged_bytes")
 """Columns that are no counters."""
 
@@ -78,28 +76,36 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
-    large = {"queues": queue_pieces(trace, t0_ns), "tcp": samples, "class_queues": class_pieces(trace, t0_ns)}
+    graph = experiment.graph
+    large = {"queues": queue_pieces(trace, t0_ns, graph), "tcp": samples, "class_queues": class_pieces(trace, t0_ns, graph)}
     return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
 
 
-def queue_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
+def queue_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:
     """Yields the queues of ports in a trace, in pieces of whole sweeps."""
-    trace = open_trace(path)
-    ports = sum(CLASS_MARK not in row for row in trace.rows)
+    ports = len(graph.ports())
     places = {"port": np.arange(ports, dtype="<u4")}
-    return _pieces(trace, t0_ns, "queues", slice(0, ports), places)
+    return _pieces(_trace(path, graph), t0_ns, "queues", slice(0, ports), places)
 
 
-def class_pieces(path: Path, t0_ns: int) -> Iterator[Records]:
+def class_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:
     """Yields the classes of ports in a trace, in pieces of whole sweeps; nothing where no port has any."""
-    trace = open_trace(path)
-    ports = [row for row in trace.rows if CLASS_MARK not in row]
-    owners = [ports.index(row.partition(CLASS_MARK)[0]) for row in trace.rows[len(ports) :]]
-    numbers = [owners[:place].count(owner) for place, owner in enumerate(owners)]
-    if not owners:
+    trace = _trace(path, graph)
+    ports = {port.ifname: number for number, port in enumerate(graph.ports())}
+    classes = [(ports[row.port.ifname], row.number) for row in graph.rows() if row.number is not None]
+    if not classes:
         return iter(())
+    owners, numbers = zip(*classes, strict=True)
     places = {"port": np.array(owners, "<u4"), "class": np.array(numbers, "<u4")}
     return _pieces(trace, t0_ns, "class_queues", slice(len(ports), None), places)
+
+
+def _trace(path: Path, graph: Graph) -> TraceFile:
+    """Returns a trace. Raises ProtocolError if its rows are not those of the network."""
+    trace = open_trace(path)
+    if trace.rows != tuple(row.name for row in graph.rows()):
+        raise ProtocolError(f"{path}: its rows are not the ports and classes of this network; run it again")
+    return trace
 
 
 def _pieces(file: TraceFile, t0_ns: int, table: str, rows: slice, places: Mapping[str, npt.NDArray[Any]]) -> Iterator[Records]:

@@ -47,7 +47,7 @@ class RoomNeeded:
     def of(cls, experiment: Experiment) -> RoomNeeded:
         spec, flows = experiment.spec, experiment.schedule.flows
         sweeps = spec.time.duration_ns // spec.monitor.interval_ns + 1
-        rows = len(experiment.graph.ports()) + len(experiment.graph.classes())
+        rows = len(experiment.graph.rows())
         trace = sweeps * (TIME_BYTES + rows * CELLS * CELL_BYTES)
         fastest_bps = max((cable.rate_bps for cable in experiment.graph.cables), default=1)
         sampled_ns = sum(_least_ns(flow, spec.time.duration_ns, fastest_bps) for flow in flows)

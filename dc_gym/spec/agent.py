@@ -51,8 +51,8 @@ class AgentSpec:
     actuators: str | None = key(
         TEXT,
         otherwise='`"rate"`',
-        help="[what an agent sets](environment.md#actuators): a list of actuators, each with a pattern of ports if it is not for "
-        "all that have it, such as `rate` or `s1-*:marking`",
+        help="[what an agent sets](environment.md#actuators): a list of actuators, each with a pattern of ports or classes if it "
+        "is not for all ports that have it, such as `rate`, `s1-*:marking` or `s1-*:rdma:marking`",
     )
     hosts: str = key(
         TEXT,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the current state of a lab from its shared memory, and computes what has changed since an earlier snapshot.
 
-Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time.
+Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time. Classes of ports are left
+out: their ports have what they have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, TopologyError, UsageError
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import CLASS_MARK, Graph
 
 __all__ = ["ActiveFlows", "Attached", "Change", "NetworkConstants", "Rates", "RecentSnapshots", "Snapshot"]
 
@@ -161,7 +162,8 @@ class Attached:
             os.close(fd)
         self.moved_s = 0.0
         """When the lab's clock was last seen to have moved."""
-        self.network = NetworkConstants.of(self._matrix.rows, folder / "plan.json")
+        ports = tuple(row for row in self._matrix.rows if CLASS_MARK not in row)
+        self.network = NetworkConstants.of(ports, folder / "plan.json")
         self._seen: tuple[int, float] = (-1, time.monotonic())
 
     def __enter__(self) -> Self:
@@ -195,7 +197,8 @@ class Attached:
         """Returns the change from the oldest snapshot in `window` to now."""
         matrix = self._matrix
         sweep = matrix.read()
-        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
+        cells = sweep.cells[: len(self.network.ports)]
+        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, _rates(matrix), _flows(matrix))
         return Change(self.network, matrix.columns, window.add(now), now, window.speed)
 
 

@@ -41,11 +41,11 @@ static const struct actuators_file good_actuators = {
 		  .n_writes = 3, .reads_start = 8, .n_reads = 3 },
 	},
 	.field = {
-		{ 1, 8, 0, 4, 60, 0 }, { 1, 8, 0, 8, 88, 0 }, { 1, 8, 0, 4, 8, 1 }, { 1, 8, 0, 8, 0, 4 },
-		{ 1, 1, 0, 4, 56, 0 }, { 1, 1, 1, 4, 60, 0 }, { UINT64_C(1) << 32, 1000000, 2, 4, 92, 0 },
-		{ 1, 1, 0, 1, 36, 0 },
-		{ 1, 1, 0, 4, 4, 1 }, { 1, 1, 1, 4, 8, 1 }, { UINT64_C(1) << 32, 1000000, 2, 4, 0, 3 },
-		{ 1, 1, 0, 1, 36, 0 },
+		{ 1, 8, 0, 4, 60, 0, 0, 0 }, { 1, 8, 0, 8, 88, 0, 0, 0 }, { 1, 8, 0, 4, 8, 1, 0, 0 }, { 1, 8, 0, 8, 0, 4, 0, 0 },
+		{ 1, 1, 0, 4, 56, 0, 0, 0 }, { 1, 1, 1, 4, 60, 0, 0, 0 }, { UINT64_C(1) << 32, 1000000, 2, 4, 92, 0, 0, 0 },
+		{ 1, 1, 0, 1, 36, 0, 0, 0 },
+		{ 1, 1, 0, 4, 4, 1, 0, 0 }, { 1, 1, 1, 4, 8, 1, 0, 0 }, { UINT64_C(1) << 32, 1000000, 2, 4, 0, 3, 0, 0 },
+		{ 1, 1, 0, 1, 36, 0, 0, 0 },
 	},
 	.bytes = { [0] = REQUEST_LEN, [4] = RTM_NEWQDISC, [40] = 0xa0,
 		   [REQUEST_LEN] = REQUEST_LEN, [REQUEST_LEN + 4] = RTM_NEWQDISC, [REQUEST_LEN + 40] = 0xb0 },
@@ -60,7 +60,7 @@ static inline struct bytes actuators_bytes(const struct actuators_file *made)
 	struct bytes b = { 0 };
 
 	add_table(&b, ACTUATOR_MAGIC, ACTUATOR_VERSION, sizeof(made->row[0]), made->row, made->n_rows);
-	add_table(&b, FIELD_MAGIC, ACTUATOR_VERSION, sizeof(made->field[0]), made->field, made->n_fields);
+	add_table(&b, FIELD_MAGIC, FIELD_VERSION, sizeof(made->field[0]), made->field, made->n_fields);
 	add_table(&b, REQUEST_MAGIC, ACTUATOR_VERSION, 1, bytes, made->n_bytes);
 	return b;
 }

@@ -431,6 +431,40 @@ static void reads_options_without_attributes(void **state)
 	in_force(s, 0, ROWS(0));
 }
 
+/* A value may lie in one of several nests of a type, beside equal attributes of the others and of the
+ * options. */
+static void reads_the_nest_that_a_row_names(void **state)
+{
+	struct scene *s = *state;
+	struct options *red = &s->roots[0], nest;
+	const uint32_t max_p = UINT32_MAX;
+
+	for (uint32_t k = 8; k < 11; k++) {
+		s->made.field[k].nest = 6;
+		s->made.field[k].index = 1;
+	}
+	assert_int_equal(open_enforcer(s), 0);
+	in_force(s, 1, ROWS(0, 0, 0)); /* there is no nest */
+	for (uint32_t k = 0; k < 3; k++) {
+		const struct tc_red_qopt parms = { .qth_min = 2000 + k, .qth_max = 3000 + k };
+
+		nest = (struct options){ .kind = "red" };
+		put_attr(&nest, TCA_RED_PARMS, &parms, sizeof(parms));
+		put_attr(&nest, TCA_RED_MAX_P, &max_p, k ? sizeof(max_p) : 0);
+		put_attr(red, 6 | NLA_F_NESTED, nest.buf, nest.len);
+		assert_int_equal(sample(s), 0);
+		if (k)
+			in_force(s, 1, ROWS(2001, 3001, 1000000));
+		else
+			in_force(s, 1, ROWS(0, 0, 0));
+	}
+	s->made.field[8].index = 0;
+	*red = (struct options){ .kind = "red" };
+	put_attr(red, 6 | NLA_F_NESTED, &max_p, 3);
+	put_attr(red, 6 | NLA_F_NESTED, &max_p, 3);
+	assert_int_equal(sample(s), -EBADMSG);
+}
+
 static void refuses_another_qdisc(void **state)
 {
 	struct scene *s = *state;
@@ -456,6 +490,7 @@ int main(void)
 		IN_SCENE(reads_no_more_than_there_is),
 		IN_SCENE(reads_nothing_of_another_qdisc),
 		IN_SCENE(reads_options_without_attributes),
+		IN_SCENE(reads_the_nest_that_a_row_names),
 		IN_SCENE(refuses_another_qdisc),
 	};
 

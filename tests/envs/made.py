@@ -24,6 +24,11 @@ ROWS |= {f"h{i}-eth0": 5 + i for i in (1, 2, 3, 4)}
 WAITING, RUNNING, DONE, STOPPED = range(4)
 STEP = 'topology.marking="step"'
 """Every switch port marks from K = 3028 bytes on, which agents can change."""
+CLASSES = (
+    'topology.classes=[{name = "tcp", dscp = [0], weight = 50},'
+    ' {name = "rdma", dscp = [26], weight = 50, buffer = "100kB", marking = "step", k_bytes = "20kB"}]'
+)
+"""Each port has two classes."""
 
 
 def experiment(*overrides: str) -> Experiment:
@@ -43,6 +48,15 @@ def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
     for column, values in columns.items():
         for port, value in values.items():
             made[ROWS[port], COLUMNS.index(column)] = value
+    return made
+
+
+def class_cells(scene: Scene, **columns: dict[str, int]) -> np.ndarray[Any, Any]:
+    """Returns the cells of a scene's classes: 0, but for those given, as in class_cells(scene, marks={"s1-eth3:rdma": 3})."""
+    made = np.zeros((len(scene.classes.names), len(COLUMNS)), np.uint64)
+    for column, values in columns.items():
+        for name, value in values.items():
+            made[scene.classes.names.index(name), COLUMNS.index(column)] = value
     return made
 
 
@@ -70,9 +84,9 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
     rows, count, hosts = len(scene.ports), len(info), len(scene.hosts)
     elapsed_ns = 0 if step == 0 else int(rng.choice([1, 1000, MS, 10 * MS, 10**9]))
 
-    def level() -> Any:
+    def level(rows: int, buffer_bytes: Floats) -> Any:
         made = rng.integers(0, 2 ** int(rng.integers(1, 40)), (rows, len(COLUMNS)), dtype=np.uint64)
-        made[:, 0] = rng.choice([0.0, 1.0, rng.random()], rows) * scene.buffer_bytes
+        made[:, 0] = rng.choice([0.0, 1.0, rng.random()], rows) * buffer_bytes
         return made
 
     def some_flows() -> Any:
@@ -83,8 +97,8 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
         made["end_ns"] = made["start_ns"] + rng.integers(1, 10**9, count)
         return made
 
-    before, was = level(), some_flows()
-    now, then = level(), some_flows()
+    before, was = level(rows, scene.buffer_bytes), some_flows()
+    now, then = level(rows, scene.buffer_bytes), some_flows()
     now[:, 2:7] += before[:, 2:7]
     for name in ("received_bytes", "acked_bytes", "retransmits"):
         then[name] += was[name]
@@ -94,7 +108,11 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
     wanted, enforced = random_values(scene, rng), random_values(scene, rng)
     if scene.rates is not None:
         wanted[scene.rates], enforced[scene.rates] = rates[0], rates[2]
-    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info, wanted, enforced)
+    classes = [level(len(scene.classes.names), scene.classes.buffer_bytes) for _ in range(2)] if scene.classes.names else []
+    if classes:
+        classes[0][:, 2:7] += classes[1][:, 2:7]
+        classes[1] = classes[0] if step == 0 else classes[1]
+    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info, wanted, enforced, *classes)
 
 
 def random_values(scene: Scene, rng: np.random.Generator) -> Floats:

@@ -45,8 +45,11 @@ def number(value):
 
 def test_features():
     listed = {names(name)[0]: (of, bounds) for name, of, bounds, _ in rows("Observations", "feature")}
-    assert listed.pop("kmin") == ("port", "0..1"), "one row for the quantities of all actuators"
-    assert listed == {each.name: (each.kind, f"{number(each.low)}..{number(each.high)}") for each in observation.features()}
+    assert listed.pop("kmin") == ("port, class", "0..1"), "one row for the quantities of all actuators"
+    assert listed == {
+        each.name: (each.kind + ", class" * each.classes, f"{number(each.low)}..{number(each.high)}")
+        for each in observation.features()
+    }
     presets = [names(name)[0] for name, _ in rows("Observations", "preset")]
     assert presets == ["default", "thesis", "full", "marking"] and set(presets) == set(observation.PRESETS)
 

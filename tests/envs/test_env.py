@@ -26,6 +26,7 @@ from dc_gym.spec import LARGEST_SEED, LabSpec
 pytestmark = pytest.mark.lab
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms", "reward": "thesis"}, "time": {"duration": "2s"}}
 SHORT = ["time.duration=100ms"]
+OF_CLASSES = "s1-eth3:backlog,s1-eth3:marks,s1-eth3:*:backlog,s1-eth3:*:marks,class:paused,kmin"
 
 
 def trajectory(env, seed, steps, options=None):
@@ -96,6 +97,43 @@ def test_the_reward_is_of_what_was_measured_after_the_action(env):
     queue = info["switch_queue_bytes_max"]
     assert env.episode.frame.enforced_bps.tolist() == [10_000] * 4 and info["enforced"] == pytest.approx(0.001)
     assert reward == pytest.approx(0.001 * (1 - 2 * queue / 400_000))
+
+
+def test_an_agent_sets_the_marking_of_a_class_and_sees_its_marks(tmp_path):
+    """The flows are of the class rdma. Its threshold alone decides what is marked, and both classes have what was set."""
+    classes = [{"name": name, "dscp": [dscp], "weight": 50} for name, dscp in (("tcp", 0), ("rdma", 26))]
+    topology = {"kind": "dumbbell", "pairs": 2, "rate": "100Mbit/s", "delay": "10us", "buffer": "200kB"}
+    plain = {
+        "name": "two classes",
+        "topology": topology | {"marking": "step", "k_bytes": "100kB", "classes": classes},
+        "controller": {"name": "dctcp"},
+        "agent": {"interval": "1ms", "actuators": "s1-eth3:*:marking", "observe": OF_CLASSES, "reward": "-drops"},
+        "workload": {"kind": "pairs", "dscp": 26},
+        "time": {"duration": "20ms"},
+    }
+    with closing(DataCenterEnv(plain, folder=tmp_path)) as made:
+        _, observer = made.reset(seed=1), made.episode.observer
+        start, (rows,) = made.session.scene.start, made.session.scene.actuated
+        assert rows.names == ("s1-eth3:tcp", "s1-eth3:rdma") and (made.episode.frame.enforced == start).all()
+        marked = {}
+        for name, kmin in (("high", 200_000), ("low of tcp", 200_000), ("low", 3028)):
+            wanted = np.array([[3028 if "tcp" in name else 200_000, 200_000, 10**6], [kmin, max(kmin, 4000), 10**6]])
+            action = made.episode.action.from_values(wanted.ravel())
+            marked[name] = np.zeros(2)
+            for _ in range(4):
+                seen = made.unflatten(made.step(action)[0])
+                frame = made.episode.frame
+                assert np.allclose(frame.enforced, made.episode.action.to_values(action), rtol=0, atol=0)
+                assert np.array_equal(observer.observe(frame), np.concatenate(list(seen.values())))
+                marked[name] += seen["s1-eth3:*:marks"]
+                assert seen["s1-eth3:*:backlog"][1] == seen["s1-eth3:backlog"][0] > 0 == seen["s1-eth3:*:backlog"][0]
+                assert seen["s1-eth3:marks"][0] == pytest.approx(seen["s1-eth3:*:marks"].sum())
+            assert seen["kmin"] == pytest.approx(wanted[:, 0] / 200_000, abs=1e-4)
+        assert not marked["high"].any() and not marked["low of tcp"].any()
+        assert marked["low"][1] > 0 == marked["low"][0]
+        first, _ = made.reset(seed=1)
+        assert (made.episode.frame.enforced == start).all(), "an episode begins with the marking of the spec"
+        assert not made.unflatten(first)["s1-eth3:*:backlog"].any()
 
 
 def test_seeds_of_later_resets_are_drawn_from_the_first(env, tmp_path):

@@ -22,7 +22,7 @@ from dc_gym.envs.multi_agent import Agents, View
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
-from tests.envs.made import ROWS, RUNNING, STEP, cells, experiment, flows, frame, random_frame, scene
+from tests.envs.made import CLASSES, ROWS, RUNNING, STEP, cells, class_cells, experiment, flows, frame, random_frame, scene
 
 SWITCH_PORTS = [f"s{switch}-eth{port}" for switch in (1, 2) for port in (1, 2, 3)]
 HOSTS = ["h1", "h2", "h3", "h4"]
@@ -60,6 +60,36 @@ def refused(call: Any) -> str:
 
 
 # --- who sets what
+
+
+def test_classes_belong_to_the_agent_of_their_port() -> None:
+    made, info = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:marking,s1-*:rdma:marking,s2-eth1:tcp:marking"')
+    assert names_of(made, "ports") == {
+        "s1-eth3": marking_of("s1-eth3") + marking_of("s1-eth3:rdma"),
+        "s1-eth1": marking_of("s1-eth1:rdma"),
+        "s1-eth2": marking_of("s1-eth2:rdma"),
+        "s2-eth1": marking_of("s2-eth1:tcp"),
+    }
+    assert {each.name: each.rows.tolist() for each in divide(made, "switches")} == {"s1": [2, 0, 1], "s2": [3]}
+    observer = observer_of(divide(made, "ports"), made, "backlog,class:backlog,s1-*:rdma:marks,kmin", 1, "ports")
+    assert observer.names_of[0] == ("backlog", "tcp/backlog", "rdma/backlog", "rdma/marks", "kmin", "tcp/kmin", "rdma/kmin")
+    now = class_cells(made, backlog_bytes={"s1-eth3:rdma": 50_000, "s2-eth1:tcp": 100_000}, marks={"s2-eth1:rdma": 9})
+    seen = frame(info, class_cells=now, class_before=0 * now, wanted=made.start, enforced=made.start)
+    s1_eth3, _, _, s2_eth1 = (each.tolist() for each in observer.observe(seen))
+    assert s1_eth3 == pytest.approx([0, 0, 0.5, 0, 3028 / 400_000, 0, 0.2])
+    assert s2_eth1 == pytest.approx([0, 0.25, 0, 0, 0, 3028 / 400_000, 0]), "marks were asked of s1 alone"
+    view = View.of(made, info, divide(made, "ports")[0].rows)
+    assert view.frame(seen).class_cells.sum() == 50_000, "classes of other ports are empty"
+
+
+def test_a_host_observes_classes_of_its_egress_and_of_its_paths() -> None:
+    made, info = scene(STEP, CLASSES)
+    observer = HostObserver(made, "class:backlog", 1, "path")
+    assert observer.names == ("own/tcp/backlog", "path/tcp/backlog", "own/rdma/backlog", "path/rdma/backlog")
+    now = class_cells(made, backlog_bytes={"s1-eth3:rdma": 50_000, "h1-eth0:tcp": 100_000, "s1-eth1:tcp": 9})
+    run = flows(*[{"status": RUNNING}] * len(info))
+    seen = observer.observe(frame(info, class_cells=now, class_before=0 * now, flows=run))
+    assert seen[0].tolist() == pytest.approx([0.25, 0, 0, 0.5]) and seen[1].tolist() == pytest.approx([0, 0, 0, 0.5])
 
 
 def test_a_central_agent_sets_all() -> None:

@@ -21,7 +21,7 @@ from dc_gym.envs.observation import PRESETS, Observer
 from dc_gym.envs.recording import Recorder, Recording
 from dc_gym.envs.reward import WeightedReward, rewards
 from dc_gym.envs.scene import Scene
-from tests.envs.made import STEP, random_frame, scene
+from tests.envs.made import CLASSES, STEP, random_frame, scene
 
 C = "dc_gym/envs/native/steps.h"
 MARKING = 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"'
@@ -32,6 +32,7 @@ SCENES = [
     ('workload.kind="none"',),
     (STEP, MARKING),
     (STEP, 'agent.actuators="s1-*:marking"'),
+    (STEP, CLASSES, 'agent.actuators="class:marking"'),
 ]
 
 
@@ -110,7 +111,7 @@ class OneLab:
         """Records a step and measures it. Returns the frame as it was recorded."""
         slot = int(self.record["slot"][0]) + 1
         kept = self.recording
-        kept.cells[slot], kept.flows[slot] = frame.cells, frame.flows
+        kept.cells[slot], kept.class_cells[slot], kept.flows[slot] = frame.cells, frame.class_cells, frame.flows
         kept.t_ns[slot], kept.numbers[slot] = kept.t_ns[slot - 1] + frame.elapsed_ns, slot
         kept.wanted[slot], kept.enforced[slot], kept.in_force_bps[slot] = frame.wanted, frame.enforced, frame.in_force_bps
         self.record["slot"] = slot
@@ -125,6 +126,7 @@ def frames_of(*overrides: str) -> list[Frame]:
     made = [random_frame(found, info, rng, step) for step in range(20)]
     for before, now in pairwise(made):
         now.cells[:, 2:7] = before.cells[:, 2:7] + now.cells[:, 2:7] % 2**20
+        now.class_cells[:, 2:7] = before.class_cells[:, 2:7] + now.class_cells[:, 2:7] % 2**20
         for name in ("received_bytes", "acked_bytes", "retransmits"):
             now.flows[name] = before.flows[name] + now.flows[name] % 2**20
     return made
@@ -136,7 +138,8 @@ def test_observations_are_those_of_python(overrides: tuple[str, ...], history: i
     found, _ = scene(*overrides)
     names = PRESETS["full"].split(",")
     settings = list(dict.fromkeys(quantity.name for each in found.actuated for quantity in each.actuator.quantities))
-    observe = ",".join([*names, *(name for name in settings if name != "rate")])
+    classes = [f"class:{each.name}" for each in observation.features() if each.classes and found.classes.names]
+    observe = ",".join([*names, "paused", *classes, *(name for name in settings if name != "rate")])
     first, *others = frames_of(*overrides)
     lab = OneLab(observe, history, "action", first, *overrides)
     assert not lab.network.python_parts

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every feature by hand, what may be asked for, history and unflatten."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.envs import observation
+from dc_gym.envs.frame import NO_CELLS
+from dc_gym.envs.metrics import metrics
 from dc_gym.envs.observation import Observer, register
-from tests.envs.made import MS, ROWS, RUNNING, cells, flows, frame, scene
+from dc_gym.envs.reward import rewards
+from tests.envs.made import CLASSES, MS, ROWS, RUNNING, STEP, cells, class_cells, flows, frame, random_frame, scene
 
 LINE_BYTES = 12_500  # 10 ms at 10 Mbit/s
 CABLES = {"s1-eth1": "h1-eth0", "s1-eth2": "h2-eth0", "s1-eth3": "s2-eth3", "s2-eth1": "h3-eth0", "s2-eth2": "h4-eth0"}
@@ -120,7 +125,7 @@ def test_presets():
     assert len(names) == 4 * 10 + 4
     assert names[:2] + names[-1:] == ("s1-eth1/backlog", "s1-eth2/backlog", "h4/enforced")
     assert {name.partition("/")[2] for name in Observer(found, "full").names} == {
-        each.name for each in observation.features() if each.name != "capacity"
+        each.name for each in observation.features() if each.name not in ("capacity", "paused")
     }
 
 
@@ -163,6 +168,96 @@ def test_a_wrong_wish_is_one_line(asked, line):
     with pytest.raises(AgentError) as caught:
         Observer(found, asked)
     assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+# --- classes of ports
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("class:backlog", [f"{port}:{kind}/backlog" for port in ROWS for kind in ("tcp", "rdma")]),
+        ("s1-*:rdma:marks", [f"s1-eth{port}:rdma/marks" for port in (1, 2, 3)]),
+        ("h1-eth0:*:paused,s1-eth3:paused", ["h1-eth0:tcp/paused", "h1-eth0:rdma/paused", "s1-eth3/paused"]),
+        ("s2-eth3:backlog,*-eth3:tcp:backlog", ["s2-eth3/backlog", "s1-eth3:tcp/backlog", "s2-eth3:tcp/backlog"]),
+        ("kmin,s2-*:kmax,class:pmax", ["s1-eth3:rdma/kmin", "s2-eth1/kmin", "s2-eth1/kmax", "s1-eth3:rdma/pmax"]),
+    ],
+)
+def test_what_may_be_asked_for_of_classes(asked, names):
+    found, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s2-eth1:marking"')
+    assert list(Observer(found, asked).names) == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ("s1-*:storage:backlog", "'s1-*:storage:backlog': no class of s1-eth1:tcp .. h4-eth0:rdma is called so"),
+        ("class:rx_rate", "'class:rx_rate': classes of ports have no rx_rate; give one of backlog, backlog_change, mean_backlog"),
+        ("s1-*:rdma:active_flows", "classes of ports have no active_flows; give one of backlog"),
+        ("class:srtt", "srtt is a feature of hosts, not of ports; write 'srtt' alone"),
+        ("class:kmin", "'class:kmin': kmin is set by marking, which agent.actuators does not name"),
+        ("class:marks,s1-eth1:tcp:marks", "has s1-eth1:tcp/marks twice; take one out"),
+    ],
+)
+def test_a_wrong_wish_of_classes_is_one_line(asked, line):
+    found, _ = scene(STEP, CLASSES)
+    with pytest.raises(AgentError) as caught:
+        Observer(found, asked)
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_network_without_classes_has_none_to_observe():
+    found, _ = scene()
+    for asked in ("class:backlog", "s1-*:rdma:backlog"):
+        with pytest.raises(
+            AgentError, match=r"the ports of this network have no classes; give topology\.classes, or leave it out"
+        ):
+            Observer(found, asked)
+
+
+def test_classes_are_seen_by_their_own_limits():
+    found, info = scene(STEP, CLASSES, 'agent.actuators="class:marking"')
+    before = class_cells(found, tx_bytes={"s1-eth3:rdma": 500}, paused_ns={"h1-eth0:rdma": MS})
+    now = class_cells(
+        found,
+        backlog_bytes={"s1-eth3:rdma": 50_000, "s1-eth3:tcp": 100_000},
+        longest_bytes={"s1-eth3:rdma": 75_000},
+        tx_bytes={"s1-eth3:rdma": 500 + 6250},
+        marks={"s1-eth3:rdma": 2},
+        paused_ns={"h1-eth0:rdma": 6 * MS},
+    )
+    wanted = found.start
+    seen = frame(
+        info,
+        cells=cells(backlog_bytes={"s1-eth3": 150_000}),
+        class_cells=now,
+        class_before=before,
+        wanted=wanted,
+        enforced=wanted,
+    )
+
+    def look(asked):
+        return Observer(found, asked).observe(seen).tolist()
+
+    assert look("s1-eth3:*:backlog") == pytest.approx([100_000 / 400_000, 0.5]) and look("s1-eth3:backlog") == [0.375]
+    assert look("s1-eth3:rdma:longest_backlog") == [0.75]
+    carried = 10**7 * 0.01 / 8
+    assert look("s1-eth3:rdma:utilization") == look("s1-eth3:rdma:tx_rate") == pytest.approx([6250 / carried])
+    assert look("s1-eth3:*:marks") == pytest.approx([0, 2 * 1514 / carried]) and look("s1-eth3:marks") == [0]
+    assert look("h1-eth0:*:paused") == [0, 0.5]
+    assert look("s1-eth3:*:kmin") == pytest.approx([3028 / 400_000, 0.2])
+    assert look("all:backlog") == Observer(scene(STEP)[0], "all:backlog").observe(seen).tolist(), "ports as without classes"
+
+
+def test_rewards_and_metrics_leave_classes_out():
+    with_classes, info = scene(STEP, CLASSES)
+    without, _ = scene(STEP)
+    seen = random_frame(with_classes, info, np.random.default_rng(3))
+    ports = replace(seen, class_cells=NO_CELLS, class_before=NO_CELLS)
+    assert metrics(seen, with_classes) == metrics(ports, without)
+    for each in rewards():
+        share = without.share(seen.in_force_bps)
+        assert each.value(seen, with_classes, share) == each.value(ports, without, share), each.name
 
 
 def test_history_stacks_the_oldest_first():

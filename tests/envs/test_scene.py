@@ -18,7 +18,7 @@ from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.plan import _agent_plan
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
-from tests.envs.made import DONE, MS, ROWS, RUNNING, STEP, cells, experiment, flows, frame, scene
+from tests.envs.made import CLASSES, DONE, MS, ROWS, RUNNING, STEP, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -79,6 +79,24 @@ def test_what_agents_set_by_actuator():
     assert found.value_names == (*names, "h1", "h2", "h3", "h4")
     assert found.columns_of_values[:4] == ("kmin_bytes_s1-eth3", "kmax_bytes_s1-eth3", "pmax_ppm_s1-eth3", "kmin_bytes_s1-eth1")
     assert found.columns_of_values[6:] == ("bps_h1", "bps_h2", "bps_h3", "bps_h4")
+
+
+def test_classes_stand_behind_the_ports():
+    found, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s1-eth1:marking,s2-eth1:*:marking"')
+    assert found.ports == tuple(ROWS) and len(found.rows) == 3 * len(ROWS)
+    assert found.rows[len(ROWS) :] == tuple(f"{port}:{kind}" for port in ROWS for kind in ("tcp", "rdma"))
+    assert found.classes.kinds[:3] == ("tcp", "rdma", "tcp")
+    assert [found.port_of(row) for row in (3, 10, 11, 12, 29)] == [3, 0, 0, 1, 9]
+    assert found.classes.buffer_bytes[:2].tolist() == [400_000, 100_000]
+    (marks,) = found.actuated
+    assert marks.names == ("s1-eth3:rdma", "s1-eth1", "s2-eth1:tcp", "s2-eth1:rdma")
+    assert [found.rows[row] for row in marks.rows] == list(marks.names)
+    assert marks.start.tolist() == [[k, k, 10**6] for k in (20_000, 3028, 3028, 20_000)]
+    assert marks.high[:, 1].tolist() == [100_000, 400_000, 400_000, 100_000]
+    assert found.value_names[0] == "s1-eth3:rdma/kmin" and found.columns_of_values[0] == "kmin_bytes_s1-eth3:rdma"
+    own = found.of_classes
+    assert own is not None and own.ports == found.classes.names and own.of_classes is None
+    assert own.is_switch.tolist() == [True] * 12 + [False] * 8 and (own.rate_bps == 1e7).all()
 
 
 def test_hosts_that_send_nothing_set_nothing():

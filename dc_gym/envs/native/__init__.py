@@ -107,6 +107,8 @@ NETWORK = np.dtype(
         ("history", "<u4"),
         ("rewards", "<u4"),
         ("rate_place", "<u4"),
+        ("ports", "<u4"),
+        ("reserved", "<u4"),
         ("base_rtt_ns", "<u8"),
         ("element", _POINTER),
         ("reward", _POINTER),

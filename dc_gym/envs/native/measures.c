@@ -13,7 +13,7 @@
 
 static size_t largest(const struct lab *lab)
 {
-	return lab->flows > lab->network->rows ? lab->flows : lab->network->rows;
+	return lab->flows > lab->network->ports ? lab->flows : lab->network->ports;
 }
 
 /* numpy's order of summation (pairwise_sum in loops_utils.h.src). */
@@ -230,7 +230,7 @@ static const double *port_delays_ns(const struct lab *lab)
 	const uint64_t *cells = cells_of(lab, lab->slot);
 	double *delays = SCRATCH(lab, 2);
 
-	for (uint32_t row = 0; row < network->rows; row++)
+	for (uint32_t row = 0; row < network->ports; row++)
 		delays[row] =
 			(double)cells[row * SM_NR_COLUMNS + SM_BACKLOG_BYTES] * 8e9 / network->rate_bps[row];
 	for (uint32_t host = 0; host < network->hosts; host++) {
@@ -327,7 +327,7 @@ static double drops(const struct lab *lab)
 {
 	const struct network *network = lab->network;
 	double share_s = (double)elapsed_ns(lab) / 8e9, *values = SCRATCH(lab, 0), dropped;
-	uint32_t rows = network->rows, first = network->switch_rows;
+	uint32_t rows = network->ports, first = network->switch_rows;
 
 	for (uint32_t row = 0; row < rows; row++)
 		values[row] = change(lab, row * SM_NR_COLUMNS + SM_DROPS);
@@ -354,7 +354,7 @@ static double reward(const struct lab *lab, uint32_t kind)
 	case REWARD_THESIS:
 		return thesis(lab, network->switch_rows);
 	case REWARD_THESIS_ALL:
-		return thesis(lab, network->rows);
+		return thesis(lab, network->ports);
 	case REWARD_ACTION:
 		for (uint32_t host = 0; host < network->hosts; host++)
 			share[host] = force[host] / network->line_bps[host];

@@ -27,6 +27,8 @@ COUNTED = {
     "ce": ("ce_bytes", 1),
 }
 """Features that are the change of a column over what the line carries: the column, and its factor."""
+TIMES = {"mean_backlog": "queue_byte_ns", "busy": "busy_ns", "paused": "paused_ns"}
+"""Features that are the change of a column for each ns: the column."""
 OF_HOSTS = {
     "srtt": Element.SRTT,
     "rtt_min": Element.RTT_MIN,
@@ -81,7 +83,7 @@ class Network:
         }
         self.record = np.zeros(1, NETWORK)
         own: Any = self.record[0]
-        own["rows"], own["switch_rows"] = len(scene.ports), scene.switch_rows.stop
+        own["rows"], own["ports"], own["switch_rows"] = len(scene.rows), len(scene.ports), scene.switch_rows.stop
         own["values"], own["hosts"] = self.size, len(scene.hosts)
         own["elements"], own["history"] = len(elements), observer.history
         own["rewards"], own["rate_place"] = len(self.kinds), NO_RATES if scene.rates is None else scene.rates.start
@@ -103,7 +105,7 @@ def _elements(scene: Scene, observer: Observer) -> tuple[npt.NDArray[np.void], l
         own = elements[place]
         own["scale"] = own["divisor"] = own["rate_bps"] = 1.0
         own["low"], own["high"] = part.feature.low, part.feature.high
-        if not _set(own, part, scene):
+        if not (_set(own, part, scene) or _set_setting(own, part, scene)):
             python.append(PythonPart(part, place))
         first = place.stop
     return elements, python
@@ -112,21 +114,22 @@ def _elements(scene: Scene, observer: Observer) -> tuple[npt.NDArray[np.void], l
 def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
     """Sets the elements of a part. Returns False if the library does not know its feature."""
     name, rows = part.feature.name, part.rows
+    scene, at = part.scene(scene), rows - part.first
     if name in ("backlog", "backlog_change"):
         own["kind"] = Element.LEVEL if name == "backlog" else Element.CHANGE
-        own["place"], own["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[rows]
+        own["place"], own["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[at]
     elif name == "longest_backlog":
-        own["kind"], own["place"], own["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[rows]
-    elif name in ("mean_backlog", "busy"):
-        own["kind"], own["place"] = Element.MEAN, _cells(rows, "queue_byte_ns" if name == "mean_backlog" else "busy_ns")
-        own["divisor"] = scene.buffer_bytes[rows] if name == "mean_backlog" else 1.0
+        own["kind"], own["place"], own["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[at]
+    elif name in TIMES:
+        own["kind"], own["place"] = Element.MEAN, _cells(rows, TIMES[name])
+        own["divisor"] = scene.buffer_bytes[at] if name == "mean_backlog" else 1.0
     elif name in COUNTED:
         column, factor = COUNTED[name]
         own["kind"], own["place"], own["scale"] = Element.CHANGE, _cells(rows, column), factor
-        own["divisor"], own["rate_bps"] = 0, scene.rate_bps[rows]
+        own["divisor"], own["rate_bps"] = 0, scene.rate_bps[at]
     elif name in ("tx_rate", "rx_rate"):
         own["kind"], own["place"] = Element.CHANGE, _cells(rows if name == "tx_rate" else scene.peer_row[rows], "tx_bytes")
-        own["divisor"], own["rate_bps"] = 0, scene.rate_bps.max()
+        own["divisor"], own["rate_bps"] = 0, scene.fastest_bps
     elif name == "active_flows":
         own["kind"], own["place"] = Element.SHARE, _cells(rows, "active_flows")
     elif name in OF_HOSTS:
@@ -140,12 +143,12 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
         if scene.rates is not None:
             own["kind"], own["place"], own["divisor"] = Element.FORCE, scene.rates.start + rows, scene.line_bps[rows]
     else:
-        return _set_setting(own, part, scene)
+        return False
     return True
 
 
 def _set_setting(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
-    """Sets the elements of a quantity that agents set (observation.setting)."""
+    """Sets the elements of a quantity that agents set (observation.setting). Returns False if the part is none."""
     if part.feature.setting is None:
         return False
     actuator, number = part.feature.setting

@@ -68,10 +68,11 @@ enum reward_kind {
 
 /* The constants of one network: see Scene (dc_gym/envs/scene.py) for those of its name. */
 struct network {
-	uint32_t rows, switch_rows; /* the ports of switches come first */
+	uint32_t rows, switch_rows; /* of the state matrix: the ports of switches, other ports, classes */
 	uint32_t values, hosts;
 	uint32_t elements, history;
 	uint32_t rewards, rate_place; /* rate_place: the hosts' rates among the values; UINT32_MAX: none */
+	uint32_t ports, reserved;     /* ports: rows that are no classes */
 	uint64_t base_rtt_ns;
 	const struct element *element;
 	const uint32_t *reward; /* kinds */
@@ -119,7 +120,7 @@ struct lab {
 	double *rewards;      /* [rewards]: before their weights */
 	double *reward;       /* their weighted sum */
 	uint8_t *at_work;     /* [flows] */
-	double *scratch;      /* 3 x the larger of rows and flows */
+	double *scratch;      /* 3 x the larger of ports and flows */
 	char *message;        /* LAB_MSG_MAX + sizeof(struct lab_msg) bytes */
 };
 
