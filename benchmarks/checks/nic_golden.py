@@ -28,7 +28,7 @@ ALPHA_WORD = 2
 """Index of alpha in DCQCN's state."""
 ALPHA_ONE = 1 << 30
 ALPHA_ERROR = 2**-20
-"""Of alpha with 30 fraction bits, as a number from 0 to 1."""
+"""The largest error of alpha with 30 fraction bits, as a number from 0 to 1."""
 TABLE_SIX = "Table VI"
 
 
