@@ -106,6 +106,18 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     assert results.load_result(next(iter(stamps)).parent).manifest["fit"]
 
 
+def test_a_legend_of_long_names_stays_within_its_figure():
+    names = [f"8 x 32 flows, lossy (the paper's best K: {k} kB)" for k in (20, 50, 100, 200)]
+    rows = [Contender(each, each, "#000000", {"goodput": {1: 0.5}}) for each in names]
+    lines = [ContestantLine(each, "#000000", {2: each}) for each in names]
+    evidence = Evidence({each.name: each for each in rows})
+    figure = series.figure(evidence, lines, [common.GOODPUT, common.LATENCY], "flows", "T")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0
+
+
 def tasks(**values):
     """Returns goodput and latency in all cases of all-to-all, by controller."""
     rows = []

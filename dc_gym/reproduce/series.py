@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
+LETTERS_AN_INCH, HANDLE_LETTERS = 14, 7
+"""How many letters of a legend stand on an inch, and the room of a handle with the space beside it."""
 DECADES = 30
 """A quantity that varies by more than this factor gets a logarithmic axis, which is linear below `LEAST` to include 0."""
 LEAST = 1e-2
@@ -69,9 +71,14 @@ def figure(
         if any(column.name in each.paper for each in evidence.contenders.values() for column in columns):
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
-        canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
+        canvas.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, canvas.get_figwidth()))
         kit.title(canvas, title)
     return canvas
+
+
+def _legend_columns(labels: Sequence[str], inches: float) -> int:
+    """Returns how many columns of a legend fit side by side."""
+    return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels)))))
 
 
 def _is_shown(evidence: Evidence, name: str, column: Quantity) -> bool:
