@@ -11,7 +11,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.benchmarks.checks import hpcc_peer
 from dc_gym.benchmarks.peers import hpcc_ns3
-from dc_gym.benchmarks.peers.hpcc_ns3 import PeerCase
+from dc_gym.benchmarks.peers.hpcc_ns3 import PeerCase, PeerRow
 
 CASE = PeerCase("hpcc", "single", 2, 100, 1000, 500, 0, 1)
 
@@ -40,3 +40,16 @@ def test_stored_rows_can_be_run_here(tmp_path: Path) -> None:
         assert case.algorithm in hpcc_ns3.ALGORITHMS
         loaded = spec.load(hpcc_peer.cell("one", case, tmp_path).spec)
         assert loaded.time.duration_ns == case.until_us * 1000
+
+
+def test_medians_over_gaps_are_compared() -> None:
+    rows = [PeerRow(queue, 0.9, 0.9) for queue in (1000.0, 1100.0, 9000.0)]
+    queue, *others = hpcc_peer.compared("g", rows, [PeerRow(1250.0, 0.9, 0.5)] * 2 + [PeerRow(10.0, 0.9, 0.9)])
+    assert queue.ok and queue.required.startswith("1.10 (1.00..9.00)") and queue.measured == "1.25 (0.01..1.25), +13.6%"
+    assert [each.ok for each in others] == [True, False]
+
+
+def test_cases_of_one_group_differ_by_their_gap_alone() -> None:
+    cases = list(hpcc_ns3.stored().rows)
+    names, groups = {hpcc_peer.name_of(case) for case in cases}, {hpcc_peer.group_of(case) for case in cases}
+    assert len(names) == len(cases) == 21 and len(groups) == 3

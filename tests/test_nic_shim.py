@@ -39,6 +39,27 @@ def test_a_lone_flow_is_paced_to_the_nanosecond_and_heard_of_once(in_nics):
         assert (row["parked"], row["acked"]) == (1, 60)
 
 
+LATE = """
+heard = tap("h1")
+nic.start("fixed", [Flow("h1", "h2")], parameter_0=1 << 10, spaced={spaced})
+nic.post(0, 1)
+time.sleep({late_s})
+nic.post(0, 2)
+time.sleep(0.01)
+out["times"] = [t for frame, t in drain(heard) if len(frame) == FULL]
+nic.stop()
+"""
+
+
+@pytest.mark.parametrize(("spaced", "packets"), [(0, 0.5), (1, 1)])
+def test_the_packet_after_a_late_one_is_early_unless_packets_keep_their_distance(in_nics, spaced, packets):
+    """The second packet is posted half a packet's time after it was due."""
+    packet_ns = 1514 * 8e9 / (10 * GBIT) * 1024
+    first, second, third = in_nics(LATE.format(spaced=spaced, late_s=1.5 * packet_ns / 1e9), hosts=2)["times"]
+    assert second - first == pytest.approx(1.5 * packet_ns, rel=0.1)
+    assert third - second == pytest.approx(packets * packet_ns, rel=0.1)
+
+
 MANY = """
 from dc_gym.topologies.realize import tc
 nic.start("fixed", [Flow("h1", "h2") for _ in range(512)], parameter_0={rate})

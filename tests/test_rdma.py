@@ -284,6 +284,13 @@ def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path)
     assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == 4000
 
 
+def test_pacing_is_the_preset_s_where_the_spec_gives_none(tmp_path: Path) -> None:
+    simulator = "controller.name=hpcc", "nic.preset=ns3"
+    assert written(tmp_path)[2]["spaced"] == written(tmp_path, "controller.name=hpcc")[2]["spaced"] == 0
+    assert written(tmp_path, *simulator)[2]["spaced"] == written(tmp_path, "nic.pacing=spaced")[2]["spaced"] == 1
+    assert written(tmp_path, *simulator, "nic.pacing=token")[2]["spaced"] == 0
+
+
 @pytest.mark.parametrize("rate", ["2Mbit/s", "100kbit/s"])
 def test_times_of_slow_links_end_where_nicd_takes_them(tmp_path: Path, rate: str) -> None:
     """A buffer that drains in 16 s gave a longest timeout above nicd's 100 s, and the run failed."""

@@ -53,18 +53,19 @@ static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_
 	return bytes + psn * PACKET_HEAD_BYTES;
 }
 
-/* With spaced packets, as in HPCC's simulator, payload counts, and one more packet may go while less than the
- * window is under way (RdmaQueuePair::IsWinBound); else a packet must fit into the window.
+/* A packet must fit into the window. With spaced packets payload under way counts, without headers, as in HPCC's
+ * simulator (RdmaQueuePair::GetOnTheFly).
  */
 static __always_inline bool window_full(const struct nic_sender *s)
 {
+	uint64_t bytes;
+
 	if (!s->window_bytes || s->next <= s->acked)
 		return false;
+	bytes = bytes_before(s, s->next) - bytes_before(s, s->acked);
 	if (settings.spaced)
-		return bytes_before(s, s->next) - bytes_before(s, s->acked) -
-			       (s->next - s->acked) * PACKET_HEAD_BYTES >=
-		       s->window_bytes;
-	return bytes_before(s, s->next) - bytes_before(s, s->acked) + s->flow.packet_bytes > s->window_bytes;
+		bytes -= (s->next - s->acked) * PACKET_HEAD_BYTES;
+	return bytes + s->flow.packet_bytes > s->window_bytes;
 }
 
 /* The flow has a packet that it may send. */
