@@ -23,10 +23,9 @@ QUARTER = {"nic.parameters": {"rate": 1 << 18}}
 def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
         few = [row.name for row in cluster.chosen(scenario, ReproduceOptions(tmp_path))]
-        assert few == [cluster.name(who, scenario, count) for who in cluster.ALL for count in counts]
-        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(cluster.ALL) * len(
-            table_4.COUNTS[scenario]
-        )
+        who = cluster.contestants(scenario)
+        assert few == [cluster.name(each, scenario, count) for each in who for count in counts]
+        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(who) * len(table_4.COUNTS[scenario])
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
@@ -61,7 +60,9 @@ def test_a_row_with_a_shared_buffer_differs_in_the_buffer_only(tmp_path, full):
         assert replace(other, name=one.name, topology=same) == one
 
 
-@pytest.mark.parametrize("row", [cluster.ROWS[cluster.MANY_TO_ONE][-4], cluster.ROWS[cluster.LONG_SHORT][-1]])
+@pytest.mark.parametrize(
+    "row", [next(row for row in cluster.ROWS[each] if row.shares) for each in (cluster.MANY_TO_ONE, cluster.LONG_SHORT)]
+)
 def test_one_queue_may_fill_nearly_all_of_a_shared_buffer(tmp_path, row):
     graph = rlcc.spec(row, ReproduceOptions(tmp_path), 1).graph()
     for port in (end for cable in graph.cables for end in (cable.a, cable.b)):
@@ -89,13 +90,62 @@ def test_the_commands_keys_of_buffers_apply_to_the_rows_that_have_them(tmp_path)
         rlcc.spec_among(alone[0], alone, ReproduceOptions(tmp_path, overrides=told[:1]), 1)
 
 
+def about(claim):
+    return {name for each in claim.criteria for name in each.about}
+
+
+def of_variant(module, variant):
+    return [claim for claim in module.CLAIMS if claim.variant == variant]
+
+
 @pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
 def test_claims_with_a_shared_buffer_are_the_same_and_apart(module):
-    own, shared = ([claim for claim in module.CLAIMS if claim.variant == buffer] for buffer in cluster.BUFFERS)
-    assert [claim.text for claim in own] == [claim.text for claim in shared] and len(own) * 2 == len(module.CLAIMS)
+    own, shared = of_variant(module, cluster.OWN), of_variant(module, cluster.SHARED)
+    assert [claim.text for claim in own] == [claim.text for claim in shared]
     for claims, apart in ((own, False), (shared, True)):
-        about = {name for claim in claims for each in claim.criteria for name in each.about}
-        assert about and all((cluster.SHARED in name) == apart for name in about)
+        names = {name for claim in claims for name in about(claim)}
+        assert names and all((cluster.SHARED in name) == apart for name in names)
+
+
+@pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
+@pytest.mark.parametrize(("variant", "who"), [(cluster.PCC, "Swift"), (cluster.NO_PATIENCE, "RL-CC")])
+def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(module, variant, who):
+    """All others are the figure's own, about the same rows; nothing else is judged again."""
+    own = {claim.text: about(claim) for claim in of_variant(module, cluster.OWN)}
+    changed = cluster.on(who, variant)
+    concerned = [text for text, names in own.items() if any(name.partition(",")[0] == who for name in names)]
+    found = of_variant(module, variant)
+    assert [claim.text for claim in found] == concerned
+    for claim in found:
+        assert {name.replace(changed, who) for name in about(claim)} == own[claim.text] and about(claim) != own[claim.text]
+
+
+def test_short_flows_of_one_write_are_in_long_short_only(tmp_path):
+    rows = [row for every in cluster.ROWS.values() for row in every if row.variant == cluster.WRITES]
+    assert {row.name.partition(",")[0] for row in rows} == set(cluster.WHO) and len(rows) == len(cluster.WHO) * len(cluster.SHORT)
+    buffer = rlcc.SEVEN.topology["buffer"]
+    for row in rows:
+        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        assert (spec.workload.size_bytes, buffer) == (64_000, "5MB") and spec.controller.name == cluster.ALL[
+            row.name.rsplit(", ", 2)[0]
+        ]
+    assert len(of_variant(table_4, cluster.WRITES)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
+    assert len(of_variant(figure_10, cluster.WRITES)) == 4 and not of_variant(figure_6, cluster.WRITES)
+
+
+def test_swift_on_pcc_and_no_patience_change_one_setting(tmp_path):
+    rows = {row.name: row for every in (*cluster.ROWS.values(), figure_8.ROWS) for row in every}
+    for row in rows.values():
+        if row.variant not in (cluster.PCC, cluster.NO_PATIENCE):
+            continue
+        own, other = (
+            rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (rows[row.name.replace(f", {row.variant}", "", 1)], row)
+        )
+        if row.variant == cluster.PCC:
+            assert (own.nic.preset, other.nic.preset) == (None, "pcc")
+        else:
+            assert (dict(own.nic.parameters), dict(other.nic.parameters)) == ({}, {"patience": 0})
+        assert replace(other, name=own.name, nic=own.nic) == own
 
 
 def test_an_iteration_takes_the_mean_over_processes():
