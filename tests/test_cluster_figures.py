@@ -10,7 +10,19 @@ from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
 from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
-from dc_gym.benchmarks.papers.rlcc import cluster, figure_6, figure_7, figure_8, figure_9, figure_10, table_4
+from dc_gym.benchmarks.papers.pccrl import table_2 as pccrl_table_2
+from dc_gym.benchmarks.papers.rlcc import (
+    cluster,
+    figure_3,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
+    table_2,
+    table_4,
+    table_5,
+)
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
 from dc_gym.reproduce.evidence import Contender, Evidence
@@ -120,15 +132,81 @@ def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(modu
         assert {name.replace(changed, who) for name in about(claim)} == own[claim.text] and about(claim) != own[claim.text]
 
 
+@pytest.mark.parametrize(
+    ("module", "variant", "who"),
+    [
+        (figure_3, cluster.PCC, "Swift"),
+        (figure_9, cluster.PCC, "Swift"),
+        (figure_9, cluster.NO_PATIENCE, "RL-CC"),
+        (figure_1, cluster.PCC, "Swift"),
+        (table_1, cluster.PCC, "Swift"),
+        (pccrl_table_2, cluster.PCC, "Swift"),
+    ],
+)
+def test_other_figures_judge_a_variant_apart(module, variant, who):
+    names = {name for claim in of_variant(module, cluster.OWN) for name in about(claim)}
+    rows = {row.name for row in module.ROWS if row.variant == cluster.OWN}
+    assert names <= {*rows, *(row.name for row in getattr(module, "FULL_ROWS", ()))}
+    found = of_variant(module, variant)
+    assert found and all(any(name.startswith(f"{who}, {variant}") for name in about(claim)) for claim in found)
+    assert all(row.paper == {} for row in module.ROWS if row.variant == variant)
+
+
+def test_every_row_of_table_2_is_there_without_patience(tmp_path):
+    own, without = ([row for row in table_2.ROWS if row.variant == each] for each in (cluster.OWN, cluster.NO_PATIENCE))
+    for one, other in zip(own, without, strict=True):
+        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (one, other))
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | {"patience": 0}
+        assert replace(b, name=a.name, nic=a.nic) == a
+    mine, theirs = of_variant(table_2, cluster.OWN), of_variant(table_2, cluster.NO_PATIENCE)
+    assert [claim.text for claim in mine] == [claim.text for claim in theirs]
+
+
+def test_a_task_is_mastered_beside_swift_on_pcc_apart():
+    """The better Swift in Swift's place changes what the others are compared with, in rows of their own only."""
+    values = {"DCQCN": 0.9, "Swift": 0.5, "RL-CC": 0.9, cluster.on("Swift", cluster.PCC): 1.5}
+    names = {
+        cluster.name(who, cluster.ALL_TO_ALL, count): {"goodput": {1: value}, "latency_s": {1: 1e-5}}
+        for who, value in values.items()
+        for count in cluster.DEFAULT[cluster.ALL_TO_ALL]
+    }
+    found = Evidence({name: Contender(name, name, "#000000", numbers) for name, numbers in names.items()})
+    mastered = [
+        [table_5.ratios(found, cluster.ALL_TO_ALL, who, 1, variant)["mastered"] for who in cluster.WHO]
+        for variant in (cluster.OWN, cluster.PCC)
+    ]
+    assert mastered == [[1, 0, 1], [0, 1, 0]]
+    own, apart = (of_variant(table_5, each) for each in (cluster.OWN, cluster.PCC))
+    assert [claim.text for claim in own] == [claim.text for claim in apart] and len(own) == 12
+    assert {name for claim in apart for name in about(claim)}.isdisjoint(name for claim in own for name in about(claim))
+
+
+def test_short_flows_of_pcc_rl_fit_into_the_buffer_but_for_those_of_its_own_rows(tmp_path):
+    for row in figure_1.ROWS:
+        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        fits = (8 - 1) * spec.workload.size_bytes < figure_1.BUFFER_BYTES
+        assert fits == (row.variant in figure_1.SIZES) and fits == row.name.split(", ")[1].endswith(" each")
+    for size in figure_1.SIZES:
+        assert [each.text for each in of_variant(figure_1, size)] == [each.text for each in of_variant(figure_1, cluster.OWN)]
+
+
+def test_pages_say_what_variants_and_patience_are(tmp_path):
+    options = ReproduceOptions(tmp_path)
+    facts = dict(rlcc.facts(cluster.chosen(cluster.LONG_SHORT, options), options))
+    assert "footnote 1" in facts[cluster.PCC] and "Table IV" in facts[cluster.WRITES] and "ours" in facts["Patience"]
+    alone = dict(
+        rlcc.facts([row for row in cluster.ROWS[cluster.LONG_SHORT] if row.controller == "swift" and not row.variant], options)
+    )
+    assert alone.keys().isdisjoint({cluster.PCC, cluster.WRITES, "Patience"})
+
+
 def test_short_flows_of_one_write_are_in_long_short_only(tmp_path):
     rows = [row for every in cluster.ROWS.values() for row in every if row.variant == cluster.WRITES]
     assert {row.name.partition(",")[0] for row in rows} == set(cluster.WHO) and len(rows) == len(cluster.WHO) * len(cluster.SHORT)
     buffer = rlcc.SEVEN.topology["buffer"]
     for row in rows:
         spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
-        assert (spec.workload.size_bytes, buffer) == (64_000, "5MB") and spec.controller.name == cluster.ALL[
-            row.name.rsplit(", ", 2)[0]
-        ]
+        assert (spec.workload.size_bytes, buffer) == (64_000, "5MB") and 50 * 64_000 < 5_000_000 < 100 * 64_000
     assert len(of_variant(table_4, cluster.WRITES)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
     assert len(of_variant(figure_10, cluster.WRITES)) == 4 and not of_variant(figure_6, cluster.WRITES)
 

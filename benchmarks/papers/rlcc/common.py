@@ -116,7 +116,7 @@ ABOUT: Mapping[str, str] = {
     ),
     WRITES: (
         "the size of short flows in rows so named, that of the paper's WRITEs; in other rows it is 500 kB, which is ours. 50"
-        " flows of 64 kB (3.2 MB) fit into 5 MB and 100 do not; in the paper's Table IV nobody loses with 50, and DCQCN does with 100"
+        " flows of 64 kB (3.2 MB) fit into 5 MB, 100 do not: in the paper's Table IV nobody loses with 50, DCQCN does with 100"
     ),
 }
 """Descriptions of variants, on the pages of figures that have them."""
