@@ -60,7 +60,7 @@
 	X(paper, "htsim's values with the base target of falcon-transport/isekai, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
 	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320)) \
-	X(pcc, "the same by a rate alone, without a window and raised by probes, as on RL-CC's NICs", CC_SET(rate_only, 1))
+	X(pcc, "the same as a rate alone: no window, and probes raise it; the results of NVIDIA's PCC are rates", CC_SET(rate_only, 1))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };
