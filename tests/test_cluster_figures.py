@@ -25,7 +25,7 @@ from dc_gym.benchmarks.papers.rlcc import (
 )
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
-from dc_gym.reproduce.evidence import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import MS, US, RunLength
 
@@ -276,3 +276,38 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
     drawn = found.over_time[1]
     assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and not drawn.values[figure_8.LOST.name].any()
     assert drawn.values[figure_8.ARRIVED.name][2] * 9 == pytest.approx(0.25 * 1440 / 1514, rel=0.1)
+
+
+def made_up(name, rows, options, progress, more=None, track=None):
+    """Returns evidence of two seeds in which every quantity of every row is a number, and every curve a line."""
+    columns = {column.name for module in EVERY for column in module.COLUMNS} | {column.name for column in pccrl.QUANTITIES}
+    curve = Track(np.arange(1.0, 4.0), {panel.name: np.ones(3) for module in (figure_1, figure_8) for panel in module.PANELS})
+    return Evidence(
+        {
+            row.name: Contender(
+                row.name,
+                row.name,
+                row.color,
+                {column: {seed: 1.0 + seed + place / 100 for seed in (1, 2)} for column in columns},
+                over_time={1: curve, 2: curve} if track else {},
+                paper=row.paper,
+            )
+            for place, row in enumerate(rows)
+        }
+    )
+
+
+EVERY = (figure_3, figure_6, figure_7, figure_8, figure_9, figure_10, table_2, table_4, table_5, figure_1, pccrl_table_2)
+
+
+@pytest.mark.parametrize("module", [*EVERY, table_1])
+def test_pages_have_every_row_and_judge_every_claim(module, monkeypatch, tmp_path):
+    monkeypatch.setattr(rlcc, "run", made_up)
+    found = module.run(ReproduceOptions(tmp_path, seeds=2), Quiet())
+    names = {each.name for each in found.contenders}
+    assert any(f", {cluster.PCC}" in name or f", {cluster.NO_PATIENCE}" in name for name in names)
+    assert [each.claim for each in found.verdicts] == list(module.CLAIMS) and len(page.cells(found)) == len(names)
+    for verdict in found.verdicts:
+        about_others = about(verdict.claim) - names
+        assert (str(verdict.state) == "did not run") == bool(about_others)
+    page.write(tmp_path / "page", "rl-cc", "x", found)
