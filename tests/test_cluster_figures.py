@@ -10,10 +10,22 @@ from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
 from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
-from dc_gym.benchmarks.papers.rlcc import cluster, figure_6, figure_7, figure_8, figure_9, figure_10, table_4
+from dc_gym.benchmarks.papers.pccrl import table_2 as pccrl_table_2
+from dc_gym.benchmarks.papers.rlcc import (
+    cluster,
+    figure_3,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
+    table_2,
+    table_4,
+    table_5,
+)
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
-from dc_gym.reproduce.evidence import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import MS, US, RunLength
 
@@ -23,10 +35,9 @@ QUARTER = {"nic.parameters": {"rate": 1 << 18}}
 def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
         few = [row.name for row in cluster.chosen(scenario, ReproduceOptions(tmp_path))]
-        assert few == [cluster.name(who, scenario, count) for who in cluster.ALL for count in counts]
-        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(cluster.ALL) * len(
-            table_4.COUNTS[scenario]
-        )
+        who = cluster.contestants(scenario)
+        assert few == [cluster.name(each, scenario, count) for each in who for count in counts]
+        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(who) * len(table_4.COUNTS[scenario])
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
@@ -61,7 +72,9 @@ def test_a_row_with_a_shared_buffer_differs_in_the_buffer_only(tmp_path, full):
         assert replace(other, name=one.name, topology=same) == one
 
 
-@pytest.mark.parametrize("row", [cluster.ROWS[cluster.MANY_TO_ONE][-4], cluster.ROWS[cluster.LONG_SHORT][-1]])
+@pytest.mark.parametrize(
+    "row", [next(row for row in cluster.ROWS[each] if row.shares) for each in (cluster.MANY_TO_ONE, cluster.LONG_SHORT)]
+)
 def test_one_queue_may_fill_nearly_all_of_a_shared_buffer(tmp_path, row):
     graph = rlcc.spec(row, ReproduceOptions(tmp_path), 1).graph()
     for port in (end for cable in graph.cables for end in (cable.a, cable.b)):
@@ -89,13 +102,128 @@ def test_the_commands_keys_of_buffers_apply_to_the_rows_that_have_them(tmp_path)
         rlcc.spec_among(alone[0], alone, ReproduceOptions(tmp_path, overrides=told[:1]), 1)
 
 
+def about(claim):
+    return {name for each in claim.criteria for name in each.about}
+
+
+def of_variant(module, variant):
+    return [claim for claim in module.CLAIMS if claim.variant == variant]
+
+
 @pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
 def test_claims_with_a_shared_buffer_are_the_same_and_apart(module):
-    own, shared = ([claim for claim in module.CLAIMS if claim.variant == buffer] for buffer in cluster.BUFFERS)
-    assert [claim.text for claim in own] == [claim.text for claim in shared] and len(own) * 2 == len(module.CLAIMS)
+    own, shared = of_variant(module, cluster.OWN), of_variant(module, cluster.SHARED)
+    assert [claim.text for claim in own] == [claim.text for claim in shared]
     for claims, apart in ((own, False), (shared, True)):
-        about = {name for claim in claims for each in claim.criteria for name in each.about}
-        assert about and all((cluster.SHARED in name) == apart for name in about)
+        names = {name for claim in claims for name in about(claim)}
+        assert names and all((cluster.SHARED in name) == apart for name in names)
+
+
+@pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
+@pytest.mark.parametrize(("variant", "who"), [(cluster.PCC, "Swift"), (cluster.NO_PATIENCE, "RL-CC")])
+def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(module, variant, who):
+    """All others are the figure's own, about the same rows; nothing else is judged again."""
+    own = {claim.text: about(claim) for claim in of_variant(module, cluster.OWN)}
+    changed = cluster.on(who, variant)
+    concerned = [text for text, names in own.items() if any(name.partition(",")[0] == who for name in names)]
+    found = of_variant(module, variant)
+    assert [claim.text for claim in found] == concerned
+    for claim in found:
+        assert {name.replace(changed, who) for name in about(claim)} == own[claim.text] and about(claim) != own[claim.text]
+
+
+@pytest.mark.parametrize(
+    ("module", "variant", "who"),
+    [
+        (figure_3, cluster.PCC, "Swift"),
+        (figure_9, cluster.PCC, "Swift"),
+        (figure_9, cluster.NO_PATIENCE, "RL-CC"),
+        (figure_1, cluster.PCC, "Swift"),
+        (table_1, cluster.PCC, "Swift"),
+        (pccrl_table_2, cluster.PCC, "Swift"),
+    ],
+)
+def test_other_figures_judge_a_variant_apart(module, variant, who):
+    names = {name for claim in of_variant(module, cluster.OWN) for name in about(claim)}
+    rows = {row.name for row in module.ROWS if row.variant == cluster.OWN}
+    assert names <= {*rows, *(row.name for row in getattr(module, "FULL_ROWS", ()))}
+    found = of_variant(module, variant)
+    assert found and all(any(name.startswith(f"{who}, {variant}") for name in about(claim)) for claim in found)
+    assert all(row.paper == {} for row in module.ROWS if row.variant == variant)
+
+
+def test_every_row_of_table_2_is_there_without_patience(tmp_path):
+    own, without = ([row for row in table_2.ROWS if row.variant == each] for each in (cluster.OWN, cluster.NO_PATIENCE))
+    for one, other in zip(own, without, strict=True):
+        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (one, other))
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | {"patience": 0}
+        assert replace(b, name=a.name, nic=a.nic) == a
+    mine, theirs = of_variant(table_2, cluster.OWN), of_variant(table_2, cluster.NO_PATIENCE)
+    assert [claim.text for claim in mine] == [claim.text for claim in theirs]
+
+
+def test_a_task_is_mastered_beside_swift_on_pcc_apart():
+    """The better Swift in Swift's place changes what the others are compared with, in rows of their own only."""
+    values = {"DCQCN": 0.9, "Swift": 0.5, "RL-CC": 0.9, cluster.on("Swift", cluster.PCC): 1.5}
+    names = {
+        cluster.name(who, cluster.ALL_TO_ALL, count): {"goodput": {1: value}, "latency_s": {1: 1e-5}}
+        for who, value in values.items()
+        for count in cluster.DEFAULT[cluster.ALL_TO_ALL]
+    }
+    found = Evidence({name: Contender(name, name, "#000000", numbers) for name, numbers in names.items()})
+    mastered = [
+        [table_5.ratios(found, cluster.ALL_TO_ALL, who, 1, variant)["mastered"] for who in cluster.WHO]
+        for variant in (cluster.OWN, cluster.PCC)
+    ]
+    assert mastered == [[1, 0, 1], [0, 1, 0]]
+    own, apart = (of_variant(table_5, each) for each in (cluster.OWN, cluster.PCC))
+    assert [claim.text for claim in own] == [claim.text for claim in apart] and len(own) == 12
+    assert {name for claim in apart for name in about(claim)}.isdisjoint(name for claim in own for name in about(claim))
+
+
+def test_short_flows_of_pcc_rl_fit_into_the_buffer_but_for_those_of_its_own_rows(tmp_path):
+    for row in figure_1.ROWS:
+        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        fits = (8 - 1) * spec.workload.size_bytes < figure_1.BUFFER_BYTES
+        assert fits == (row.variant in figure_1.SIZES) and fits == row.name.split(", ")[1].endswith(" each")
+    for size in figure_1.SIZES:
+        assert [each.text for each in of_variant(figure_1, size)] == [each.text for each in of_variant(figure_1, cluster.OWN)]
+
+
+def test_pages_say_what_variants_and_patience_are(tmp_path):
+    options = ReproduceOptions(tmp_path)
+    facts = dict(rlcc.facts(cluster.chosen(cluster.LONG_SHORT, options), options))
+    assert "footnote 1" in facts[cluster.PCC] and "Table IV" in facts[cluster.WRITES] and "ours" in facts["Patience"]
+    alone = dict(
+        rlcc.facts([row for row in cluster.ROWS[cluster.LONG_SHORT] if row.controller == "swift" and not row.variant], options)
+    )
+    assert alone.keys().isdisjoint({cluster.PCC, cluster.WRITES, "Patience"})
+
+
+def test_short_flows_of_one_write_are_in_long_short_only(tmp_path):
+    rows = [row for every in cluster.ROWS.values() for row in every if row.variant == cluster.WRITES]
+    assert {row.name.partition(",")[0] for row in rows} == set(cluster.WHO) and len(rows) == len(cluster.WHO) * len(cluster.SHORT)
+    buffer = rlcc.SEVEN.topology["buffer"]
+    for row in rows:
+        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        assert (spec.workload.size_bytes, buffer) == (64_000, "5MB") and 50 * 64_000 < 5_000_000 < 100 * 64_000
+    assert len(of_variant(table_4, cluster.WRITES)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
+    assert len(of_variant(figure_10, cluster.WRITES)) == 4 and not of_variant(figure_6, cluster.WRITES)
+
+
+def test_swift_on_pcc_and_no_patience_change_one_setting(tmp_path):
+    rows = {row.name: row for every in (*cluster.ROWS.values(), figure_8.ROWS) for row in every}
+    for row in rows.values():
+        if row.variant not in (cluster.PCC, cluster.NO_PATIENCE):
+            continue
+        own, other = (
+            rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (rows[row.name.replace(f", {row.variant}", "", 1)], row)
+        )
+        if row.variant == cluster.PCC:
+            assert (own.nic.preset, other.nic.preset) == (None, "pcc")
+        else:
+            assert (dict(own.nic.parameters), dict(other.nic.parameters)) == ({}, {"patience": 0})
+        assert replace(other, name=own.name, nic=own.nic) == own
 
 
 def test_an_iteration_takes_the_mean_over_processes():
@@ -148,3 +276,38 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
     drawn = found.over_time[1]
     assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and not drawn.values[figure_8.LOST.name].any()
     assert drawn.values[figure_8.ARRIVED.name][2] * 9 == pytest.approx(0.25 * 1440 / 1514, rel=0.1)
+
+
+def made_up(name, rows, options, progress, more=None, track=None):
+    """Returns evidence of two seeds in which every quantity of every row is a number, and every curve a line."""
+    columns = {column.name for module in EVERY for column in module.COLUMNS} | {column.name for column in pccrl.QUANTITIES}
+    curve = Track(np.arange(1.0, 4.0), {panel.name: np.ones(3) for module in (figure_1, figure_8) for panel in module.PANELS})
+    return Evidence(
+        {
+            row.name: Contender(
+                row.name,
+                row.name,
+                row.color,
+                {column: {seed: 1.0 + seed + place / 100 for seed in (1, 2)} for column in columns},
+                over_time={1: curve, 2: curve} if track else {},
+                paper=row.paper,
+            )
+            for place, row in enumerate(rows)
+        }
+    )
+
+
+EVERY = (figure_3, figure_6, figure_7, figure_8, figure_9, figure_10, table_2, table_4, table_5, figure_1, pccrl_table_2)
+
+
+@pytest.mark.parametrize("module", [*EVERY, table_1])
+def test_pages_have_every_row_and_judge_every_claim(module, monkeypatch, tmp_path):
+    monkeypatch.setattr(rlcc, "run", made_up)
+    found = module.run(ReproduceOptions(tmp_path, seeds=2), Quiet())
+    names = {each.name for each in found.contenders}
+    assert any(f", {cluster.PCC}" in name or f", {cluster.NO_PATIENCE}" in name for name in names)
+    assert [each.claim for each in found.verdicts] == list(module.CLAIMS) and len(page.cells(found)) == len(names)
+    for verdict in found.verdicts:
+        about_others = about(verdict.claim) - names
+        assert (str(verdict.state) == "did not run") == bool(about_others)
+    page.write(tmp_path / "page", "rl-cc", "x", found)

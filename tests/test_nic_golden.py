@@ -137,6 +137,25 @@ def test_swift_s_window_follows_its_target():
     assert made[-1].window_bytes == 1514 and made[-1].rate < 2**20 / 20
 
 
+def test_swift_on_pcc_has_a_rate_alone_which_probes_raise():
+    """The rate is the window over the round trip. ACKs change nothing, each probe below target adds a packet."""
+    algorithm = loaded("swift")
+    values = golden.values_of(algorithm, "pcc")
+    assert {name: value for name, value in values.items() if value != golden.values_of(algorithm, "paper")[name]} == {
+        "rate_only": 1
+    }
+    probes = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 30_000) for number in range(1, 5)]
+    acks = [event(ACK, 4 * 10**6 + number, packets=16, bytes=16 * 1514) for number in range(5)]
+    made = decided(algorithm, probes + acks, **values)
+    packets = 100_000 * 20_000 / 8000 / 1514
+    for number, row in enumerate(made[:4], 1):
+        assert row.rate / 2**20 == pytest.approx((packets + number) * 1514 / (FLOW.line_mbps * 30_000 / 8000), rel=1e-4)
+    assert {(row.rate, row.window_bytes) for row in made[3:]} == {(made[3].rate, 0)}
+    assert all(row.window_bytes == 0 and row.probe for row in made)
+    late = event(RTT, 10**7, sent_ns=10**7 - 400_000)
+    assert decided(algorithm, [*probes, late], **values)[-1].state[0] == pytest.approx((packets + 4) / 2 * 2**20, rel=1e-4)
+
+
 @pytest.mark.parametrize("name", ["timely", "timely-patched"])
 def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
     """The same inflation at ten times the round trip gives the same decision."""

@@ -124,7 +124,7 @@ class TimelyPatched(Timely):
 
 
 class Swift:
-    """Kumar et al., SIGCOMM 2020, without the endpoint's window."""
+    """Kumar et al., SIGCOMM 2020, without the endpoint's window. With `rate_only` a probe raises, and the answer is a rate."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
@@ -166,14 +166,16 @@ class Swift:
         self._delay_ns = event.rtt_ns
         target = self.target_ns(flow)
         self._below = self._delay_ns < target
-        if not self._below:
+        if self._below:
+            self._cwnd += self._p["ai"] / PACKET if self._p["rate_only"] else 0
+        else:
             self._cut(min(self._p["beta"] / ONE * (self._delay_ns - target) / self._delay_ns, self._mdf), event.now_ns)
 
     def _acknowledged(self, packets: int) -> None:
         packets = min(packets, 65535)
         if packets:
             self._timeouts = 0
-        if self._below:
+        if self._below and not self._p["rate_only"]:
             self._cwnd += self._p["ai"] / PACKET * packets / (self._cwnd if self._cwnd >= 1 else 1)
 
     def _lost(self, event: NicEvent) -> None:
@@ -198,4 +200,6 @@ class Swift:
         window = min(2.0**32 - 1, max(1.0, self._cwnd) * flow.packet_bytes)
         share = self._cwnd * flow.packet_bytes / max(1e-9, flow.line_mbps * self._delay_ns / 8000)
         gain = 1.0 if self._cwnd < 1 else self._p["pace_gain"] / 2**8
+        if self._p["rate_only"]:
+            return Decision(clamped(min(1.0, share) * (gain or 1.0)), 0.0, True)
         return Decision(clamped(min(1.0, share) * gain) if gain else LINE, window, True)

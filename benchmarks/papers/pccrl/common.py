@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce.findings import Findings
@@ -21,10 +22,16 @@ from dc_gym.reproduce.findings import Findings
 HPCC = "HPCC"
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift", HPCC: "hpcc"}
 AS_STATED = "PCC-RL 2021"
-IN_TABLES = WHO | {AS_STATED: "rlcc-lstm"}
-VALUES: Mapping[str, Mapping[str, str]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}}
+SWIFT_PCC = rlcc.of_variant("Swift", rlcc.PCC)
+"""Swift by a rate alone. Claims about it are counted apart."""
+IN_TABLES = WHO | {AS_STATED: "rlcc-lstm", SWIFT_PCC: WHO["Swift"]}
+VALUES: Mapping[str, Mapping[str, Any]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}, SWIFT_PCC: rlcc.PRESETS[rlcc.PCC]}
 """Additional keys of a contestant's runs."""
+VARIANT_OF = {SWIFT_PCC: rlcc.PCC}
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
+COLORS[SWIFT_PCC] = COLORS["Swift"]
+LOOKS = {SWIFT_PCC: ("^", "-.")}
+"""Markers and lines that differ from those of the other contestants."""
 STAND_INS = {
     "PCC-RL": "RL-CC's tree stands in for it",
     "DC2QCN": "DCQCN stands in for it",
@@ -49,14 +56,19 @@ def printed(values: Sequence[float]) -> dict[str, float]:
     return {column.name: value * unit for column, value, unit in zip(QUANTITIES, values, SCALES, strict=False)}
 
 
+def swift(variant: str) -> str:
+    """Returns the name of Swift in a comparison of a variant."""
+    return SWIFT_PCC if variant == rlcc.PCC else "Swift"
+
+
 def label(who: str) -> str:
     return f"{who} ({STAND_INS[who]})" if who in STAND_INS else who
 
 
-def completed(found: Findings) -> Findings:
-    """Adds the notes, and who stands in for whom."""
+def completed(found: Findings, *notes: str) -> Findings:
+    """Adds the notes, with those of a figure behind them, and who stands in for whom."""
     named = [replace(each, label=_labelled(each.name)) for each in found.contenders]
-    return replace(found, contenders=named, notes=NOTES)
+    return replace(found, contenders=named, notes=(*NOTES, *notes))
 
 
 def _labelled(name: str) -> str:

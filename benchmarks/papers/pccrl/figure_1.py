@@ -2,11 +2,13 @@
 """Figure 1 of PCC-RL: one or seven short flows join a long one. Shown are its bandwidth, the buffer, and its recovery.
 
 The paper draws curves and gives no numbers. It is our choice that 2 and 8 flows are one long one and the rest short, and that the
-short ones have 5 MB each.
+short ones have 5 MB each, as much as the whole buffer. Since nobody drops in the paper, rows of their own have short flows of
+SIZES: seven of the largest (3.5 MB) fit into the buffer. 64 kB is the size of RL-CC's WRITEs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
-from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, WHO
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, LOOKS, SWIFT_PCC, WHO, swift
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.benchmarks.papers.rlcc.common import name
@@ -48,51 +50,70 @@ PANELS = (BANDWIDTH, BUFFER)
 FULL_BANDWIDTH, NONE = 0.9, 0.5
 
 
-ROWS = [
-    rlcc.Row(
-        name(who, flows),
-        controller,
+SIZES = {f"{size} kB each": f"{size}kB" for size in (64, 125, 250, 500)}
+"""More sizes of short flows, by the names of their variants."""
+SIZES_NOTE = (
+    "The size of short flows is ours, since the paper gives none. In rows that name none it is 5 MB, as much as the whole buffer."
+    " In rows that name one, seven of them fit into the buffer; 64 kB is the size of RL-CC's WRITEs. The figure has 5 MB alone."
+)
+VARIANTS = (rlcc.PCC, *SIZES)
+
+
+def on(who: str, variant: str) -> str:
+    """Returns the name of a contestant in a comparison of a variant."""
+    return rlcc.of_variant(who, variant) if variant in SIZES else swift(variant) if who == "Swift" else who
+
+
+def _row(who: str, flows: int, variant: str) -> rlcc.Row:
+    size = SIZES.get(variant, SHORT_SIZE)
+    return rlcc.Row(
+        name(on(who, variant), flows),
+        WHO[who],
         NETWORK,
         {
-            **{"kind": "long_short", "long": 1, "short": flows - 1, "size": SHORT_SIZE},
+            **{"kind": "long_short", "long": 1, "short": flows - 1, "size": size},
             **{"short_start": BEGIN_NS, "jitter": JITTER_NS},
         },
         length=LENGTH,
         full=RunLength(500 * MS, 2 * MS),
+        values=rlcc.PRESETS.get(variant, {}),
         color=COLORS[who],
+        variant=variant,
     )
-    for who, controller in WHO.items()
-    for flows in FLOWS
+
+
+ROWS = [
+    *(_row(who, flows, rlcc.OWN) for who in WHO for flows in FLOWS),
+    *(_row("Swift", flows, rlcc.PCC) for flows in FLOWS),
+    *(_row(who, flows, size) for size in SIZES for who in WHO for flows in FLOWS),
 ]
-CLAIMS = tuple(
-    claim
-    for flows in FLOWS
-    for claim in (
-        Claim(
-            f"Nobody drops, {flows} flows",
-            SOURCE,
-            tuple(less_than(name(who, flows), DROPPED, NONE) for who in WHO),
-        ),
-        Claim(
+
+
+def _claims(variant: str) -> Iterator[Claim]:
+    def row(who: str, flows: int) -> str:
+        return name(on(who, variant), flows)
+
+    for flows in FLOWS:
+        ours = row("PCC-RL", flows)
+        yield Claim(f"Nobody drops, {flows} flows", SOURCE, tuple(less_than(row(who, flows), DROPPED, NONE) for who in WHO))
+        yield Claim(
             f"PCC-RL's long flow has all of the line before the others come, {flows} flows (ours: {FULL_BANDWIDTH:.0%})",
             SOURCE,
-            (more_than(name("PCC-RL", flows), BEFORE, FULL_BANDWIDTH),),
-        ),
-        Claim(
+            (more_than(ours, BEFORE, FULL_BANDWIDTH),),
+        )
+        yield Claim(
             f"HPCC's long flow recovers first and never has all of the line, {flows} flows (ours: {FULL_BANDWIDTH:.0%})",
             SOURCE,
-            (
-                below(name(HPCC, flows), name("PCC-RL", flows), RECOVERY),
-                less_than(name(HPCC, flows), BEFORE, FULL_BANDWIDTH),
-            ),
-        ),
-        Claim(
+            (below(row(HPCC, flows), ours, RECOVERY), less_than(row(HPCC, flows), BEFORE, FULL_BANDWIDTH)),
+        )
+        yield Claim(
             f"PCC-RL's long flow recovers before Swift's and DC2QCN's, {flows} flows",
             SOURCE,
-            tuple(below(name("PCC-RL", flows), name(who, flows), RECOVERY) for who in ("Swift", "DC2QCN")),
-        ),
-    )
-)
+            tuple(below(ours, row(who, flows), RECOVERY) for who in ("Swift", "DC2QCN")),
+        )
+
+
+CLAIMS = rlcc.with_variants(VARIANTS, _claims)
 
 
 def more(result: Result) -> dict[str, float]:
@@ -123,7 +144,7 @@ def track(result: Result) -> Track:
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = rlcc.run("figure-1", ROWS, options, progress, more, track)
-    return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence)))
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence)), SIZES_NOTE)
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -137,15 +158,16 @@ def _figure(evidence: Evidence) -> Figure:
                 ax.set_title(f"{flows} flows: {panel.title}", loc="left")
         for ax in axes[-1]:
             ax.set_xlabel("Time (ms, at 100 Gbit/s)")
-        kit.legend_below(canvas, axes[0][0], len(WHO))
+        kit.legend_below(canvas, axes[0][0], len(WHO) + 1)
         kit.title(canvas, TITLE)
     return canvas
 
 
 def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Quantity) -> None:
-    for who in WHO:
+    for who in (*WHO, SWIFT_PCC):
         tracks = list(evidence.contenders[name(who, flows)].over_time.values())
         mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
-        ax.plot(tracks[0].x, mean, color=COLORS[who], label=pccrl.label(who))
+        line = LOOKS.get(who, ("", "-"))[1]
+        ax.plot(tracks[0].x, mean, line, color=COLORS[who], label=pccrl.label(who))
         kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, COLORS[who])
     ax.set_ylim(bottom=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
-from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, QUANTITIES, VALUES, printed
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, LOOKS, QUANTITIES, VALUES, VARIANT_OF, printed, swift
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.benchmarks.papers.rlcc.common import name
 from dc_gym.reproduce import series
@@ -43,59 +43,69 @@ ROWS = [
         flows,
         length=LENGTHS.get(flows, LENGTHS[1024]),
         full=FULL,
-        paper=printed(paper),
+        paper={} if who in VARIANT_OF else printed(paper),
         values=VALUES.get(who, {}),
+        variant=VARIANT_OF.get(who, rlcc.OWN),
         color=COLORS[who],
     )
     for who, controller in IN_TABLES.items()
     for flows, paper in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
 ]
-CLAIMS = (
-    *(
-        Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
-        for flows in FLOWS
-    ),
-    *(
+
+
+def _claims(variant: str) -> tuple[Claim, ...]:
+    return (
+        *(
+            Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
+            for flows in FLOWS
+        ),
+        *(
+            Claim(
+                f"With {flows} flows the rivals drop",
+                SOURCE,
+                tuple(above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", swift(variant))),
+            )
+            for flows in FLOWS[2:]
+        ),
+        *(
+            Claim(
+                f"With {flows} flows PCC-RL's queue is shorter than Swift's",
+                SOURCE,
+                (below(name("PCC-RL", flows), name(swift(variant), flows), rlcc.QUEUE),),
+            )
+            for flows in FLOWS
+        ),
+        *(
+            Claim(
+                f"With {flows} flows HPCC uses the switch less than PCC-RL",
+                SOURCE,
+                (below(name(HPCC, flows), name("PCC-RL", flows), rlcc.UTILIZATION),),
+            )
+            for flows in FLOWS
+        ),
         Claim(
-            f"With {flows} flows the rivals drop",
+            "HPCC's fairness falls with the number of flows",
             SOURCE,
-            tuple(above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", "Swift")),
-        )
-        for flows in FLOWS[2:]
-    ),
-    *(
+            (below(name(HPCC, FLOWS[1]), name(HPCC, FLOWS[0]), rlcc.FAIRNESS),),
+        ),
         Claim(
-            f"With {flows} flows PCC-RL's queue is shorter than Swift's",
+            "PCC-RL's fairness falls with the number of flows",
             SOURCE,
-            (below(name("PCC-RL", flows), name("Swift", flows), rlcc.QUEUE),),
-        )
-        for flows in FLOWS
-    ),
-    *(
-        Claim(
-            f"With {flows} flows HPCC uses the switch less than PCC-RL",
-            SOURCE,
-            (below(name(HPCC, flows), name("PCC-RL", flows), rlcc.UTILIZATION),),
-        )
-        for flows in FLOWS
-    ),
-    Claim(
-        "HPCC's fairness falls with the number of flows",
-        SOURCE,
-        (below(name(HPCC, FLOWS[1]), name(HPCC, FLOWS[0]), rlcc.FAIRNESS),),
-    ),
-    Claim(
-        "PCC-RL's fairness falls with the number of flows",
-        SOURCE,
-        (below(name("PCC-RL", FLOWS[1]), name("PCC-RL", FLOWS[0]), rlcc.FAIRNESS),),
-    ),
-)
+            (below(name("PCC-RL", FLOWS[1]), name("PCC-RL", FLOWS[0]), rlcc.FAIRNESS),),
+        ),
+    )
+
+
+CLAIMS = rlcc.with_variants((rlcc.PCC,), _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     names = {name(who, flows) for who in IN_TABLES for flows in DEFAULT}
     rows = [row for row in ROWS if options.full or row.name in names]
     evidence = rlcc.run("table-1", rows, options, progress)
-    lines = [ContestantLine(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in IN_TABLES]
+    lines = [
+        ContestantLine(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}, *LOOKS.get(who, ()))
+        for who in IN_TABLES
+    ]
     figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
     return pccrl.completed(rlcc.findings(TITLE, rows, options, evidence, QUANTITIES, CLAIMS, figure))

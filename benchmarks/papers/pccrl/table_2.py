@@ -12,7 +12,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
-from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, VALUES, WHO, printed
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, LOOKS, VALUES, VARIANT_OF, WHO, printed, swift
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.records.results import Result
 from dc_gym.reproduce import series
@@ -49,48 +49,55 @@ ROWS = [
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
         full=FULL,
-        paper=printed(paper),
+        paper={} if who in VARIANT_OF else printed(paper),
         values=VALUES.get(who, {}),
+        variant=VARIANT_OF.get(who, rlcc.OWN),
         color=COLORS[who],
         lines=0,
     )
     for who, controller in IN_TABLES.items()
     for hosts, paper in zip(HOSTS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
 ]
-CLAIMS = (
-    *(
-        Claim(
-            f"{pccrl.label(who)} drops nothing",
-            SOURCE,
-            tuple(less_than(name(who, hosts), rlcc.DROP_RATE, NONE) for hosts in HOSTS),
-        )
-        for who in WHO
-    ),
-    Claim(
-        "PCC-RL uses the switch better than Swift",
-        SOURCE,
-        tuple(above(name("PCC-RL", hosts), name("Swift", hosts), rlcc.UTILIZATION) for hosts in HOSTS),
-    ),
-    Claim(
-        "PCC-RL's queue is shorter than Swift's",
-        SOURCE,
-        tuple(below(name("PCC-RL", hosts), name("Swift", hosts), rlcc.QUEUE) for hosts in HOSTS),
-    ),
-    Claim(
-        "HPCC's queue is shorter than PCC-RL's, and it uses the switch less",
-        SOURCE,
-        tuple(
-            below(name(HPCC, hosts), name("PCC-RL", hosts), column)
-            for hosts in HOSTS
-            for column in (rlcc.QUEUE, rlcc.UTILIZATION)
+
+
+def _claims(variant: str) -> tuple[Claim, ...]:
+    return (
+        *(
+            Claim(
+                f"{pccrl.label(who)} drops nothing",
+                SOURCE,
+                tuple(less_than(name(swift(variant) if who == "Swift" else who, hosts), rlcc.DROP_RATE, NONE) for hosts in HOSTS),
+            )
+            for who in WHO
         ),
-    ),
-    Claim(
-        "DC2QCN's queue is no longer than PCC-RL's",
-        SOURCE,
-        tuple(below(name("DC2QCN", hosts), name("PCC-RL", hosts), rlcc.QUEUE) for hosts in HOSTS),
-    ),
-)
+        Claim(
+            "PCC-RL uses the switch better than Swift",
+            SOURCE,
+            tuple(above(name("PCC-RL", hosts), name(swift(variant), hosts), rlcc.UTILIZATION) for hosts in HOSTS),
+        ),
+        Claim(
+            "PCC-RL's queue is shorter than Swift's",
+            SOURCE,
+            tuple(below(name("PCC-RL", hosts), name(swift(variant), hosts), rlcc.QUEUE) for hosts in HOSTS),
+        ),
+        Claim(
+            "HPCC's queue is shorter than PCC-RL's, and it uses the switch less",
+            SOURCE,
+            tuple(
+                below(name(HPCC, hosts), name("PCC-RL", hosts), column)
+                for hosts in HOSTS
+                for column in (rlcc.QUEUE, rlcc.UTILIZATION)
+            ),
+        ),
+        Claim(
+            "DC2QCN's queue is no longer than PCC-RL's",
+            SOURCE,
+            tuple(below(name("DC2QCN", hosts), name("PCC-RL", hosts), rlcc.QUEUE) for hosts in HOSTS),
+        ),
+    )
+
+
+CLAIMS = rlcc.with_variants((rlcc.PCC,), _claims)
 
 
 def ports_to_hosts(result: Result) -> dict[str, float]:
@@ -107,6 +114,9 @@ def ports_to_hosts(result: Result) -> dict[str, float]:
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = rlcc.run("table-2", ROWS, options, progress, ports_to_hosts)
-    lines = [ContestantLine(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in IN_TABLES]
+    lines = [
+        ContestantLine(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}, *LOOKS.get(who, ()))
+        for who in IN_TABLES
+    ]
     figure = series.figure(evidence, lines, COLUMNS[:3], "hosts", TITLE, base=None)
     return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure))

@@ -6,17 +6,18 @@ The default runs a quarter of the fabric with the same oversubscription, and tho
 (many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
 round trips), the sizes, and the number of long flows in long-short.
 
-The contestants run twice: with 5 MB of buffer a port, and on switches whose ports share a buffer of a Spectrum-2's size.
+The contestants run as described, and once more for each variant that concerns them: on switches whose ports share a buffer of a
+Spectrum-2's size, Swift by a rate alone as on PCC, RL-CC without patience, and short flows of 64 kB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.common import Row
+from dc_gym.benchmarks.papers.rlcc.common import NO_PATIENCE, OWN, PCC, SHARED, WRITES, Row
 from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
@@ -31,21 +32,23 @@ WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
 """RL-CC, but flows begin at this rate, as in NVIDIA's runtime (docs/rlcc-policy.md). The paper does not give its initial rate."""
-OWN, SHARED = "", "shared buffer"
-BUFFERS = (OWN, SHARED)
-"""A buffer for each port, or one for a switch."""
+WHOSE: Mapping[str, tuple[str, ...]] = {SHARED: tuple(WHO), PCC: ("Swift",), NO_PATIENCE: ("RL-CC",), WRITES: tuple(WHO)}
+"""The contestants with rows of their own, by variant. RL-CC from 1/256 is not among them: it fills no buffer."""
 
 
-def on(who: str, buffer: str) -> str:
-    """Returns the name of a contestant on switches with such buffers."""
-    return f"{who}, {buffer}" if buffer else who
+def on(who: str, variant: str) -> str:
+    """Returns the name of a contestant in a comparison of a variant: its own name where the variant does not concern it."""
+    return common.of_variant(who, variant) if who in WHOSE.get(variant, ()) else who
 
 
-SHARING = {on(who, SHARED): who for who in WHO}
-"""The contestants with a shared buffer. RL-CC from 1/256 is not among them: it fills no buffer."""
-ALL = WHO | {GENTLE: WHO["RL-CC"]} | {name: WHO[who] for name, who in SHARING.items()}
+VARIANT_OF = {on(who, variant): variant for variant, whose in WHOSE.items() for who in whose}
+BASE = {on(who, variant): who for variant, whose in WHOSE.items() for who in whose}
+"""The variants and the contestants of the rows that have a variant."""
+ALL = WHO | {GENTLE: WHO["RL-CC"]} | {name: WHO[who] for name, who in BASE.items()}
 _COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
-COLORS = _COLORS | {name: _COLORS[who] for name, who in SHARING.items()}
+COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
+LOOKS = {OWN: ("o", "-"), SHARED: ("s", "--"), PCC: ("^", "-."), NO_PATIENCE: ("v", "-."), WRITES: ("P", ":")}
+"""Markers and lines by variant."""
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -61,7 +64,9 @@ LENGTHS = {
     LONG_SHORT: RunLength(40 * MS, 5 * MS),
 }
 FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
-LONG, SHORT_SIZE = 2, "500kB"
+LONG, SHORT_SIZE, WRITE_SIZE = 2, "500kB", "64kB"
+VARIANTS = {MANY_TO_ONE: (SHARED, PCC, NO_PATIENCE), ALL_TO_ALL: (SHARED, PCC, NO_PATIENCE), LONG_SHORT: tuple(WHOSE)}
+"""The variants of each scenario."""
 
 DROPS = {
     "DCQCN": {MANY_TO_ONE: (0, 886.4, 28.5, 25.7), ALL_TO_ALL: (225.1, 50.71, 48.1, 26.7), LONG_SHORT: (0, 57.9)},
@@ -83,23 +88,37 @@ def name(who: str, scenario: str, count: int) -> str:
 
 def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
     """Returns the network with the buffers of a contestant."""
-    return common.sharing(network) if who in SHARING else network
+    return common.sharing(network) if VARIANT_OF.get(who) == SHARED else network
+
+
+def contestants(scenario: str, variants: Iterable[str] | None = None) -> list[str]:
+    """Returns the contestants of a scenario, with those of its variants or of the given ones."""
+    some = VARIANTS[scenario] if variants is None else variants
+    return [who for who in ALL if VARIANT_OF.get(who, OWN) in (OWN, *some)]
+
+
+def who_in(scenario: str, who: str, variant: str) -> str:
+    """Returns the name of a contestant in a scenario of a variant, which may leave the scenario as it is."""
+    return on(who, variant) if variant in VARIANTS[scenario] else who
 
 
 def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
-    return [_row(who, scenario, count, place) for who in ALL for place, count in enumerate(counts)]
+    return [_row(who, scenario, count, place) for who in contestants(scenario) for place, count in enumerate(counts)]
 
 
 def _row(who: str, scenario: str, count: int, place: int) -> Row:
+    variant = VARIANT_OF.get(who, OWN)
     shared: dict[str, Any] = {
         "length": LENGTHS[scenario],
         "paper": {common.DROPS.name: DROPS[who][scenario][place]} if who in DROPS else {},
-        "values": {"nic.parameters": {"rate_initial": FIRST_RATE}} if who == GENTLE else {},
+        "values": {"nic.parameters": {"rate_initial": FIRST_RATE}} if who == GENTLE else common.PRESETS.get(variant, {}),
         "color": COLORS[who],
+        "variant": variant,
     }
     title = name(who, scenario, count)
     if scenario == LONG_SHORT:
-        workload = {"kind": "long_short", "long": LONG, "short": count, "size": SHORT_SIZE, "jitter": JITTER_NS}
+        size = WRITE_SIZE if variant == WRITES else SHORT_SIZE
+        workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, "jitter": JITTER_NS}
         return Row(title, ALL[who], network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **shared)
     network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
     shared["full_network"] = network_of(common.FABRIC, who)
@@ -127,16 +146,16 @@ def run(scenario: str, options: ReproduceOptions, progress: Progress, whose: Ite
 
 
 def series(scenario: str) -> list[ContestantLine]:
-    """Returns one line per contestant, over the number of flows; dashed with a shared buffer."""
+    """Returns one line per contestant, over the number of flows."""
     return [
         ContestantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}, *look(who))
-        for who in ALL
+        for who in contestants(scenario)
     ]
 
 
 def look(who: str) -> tuple[str, str]:
     """Returns the marker and the line of a contestant."""
-    return ("s", "--") if who in SHARING else ("o", "-")
+    return LOOKS[VARIANT_OF.get(who, OWN)]
 
 
 def long_short(result: Result) -> dict[str, float]:

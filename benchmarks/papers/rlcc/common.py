@@ -23,7 +23,7 @@ NAME and its runs; --full and --ground host have their own folders. `paper` hold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,28 @@ OF_SHARED = tuple(
 OF_PORTS = ("topology.buffer",)
 """Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
 
+OWN, SHARED, PCC, NO_PATIENCE, WRITES = "", "shared buffer", "PCC", "patience 0", "64 kB"
+"""The variants: "" is the set-up of all other rows. A row of a variant has the variant's name behind its contestant's."""
+PRESETS: Mapping[str, Mapping[str, Any]] = {PCC: {"nic.preset": "pcc"}, NO_PATIENCE: {"nic.parameters": {"patience": 0}}}
+"""Keys of a variant's rows."""
+PATIENCE = (
+    "4 base RTTs in rows of rlcc-tree and rlcc-mlp, which is ours: a probe that is not back by then counts as a round trip of so"
+    " long. 0 in rows so named: only answers count, as in the paper"
+)
+PATIENT = ("rlcc-tree", "rlcc-mlp", "rlcc-mlp8")
+"""The algorithms that have a patience."""
+ABOUT: Mapping[str, str] = {
+    PCC: (
+        "in rows so named Swift has a rate and no window, and probes raise it (preset pcc). RL-CC's authors ran a Swift of their"
+        " own on PCC (its footnote 1), whose results are rates alone"
+    ),
+    WRITES: (
+        "the size of short flows in rows so named, that of the paper's WRITEs; in other rows it is 500 kB, which is ours. 50"
+        " flows of 64 kB (3.2 MB) fit into 5 MB, 100 do not: in the paper's Table IV nobody loses with 50, DCQCN does with 100"
+    ),
+}
+"""Descriptions of variants, on the pages of figures that have them."""
+
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
 """DCQCN's parameters and marking.
 
@@ -145,6 +167,7 @@ class Row:
     """Number of receivers' lines by which the goodput is divided. 0: every host receives."""
     full_network: ScaledNetwork | None = None
     """The network with --full; None: the same."""
+    variant: str = OWN
 
     @property
     def shares(self) -> bool:
@@ -161,6 +184,28 @@ def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, 
     """Returns a row with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
     return Row(name, controller, network, workload, **more)
+
+
+def of_variant(who: str, variant: str) -> str:
+    """Returns the name of a contestant in the rows of a variant."""
+    return f"{who}, {variant}" if variant else who
+
+
+def with_variants(variants: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
+    """Returns the claims of a figure, and behind them those of each variant, which are counted apart.
+
+    `make(variant)` returns the same claims for any variant. Of a variant only those remain that are about its rows.
+    """
+    own = tuple(make(OWN))
+    found = list(own)
+    for variant in variants:
+        pairs = zip(make(variant), own, strict=True)
+        found += [replace(claim, variant=variant) for claim, plain in pairs if _about(claim) != _about(plain)]
+    return tuple(found)
+
+
+def _about(claim: Claim) -> list[str]:
+    return [name for each in claim.criteria for name in each.about]
 
 
 def sharing(network: ScaledNetwork) -> ScaledNetwork:
@@ -358,6 +403,8 @@ def facts(rows: Sequence[Row], options: ReproduceOptions) -> list[tuple[str, str
     return [
         ("Network", "; ".join(networks) + ", 5 MB a port"),
         *_shared_buffer(rows, options),
+        *((variant, ABOUT[variant]) for variant in dict.fromkeys(row.variant for row in rows) if variant in ABOUT),
+        *([("Patience", PATIENCE)] if any(row.controller in PATIENT for row in rows) else []),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
         ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
         ("Measured", f"{options.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),

@@ -35,6 +35,9 @@ SOURCE = "RL-CC, figure 3"
 FLOWS = (2, 8, 32, 128, 512, 2048)
 FULL_FLOWS = (*FLOWS, 8192)
 WHO = {"RL-CC": ("rlcc-tree", "#332288"), "Swift": ("swift", "#000000")}
+SWIFT_PCC = common.of_variant("Swift", common.PCC)
+"""Swift by a rate alone. Claims about it are counted apart."""
+CONTESTANTS = WHO | {SWIFT_PCC: ("swift", "#999933")}
 CLOSE = 0.05
 MANY = 128
 """From this number of flows on, Swift leaves its curve in the paper."""
@@ -56,7 +59,8 @@ def length(flows: int) -> RunLength:
 
 
 def _row(who: str, flows: int) -> Row:
-    controller, color = WHO[who]
+    controller, color = CONTESTANTS[who]
+    variant = common.PCC if who == SWIFT_PCC else common.OWN
     ours = who == "RL-CC"
     return common.many_to_one(
         name(who, flows),
@@ -65,14 +69,15 @@ def _row(who: str, flows: int) -> Row:
         flows,
         length=length(flows),
         full=common.SIMULATION,
-        values=common.at_share(flows) if ours else {},
+        values=common.at_share(flows) if ours else common.PRESETS.get(variant, {}),
         paper={common.INFLATION.name: theory.EQ_2(flows)} if ours else {},
         color=color,
+        variant=variant,
     )
 
 
-ROWS = [_row(who, flows) for who in WHO for flows in FLOWS]
-FULL_ROWS = [_row(who, flows) for who in WHO for flows in FULL_FLOWS]
+ROWS = [_row(who, flows) for who in CONTESTANTS for flows in FLOWS]
+FULL_ROWS = [_row(who, flows) for who in CONTESTANTS for flows in FULL_FLOWS]
 COLUMNS = (common.INFLATION, common.LATENCY, common.GOODPUT, common.FAIRNESS, common.PROBES, common.DROPS, common.LATE_DROPS)
 
 
@@ -101,57 +106,67 @@ def _on_curve(curve: Callable[[], Root], what: str) -> Criterion:
     return Criterion(f"means within {CLOSE:.0%} of {what}", tuple(name("RL-CC", flows) for flows in FLOWS), judge)
 
 
-def _leaves(evidence: Evidence) -> CriterionOutcome:
-    """Judges whether Swift is farther from its best curve than RL-CC is from its own, whichever seeds are compared."""
-    worst = {}
-    for who in WHO:
-        seeds = evidence.values(name(who, FLOWS[0]), common.INFLATION.name)
-        by_seed = [measured(evidence, who, seed) for seed in seeds]
-        worst[who] = [max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in by_seed]
-    fit = theory.best_fit(measured(evidence, "Swift"))
-    said = f"Swift off {fit.a:.3g} + {fit.b:.3g} sqrt(N): {_told(theory.departures(measured(evidence, 'Swift'), fit))}"
-    return CriterionOutcome(
-        min(worst["Swift"]) > max(worst["RL-CC"]), f"{said}; RL-CC off its own best by at most {max(worst['RL-CC']):.1%}"
+def _leaves(swift: str) -> Criterion:
+    """Returns the criterion that Swift is farther from its best curve than RL-CC is from its own."""
+
+    def judge(evidence: Evidence) -> CriterionOutcome:
+        worst = {}
+        for who in ("RL-CC", swift):
+            seeds = evidence.values(name(who, FLOWS[0]), common.INFLATION.name)
+            by_seed = [measured(evidence, who, seed) for seed in seeds]
+            worst[who] = [max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in by_seed]
+        fit = theory.best_fit(measured(evidence, swift))
+        said = f"{swift} off {fit.a:.3g} + {fit.b:.3g} sqrt(N): {_told(theory.departures(measured(evidence, swift), fit))}"
+        return CriterionOutcome(
+            min(worst[swift]) > max(worst["RL-CC"]), f"{said}; RL-CC off its own best by at most {max(worst['RL-CC']):.1%}"
+        )
+
+    return Criterion("its largest distance is above RL-CC's, whichever seeds are compared", _rows_of(swift), judge)
+
+
+def _rises(swift: str) -> Criterion:
+    """Returns the criterion that Swift lies above the curve that fits fewer flows, and farther with each step."""
+
+    def judge(evidence: Evidence) -> CriterionOutcome:
+        found = measured(evidence, swift)
+        flows = [each for each in found if each >= MANY]
+        few = theory.best_fit({each: value for each, value in found.items() if each <= MANY})
+        off = theory.departures({each: found[each] for each in flows[1:]}, few)
+        said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
+        values = list(off.values())
+        return CriterionOutcome(values == sorted(values) and values[0] > 0, said)
+
+    return Criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", _rows_of(swift), judge)
+
+
+def _rows_of(who: str) -> tuple[str, ...]:
+    return tuple(name(who, flows) for flows in FLOWS)
+
+
+def _claims(variant: str) -> tuple[Claim, ...]:
+    swift = common.of_variant("Swift", variant)
+    return (
+        Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(lambda: theory.EQ_2, "eq. 2"),)),
+        Claim(
+            "RL-CC lies on eq. 2 at its policy's offset",
+            "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
+            (_on_curve(lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"),),
+        ),
+        Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (_leaves(swift),)),
+        Claim("It leaves it as N grows, upwards: its additive step is too large at low rates", SOURCE, (_rises(swift),)),
     )
 
 
-def _rises(evidence: Evidence) -> CriterionOutcome:
-    """Judges whether Swift lies above the curve that fits fewer flows, and farther with each step."""
-    found = measured(evidence, "Swift")
-    flows = [each for each in found if each >= MANY]
-    few = theory.best_fit({each: value for each, value in found.items() if each <= MANY})
-    off = theory.departures({each: found[each] for each in flows[1:]}, few)
-    said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
-    values = list(off.values())
-    return CriterionOutcome(values == sorted(values) and values[0] > 0, said)
-
-
-OF_SWIFT = tuple(name("Swift", flows) for flows in FLOWS)
-CLAIMS = (
-    Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(lambda: theory.EQ_2, "eq. 2"),)),
-    Claim(
-        "RL-CC lies on eq. 2 at its policy's offset",
-        "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
-        (_on_curve(lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"),),
-    ),
-    Claim(
-        "Swift leaves its best-fitting O(sqrt N) curve",
-        SOURCE,
-        (Criterion("its largest distance is above RL-CC's, whichever seeds are compared", OF_SWIFT, _leaves),),
-    ),
-    Claim(
-        "It leaves it as N grows, upwards: its additive step is too large at low rates",
-        SOURCE,
-        (Criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", OF_SWIFT, _rises),),
-    ),
-)
+CLAIMS = common.with_variants((common.PCC,), _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     rows = FULL_ROWS if options.full else ROWS
     evidence = common.run("figure-3", rows, options, progress)
     fit = theory.best_fit(measured(evidence, "Swift"))
-    lines = [ContestantLine(who, color, {flows: name(who, flows) for flows in FULL_FLOWS}) for who, (_, color) in WHO.items()]
+    lines = [
+        ContestantLine(who, color, {flows: name(who, flows) for flows in FULL_FLOWS}) for who, (_, color) in CONTESTANTS.items()
+    ]
 
     def curves(ax: Axes) -> None:
         x = np.geomspace(FULL_FLOWS[0], FULL_FLOWS[-1] if options.full else FLOWS[-1], 100)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import BUFFERS, FLOWS, MANY_TO_ONE, name, on
+from dc_gym.benchmarks.papers.rlcc.cluster import FLOWS, MANY_TO_ONE, VARIANTS, name, on
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
@@ -20,32 +22,25 @@ ROWS = cluster.ROWS[MANY_TO_ONE]
 COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common.DROPS, common.LATE_DROPS, common.RESENT)
 
 
-def _who(who: str, flows: int, buffer: str) -> str:
-    return name(on(who, buffer), MANY_TO_ONE, flows)
+def _claims(variant: str) -> Iterator[Claim]:
+    def row(who: str, flows: int) -> str:
+        return name(on(who, variant), MANY_TO_ONE, flows)
 
-
-CLAIMS = tuple(
-    claim
-    for buffer in BUFFERS
-    for flows in FLOWS
-    for claim in (
-        Claim(
+    for flows in FLOWS:
+        dcqcn, ours = row("DCQCN", flows), row("RL-CC", flows)
+        yield Claim(
             f"With {flows} flows DCQCN has more goodput than RL-CC, which comes near it (ours: {NEAR:.0%} of it)",
             SOURCE,
-            (
-                above(_who("DCQCN", flows, buffer), _who("RL-CC", flows, buffer), common.GOODPUT),
-                above(_who("RL-CC", flows, buffer), _who("DCQCN", flows, buffer), common.GOODPUT, NEAR),
-            ),
-            variant=buffer,
-        ),
-        Claim(
+            (above(dcqcn, ours, common.GOODPUT), above(ours, dcqcn, common.GOODPUT, NEAR)),
+        )
+        yield Claim(
             f"With {flows} flows RL-CC's latency is far below DCQCN's (ours: {FAR:.0%} of it)",
             SOURCE,
-            (below(_who("RL-CC", flows, buffer), _who("DCQCN", flows, buffer), common.LATENCY, FAR),),
-            variant=buffer,
-        ),
-    )
-)
+            (below(ours, dcqcn, common.LATENCY, FAR),),
+        )
+
+
+CLAIMS = common.with_variants(VARIANTS[MANY_TO_ONE], _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, BUFFERS, name, on
+from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, VARIANTS, name, on
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
@@ -18,23 +20,17 @@ ROWS = cluster.ROWS[ALL_TO_ALL]
 COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common.DROPS, common.LATE_DROPS, common.RESENT)
 
 
-def _who(who: str, flows: int, buffer: str) -> str:
-    return name(on(who, buffer), ALL_TO_ALL, flows)
+def _claims(variant: str) -> Iterator[Claim]:
+    for flows in A_HOST:
+        ours, dcqcn = (name(on(who, variant), ALL_TO_ALL, flows) for who in ("RL-CC", "DCQCN"))
+        yield Claim(
+            f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
+            SOURCE,
+            (above(ours, dcqcn, common.GOODPUT), below(ours, dcqcn, common.LATENCY)),
+        )
 
 
-CLAIMS = tuple(
-    Claim(
-        f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
-        SOURCE,
-        (
-            above(_who("RL-CC", flows, buffer), _who("DCQCN", flows, buffer), common.GOODPUT),
-            below(_who("RL-CC", flows, buffer), _who("DCQCN", flows, buffer), common.LATENCY),
-        ),
-        variant=buffer,
-    )
-    for buffer in BUFFERS
-    for flows in A_HOST
-)
+CLAIMS = common.with_variants(VARIANTS[ALL_TO_ALL], _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:

@@ -7,6 +7,7 @@ hosts. The paper draws a color for each host; here all hosts are drawn together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,20 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import BUFFERS, COLORS, WHO, look, network_of, on
+from dc_gym.benchmarks.papers.rlcc.cluster import (
+    ALL,
+    ALL_TO_ALL,
+    COLORS,
+    GENTLE,
+    VARIANT_OF,
+    VARIANTS,
+    WHO,
+    contestants,
+    look,
+    network_of,
+    on,
+)
+from dc_gym.benchmarks.papers.rlcc.common import OWN
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
@@ -38,7 +52,7 @@ LOST = Quantity("lost", "dropped (lines of a host)")
 ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
-CONTESTANTS = {on(who, buffer): controller for buffer in BUFFERS for who, controller in WHO.items()}
+CONTESTANTS = {who: ALL[who] for who in contestants(ALL_TO_ALL) if who != GENTLE}
 ROWS = [
     common.Row(
         who,
@@ -46,31 +60,25 @@ ROWS = [
         network_of(common.SMALL_FABRIC, who),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
+        values=common.PRESETS.get(VARIANT_OF.get(who, OWN), {}),
         color=COLORS[who],
         lines=0,
         full_network=network_of(common.FABRIC, who),
+        variant=VARIANT_OF.get(who, OWN),
     )
     for who, controller in CONTESTANTS.items()
 ]
 COLUMNS = (common.GOODPUT, common.LATENCY, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
-CLAIMS = tuple(
-    claim
-    for buffer in BUFFERS
-    for claim in (
-        *(
-            Claim(
-                f"{who} loses packets only while flows come up",
-                SOURCE,
-                (less_than(on(who, buffer), common.LATE_DROPS, NONE),),
-                variant=buffer,
-            )
-            for who in ("RL-CC", "Swift")
-        ),
-        Claim(
-            "DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", buffer), common.LATE_DROPS, 0),), variant=buffer
-        ),
-    )
-)
+
+
+def _claims(variant: str) -> Iterator[Claim]:
+    for who in ("RL-CC", "Swift"):
+        criteria = (less_than(on(who, variant), common.LATE_DROPS, NONE),)
+        yield Claim(f"{who} loses packets only while flows come up", SOURCE, criteria)
+    yield Claim("DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", variant), common.LATE_DROPS, 0),))
+
+
+CLAIMS = common.with_variants(VARIANTS[ALL_TO_ALL], _claims)
 
 
 def track(result: Result) -> Track:

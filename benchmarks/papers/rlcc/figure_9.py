@@ -10,7 +10,8 @@ used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.stats import estimate
 from dc_gym.base.units import format_size
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO
+from dc_gym.benchmarks.papers.rlcc.cluster import ALL, COLORS, RIVALS, VARIANT_OF, WHO, on
+from dc_gym.benchmarks.papers.rlcc.common import NO_PATIENCE, OWN, PCC
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
@@ -37,32 +39,38 @@ LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
 LATENCIES = {size: Quantity(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
 COLUMNS = (*LATENCIES.values(), common.DROPS)
+VARIANTS = (PCC, NO_PATIENCE)
+CONTESTANTS = tuple(who for who in ALL if who in WHO or VARIANT_OF.get(who) in VARIANTS)
+HATCHES = {PCC: "///", NO_PATIENCE: "..."}
+"""The hatches of bars by variant."""
 ROWS = [
     common.Row(
         who,
-        controller,
+        ALL[who],
         common.SMALL_FABRIC,
         {"kind": "alltoall", "size": f"{LEAST}B", "largest": f"{MOST}B", "rounds": ROUNDS},
         length=RunLength(150 * MS, 1 * MS),
         full=RunLength(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts"},
+        values={"nic.queue_pairs": "hosts", **common.PRESETS.get(VARIANT_OF.get(who, OWN), {})},
         color=COLORS[who],
         lines=0,
         full_network=common.FABRIC,
+        variant=VARIANT_OF.get(who, OWN),
     )
-    for who, controller in WHO.items()
+    for who in CONTESTANTS
 ]
-CLAIMS = (
-    *(
-        Claim(
-            f"RL-CC has the lowest latency at {format_size(size)}",
-            SOURCE,
-            tuple(below("RL-CC", each, LATENCIES[size]) for each in RIVALS),
-        )
-        for size in SIZES[1:]
-    ),
-    Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, (below("DCQCN", "RL-CC", LATENCIES[LEAST]),)),
-)
+
+
+def _claims(variant: str) -> Iterator[Claim]:
+    ours = on("RL-CC", variant)
+    for size in SIZES[1:]:
+        criteria = tuple(below(ours, on(each, variant), LATENCIES[size]) for each in RIVALS)
+        yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", SOURCE, criteria)
+    criteria = (below("DCQCN", ours, LATENCIES[LEAST]),)
+    yield Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, criteria)
+
+
+CLAIMS = common.with_variants(VARIANTS, _claims)
 
 
 def latencies(result: Result) -> dict[str, float]:
@@ -96,28 +104,30 @@ def _figure(evidence: Evidence) -> Figure:
     with kit.style():
         canvas = kit.new_figure(9.6, 3.8)
         ax = canvas.subplots()
-        width = 0.8 / len(WHO)
+        shown = [each for who, each in evidence.contenders.items() if who in CONTESTANTS]
+        width = 0.8 / len(shown)
         best = _best(evidence)
-        for place, who in enumerate(WHO):
-            each = evidence.contenders[who]
+        for place, each in enumerate(shown):
             found = [
                 estimate([value / best[size] for value in each.numbers.get(column.name, {}).values()])
                 for size, column in LATENCIES.items()
             ]
             heights = [one.mean if one else np.nan for one in found]
             halves = [(one.half or 0.0) if one else 0.0 for one in found]
-            at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
-            ax.bar(at, heights, width, yerr=halves, color=each.color, label=who, error_kw={"elinewidth": 0.8})
+            at = np.arange(len(SIZES)) + (place - (len(shown) - 1) / 2) * width
+            hatch = HATCHES.get(VARIANT_OF.get(each.name, OWN))
+            look: dict[str, Any] = {"color": each.color, "hatch": hatch, "edgecolor": "white" if hatch else None}
+            ax.bar(at, heights, width, yerr=halves, label=each.name, error_kw={"elinewidth": 0.8}, **look)
         ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
         ax.set_ylabel("Latency over the best")
         ax.set_xlabel("Size of message")
         ax.axhline(1, color=kit.INK, linewidth=0.6)
-        kit.legend_below(canvas, ax, len(WHO))
+        kit.legend_below(canvas, ax, len(shown))
         kit.title(canvas, TITLE)
     return canvas
 
 
 def _best(evidence: Evidence) -> dict[int, float]:
-    """Returns the smallest mean, by size."""
-    means = {size: [each.estimate(column.name) for each in evidence.contenders.values()] for size, column in LATENCIES.items()}
+    """Returns the smallest mean of the paper's contestants, by size."""
+    means = {size: [evidence.contenders[who].estimate(column.name) for who in WHO] for size, column in LATENCIES.items()}
     return {size: min((one.mean for one in known if one), default=np.nan) for size, known in means.items()}

@@ -13,6 +13,8 @@ last LIVES decisions of a flow.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
@@ -51,34 +53,46 @@ def in_turn(who: str) -> str:
     return f"{who} in turn"
 
 
-def _row(who: str, flows: int, paper: tuple[float, float]) -> Row:
+def on(who: str, variant: str) -> str:
+    """Returns the name of a contestant in the rows of a variant. All contestants are RL-CC's."""
+    return common.of_variant(who, variant)
+
+
+def _row(who: str, flows: int, paper: tuple[float, float], variant: str) -> Row:
     controller, latency_ns, color = WHO[who]
     return common.many_to_one(
-        name(who, flows),
+        name(on(who, variant), flows),
         controller,
         common.SEVEN,
         flows,
         length=LENGTH,
-        values={"nic.latency": latency_ns},
-        paper=dict(zip((common.GOODPUT.name, common.DROPS.name), paper, strict=True)),
+        values={"nic.latency": latency_ns, **common.PRESETS.get(variant, {})},
+        paper={} if variant else dict(zip((common.GOODPUT.name, common.DROPS.name), paper, strict=True)),
         color=color,
+        variant=variant,
     )
 
 
-def _shared(title: str, latency_ns: int, flows: int, color: str) -> Row:
+def _shared(who: str, latency_ns: int, flows: int, color: str, variant: str) -> Row:
     """Returns a row with one processor per NIC."""
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
-    values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows)}
+    parameters = common.PRESETS.get(variant, {}).get("nic.parameters", {})
+    values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows, **parameters)}
     length = RunLength(length_ns, length_ns // 2)
-    return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, values=values, color=color)
+    title = name(on(in_turn(who), variant), flows)
+    shared: dict[str, Any] = {"values": values, "color": color, "variant": variant}
+    return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, **shared)
 
 
-ROWS = [
-    *(_row(who, flows, paper) for who in WHO for flows, paper in zip(FLOWS, PAPER[who], strict=True)),
-    *(_shared(name(in_turn(who), flows), WHO[who][1], flows, WHO[who][2]) for who in NETS for flows in FLOWS),
-    *(_shared(name(in_turn(f"{each} us"), MANY), each * US, MANY, "#888888") for each in BETWEEN_US),
-]
+def _rows(variant: str) -> Iterator[Row]:
+    yield from (_row(who, flows, paper, variant) for who in WHO for flows, paper in zip(FLOWS, PAPER[who], strict=True))
+    yield from (_shared(who, WHO[who][1], flows, WHO[who][2], variant) for who in NETS for flows in FLOWS)
+    yield from (_shared(f"{each} us", each * US, MANY, "#888888", variant) for each in BETWEEN_US)
+
+
+VARIANTS = (common.NO_PATIENCE,)
+ROWS = [row for variant in (common.OWN, *VARIANTS) for row in _rows(variant)]
 COLUMNS = (common.GOODPUT, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN)
 CALM = (
     "with a processor for each flow a decision is as late as it is taken seldom, and flows that decide at different times even"
@@ -87,8 +101,8 @@ CALM = (
 )
 
 
-def _slower(net: str, flows: int, why: str = "") -> tuple[Claim, Claim]:
-    tree, other = name("tree", flows), name(net, flows)
+def _slower(net: str, flows: int, variant: str, why: str = "") -> tuple[Claim, Claim]:
+    tree, other = (name(on(who, variant), flows) for who in ("tree", net))
     return (
         Claim(
             f"With {flows} flows the tree has at least twice the goodput of the {net}",
@@ -105,20 +119,25 @@ def _slower(net: str, flows: int, why: str = "") -> tuple[Claim, Claim]:
     )
 
 
-CLAIMS = (
-    Claim(
+def _claims(variant: str) -> Iterator[Claim]:
+    def row(who: str, flows: int) -> str:
+        return name(on(who, variant), flows)
+
+    yield Claim(
         "With 16 flows nobody drops",
         SOURCE + "; after bring-up",
-        tuple(less_than(name(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *map(in_turn, NETS))),
-    ),
-    Claim(
+        tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *map(in_turn, NETS))),
+    )
+    yield Claim(
         "With 16 flows the slow networks have no less goodput than the tree",
         SOURCE,
-        tuple(above(name(who, 16), name("tree", 16), common.GOODPUT, 0.999) for who in NETS),
-    ),
-    *(claim for flows in FLOWS[1:] for net in NETS for claim in _slower(net, flows, CALM)),
-    *(claim for flows in FLOWS[1:] for net in map(in_turn, NETS) for claim in _slower(net, flows)),
-)
+        tuple(above(row(who, 16), row("tree", 16), common.GOODPUT, 0.999) for who in NETS),
+    )
+    for nets, why in ((NETS, CALM), (tuple(map(in_turn, NETS)), "")):
+        yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, variant, why))
+
+
+CLAIMS = common.with_variants(VARIANTS, _claims)
 
 
 def crossover(evidence: Evidence) -> str:
@@ -154,5 +173,8 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     lines = [ContestantLine(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, _, color) in WHO.items()]
     for who in NETS:
         lines.append(ContestantLine(in_turn(who), WHO[who][2], {flows: name(in_turn(who), flows) for flows in FLOWS}, "s", "--"))
+    for who, (_, _, color) in WHO.items():
+        without = on(who, common.NO_PATIENCE)
+        lines.append(ContestantLine(without, color, {flows: name(without, flows) for flows in FLOWS}, "v", "-."))
     figure = series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
     return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure, [crossover(evidence)])

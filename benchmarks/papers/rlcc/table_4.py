@@ -7,23 +7,27 @@ thousand times as much. The claims are therefore about losses after it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.cluster import (
     ALL,
     ALL_TO_ALL,
-    BUFFERS,
     COLORS,
     COUNTS,
     GENTLE,
     LONG_SHORT,
     MANY_TO_ONE,
-    SHARING,
+    VARIANT_OF,
+    WHOSE,
+    contestants,
     look,
     name,
-    on,
+    who_in,
 )
+from dc_gym.benchmarks.papers.rlcc.common import OWN, WRITES
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
 from dc_gym.reproduce.evidence import Evidence
@@ -39,51 +43,39 @@ COLUMNS = (common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
 LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 50), (LONG_SHORT, 100))
 """The cases in which Swift and RL-CC lose nothing in the paper."""
 DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 100))
+FEWER = ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
+"""The cases in which RL-CC loses less than Swift."""
 NONE = 1e-9
 SIX = 6
 """The most cases whose labels fit without being turned."""
 ASIDE = 0.12
-"""Distance of markers from the middle of their case: to the left for a buffer a port, to the right for a shared one."""
+"""Distance between the markers of two variants."""
 
 
-def _claims(buffer: str) -> tuple[Claim, ...]:
-    """Returns the paper's claims about the contestants with such buffers."""
-
+def _claims(variant: str) -> Iterator[Claim]:
     def row(who: str, scenario: str, count: int) -> str:
-        return name(on(who, buffer), scenario, count)
+        return name(who_in(scenario, who, variant), scenario, count)
 
-    return (
-        *(
-            Claim(
-                f"{who} loses nothing with few flows",
-                SOURCE,
-                tuple(less_than(row(who, *case), common.LATE_DROPS, NONE) for case in LOSSLESS),
-                variant=buffer,
-            )
-            for who in ("Swift", "RL-CC")
-        ),
-        *(
-            Claim(
-                f"DCQCN loses packets: {scenario}, {count}",
-                SOURCE,
-                (more_than(row("DCQCN", scenario, count), common.LATE_DROPS, 0),),
-                variant=buffer,
-            )
-            for scenario, count in DCQCN_LOSES
-        ),
-        *(
-            Claim(
-                f"RL-CC loses less than Swift: {scenario}, {count}",
-                SOURCE,
-                (below(row("RL-CC", scenario, count), row("Swift", scenario, count), common.LATE_DROPS),),
-                variant=buffer,
-            )
-            for scenario, count in ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
-        ),
-    )
+    for who in ("Swift", "RL-CC"):
+        criteria = tuple(less_than(row(who, *case), common.LATE_DROPS, NONE) for case in LOSSLESS)
+        yield Claim(f"{who} loses nothing with few flows", SOURCE, criteria)
+    for scenario, count in DCQCN_LOSES:
+        criteria = (more_than(row("DCQCN", scenario, count), common.LATE_DROPS, 0),)
+        yield Claim(f"DCQCN loses packets: {scenario}, {count}", SOURCE, criteria)
+    for scenario, count in FEWER:
+        criteria = (below(row("RL-CC", scenario, count), row("Swift", scenario, count), common.LATE_DROPS),)
+        yield Claim(f"RL-CC loses less than Swift: {scenario}, {count}", SOURCE, criteria)
 
 
-CLAIMS = tuple(claim for buffer in BUFFERS for claim in _claims(buffer))
+CLAIMS = (
+    *common.with_variants(WHOSE, _claims),
+    Claim(
+        "DCQCN loses nothing: long-short, 50",
+        SOURCE,
+        (less_than(name(who_in(LONG_SHORT, "DCQCN", WRITES), LONG_SHORT, 50), common.LATE_DROPS, NONE),),
+        variant=WRITES,
+    ),
+)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
@@ -101,7 +93,7 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
         ContestantLine(
             who,
             COLORS[who],
-            {x + (ASIDE if who in SHARING else -ASIDE): name(who, *case) for x, case in enumerate(cases)},
+            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in contestants(case[0])},
             marker=look(who)[0],
             line="",
         )
@@ -113,6 +105,12 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
         ax.set_xticks(range(len(cases)), labels, fontsize=8, rotation=45 if len(cases) > SIX else 0)
         ax.set_xlabel("")
     return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, [_gentle(evidence)])
+
+
+def _aside(who: str) -> float:
+    """Returns the place of a contestant's markers beside the middle of their case: variants to the right of the others."""
+    places = (OWN, *WHOSE)
+    return ASIDE * (places.index(VARIANT_OF.get(who, OWN)) - (len(places) - 1) / 2)
 
 
 def _gentle(evidence: Evidence) -> str:

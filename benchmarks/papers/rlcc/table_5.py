@@ -4,7 +4,7 @@
 A controller masters a task if in each of its cases it has at least BANDWIDTH of the best controller's bandwidth and takes at most
 TIME times the best one's time. Each task has its own bandwidth and time. In the network these are goodput and latency; with long
 and short flows, the long flows' goodput and the short ones' slowdown; for MPI_Alltoall the latency alone, which reflects both.
-The runs are those of figures 6, 7, 9 and 10.
+The runs are those of figures 6, 7, 9 and 10. Rows named "PCC" compare the same with Swift by a rate alone in Swift's place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common, figure_9
-from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO
+from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO, on
+from dc_gym.benchmarks.papers.rlcc.common import OWN, PCC
 from dc_gym.figures import kit
 from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
 from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
@@ -51,25 +52,33 @@ class TaskComparison:
     time: Quantity
 
 
-def name(who: str, task: str) -> str:
-    return f"{who}, {task}"
+VARIANTS = (PCC,)
+CONTESTANTS = (*WHO, on("Swift", PCC))
+"""Those whose runs are compared."""
 
 
-def cases(task: str) -> list[TaskComparison]:
+def name(who: str, task: str, variant: str = OWN) -> str:
+    return f"{common.of_variant(who, variant)}, {task}"
+
+
+def cases(task: str, variant: str = OWN) -> list[TaskComparison]:
     """Returns the cases that the default runs; MPI_Alltoall has one per size."""
     if task == OSU:
-        return [TaskComparison({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
+        return [TaskComparison({who: on(who, variant) for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
     columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-    return [TaskComparison({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
+    return [
+        TaskComparison({who: cluster.name(on(who, variant), task, count) for who in WHO}, *columns)
+        for count in cluster.DEFAULT[task]
+    ]
 
 
-def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, float]:
+def ratios(evidence: Evidence, task: str, who: str, seed: int, variant: str = OWN) -> dict[str, float]:
     """Returns the least bandwidth and the most time relative to the best, and whether that is mastery.
 
     Empty if something did not run.
     """
     shares, times = [1.0], [1.0]
-    for case in cases(task):
+    for case in cases(task, variant):
         if case.bandwidth:
             own, all_of_them = _values(evidence, case, case.bandwidth, seed, who)
             if own is None:
@@ -88,8 +97,8 @@ def _values(evidence: Evidence, case: TaskComparison, column: Quantity, seed: in
     return found[who], [value for value in found.values() if value is not None]
 
 
-def _as_printed(who: str, task: str) -> Criterion:
-    title, printed = name(who, task), PAPER[who][task]
+def _as_printed(who: str, task: str, variant: str) -> Criterion:
+    title, printed = name(who, task, variant), PAPER[who][task]
 
     def judge(evidence: Evidence) -> CriterionOutcome:
         found = list(evidence.values(title, MASTERED.name).values())
@@ -102,32 +111,46 @@ def _as_printed(who: str, task: str) -> Criterion:
     return Criterion(f"{title}: {'mastered' if printed else 'not mastered'} with every seed", (title,), judge)
 
 
-CLAIMS = tuple(
-    Claim(f"{who}: {task} is {'' if PAPER[who][task] else 'not '}mastered", SOURCE, (_as_printed(who, task),))
-    for who in PAPER
-    for task in PAPER[who]
-)
+def _claims(variant: str) -> list[Claim]:
+    return [
+        Claim(f"{who}: {task} is {'' if PAPER[who][task] else 'not '}mastered", SOURCE, (_as_printed(who, task, variant),))
+        for who in PAPER
+        for task in PAPER[who]
+    ]
+
+
+CLAIMS = common.with_variants(VARIANTS, _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    evidence = {task: cluster.run(task, options, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
-    evidence[OSU] = common.run("alltoall", figure_9.ROWS, options, progress, figure_9.latencies)
-    contenders = [_contender(evidence[task], who, task, options.seeds or common.SEEDS) for who in PAPER for task in PAPER[who]]
+    evidence = {task: cluster.run(task, options, progress, CONTESTANTS) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
+    rows = [row for row in figure_9.ROWS if row.name in CONTESTANTS]
+    evidence[OSU] = common.run("alltoall", rows, options, progress, figure_9.latencies)
+    seeds = options.seeds or common.SEEDS
+    contenders = [
+        _contender(evidence[task], who, task, seeds, variant)
+        for variant in (OWN, *VARIANTS)
+        for who in PAPER
+        for task in PAPER[who]
+    ]
     found = Evidence({each.name: each for each in contenders}, shortfall=Evidence.shortfall_of(evidence.values()))
     facts = [
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
-        ("Runs", f"those of figures 6, 7, 9 and 10, {options.seeds or common.SEEDS} seeds"),
+        ("Runs", f"those of figures 6, 7, 9 and 10, {seeds} seeds"),
+        (PCC, f"{common.ABOUT[PCC]}. Rows named PCC compare all three with it in Swift's place"),
+        ("Patience", common.PATIENCE),
     ]
     return Findings(TITLE, facts, contenders, COLUMNS, [judge(each, found) for each in CLAIMS], _figure(found))
 
 
-def _contender(evidence: Evidence, who: str, task: str, seeds: int) -> Contender:
-    by_seed = {seed: ratios(evidence, task, who, seed) for seed in range(1, seeds + 1)}
+def _contender(evidence: Evidence, who: str, task: str, seeds: int, variant: str) -> Contender:
+    by_seed = {seed: ratios(evidence, task, who, seed, variant) for seed in range(1, seeds + 1)}
     numbers = {
         column.name: {seed: each[column.name] for seed, each in by_seed.items() if column.name in each} for column in COLUMNS
     }
-    paper = {MASTERED.name: float(PAPER[who][task])}
-    return Contender(name(who, task), name(who, task), COLORS[who], numbers, paper=paper)
+    paper = {} if variant else {MASTERED.name: float(PAPER[who][task])}
+    title = name(who, task, variant)
+    return Contender(title, title, COLORS[who], numbers, paper=paper)
 
 
 def _figure(found: Evidence) -> Figure:

@@ -14,6 +14,10 @@
  * out: a NIC answers probes itself, so that the host's delay is not seen. Its ACKs carry no delay: the last
  * probe's stands for it.
  *
+ * With rate_only there is no window: the rate is cwnd / RTT, and a probe below target adds ai, not an ACK.
+ * RL-CC's authors ran a Swift of their own on NVIDIA's PCC (Fuhrer et al. 2023, footnote 1), whose results
+ * are rates alone. Their code is not public: that a probe raises is our choice, raises and cuts are as above.
+ *
  * Sources: htsim is github.com/Broadcom/csg-htsim at 841d9e7, sim/swift.cpp, whose author calls most values
  * guesses. falcon-transport/isekai at ab3a028, isekai/host/falcon/rue/algorithm/swift.cc, is Google's and
  * says that many of its defaults come from Swift in Pony. The paper itself was not read.
@@ -49,12 +53,14 @@
 	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim; falcon-transport/isekai: 256", "largest window: 1000") \
 	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
 	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least") \
-	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's")
+	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's") \
+	X(rate_only, "0 or 1", 0, 0, 1, "RL-CC, footnote 1: on PCC", "1: no window, a rate of cwnd / RTT, and raises at probes instead of ACKs")
 
 #define CC_PRESETS(X) \
 	X(paper, "htsim's values with the base target of falcon-transport/isekai, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
-	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320))
+	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320)) \
+	X(pcc, "the same as a rate alone: no window, and probes raise it; the results of NVIDIA's PCC are rates", CC_SET(rate_only, 1))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };
@@ -172,8 +178,11 @@ static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, c
 	rtt_ns = rtt_ns < 1 ? 1 : rtt_ns > SWIFT_DELAY_MAX ? SWIFT_DELAY_MAX : rtt_ns;
 	state[SWIFT_DELAY] = rtt_ns;
 	state[SWIFT_BELOW] = rtt_ns < target_ns;
-	if (state[SWIFT_BELOW])
+	if (state[SWIFT_BELOW]) {
+		if (parameter[P_rate_only]) /* one probe is under way at a time: about one a round trip */
+			swift_set(state, parameter, (uint64_t)state[SWIFT_CWND] + parameter[P_ai]);
 		return;
+	}
 	cut = parameter[P_beta] * (rtt_ns - target_ns) / rtt_ns; /* 17 + 30 bits */
 	swift_cut(state, parameter, event->now_ns,
 		  cut < parameter[P_max_mdf] ? (uint32_t)cut : parameter[P_max_mdf]);
@@ -186,7 +195,7 @@ static inline void swift_on_ack(uint32_t *state, const struct cc_event *event, c
 
 	if (event->packets)
 		state[SWIFT_TIMEOUTS] = 0;
-	if (!state[SWIFT_BELOW])
+	if (!state[SWIFT_BELOW] || parameter[P_rate_only])
 		return;
 	if (state[SWIFT_CWND] >= SWIFT_PACKET)
 		more = (more << 20) / state[SWIFT_CWND];
@@ -226,10 +235,12 @@ static inline void swift_answer(const uint32_t *state, const struct cc_flow *flo
 	if (window < flow->packet_bytes)
 		window = flow->packet_bytes;
 	result->window_bytes = window < 0xffffffff ? (uint32_t)window : 0xffffffff;
-	if (cwnd < SWIFT_PACKET)
-		result->rate = cc_clamp(swift_rate(state, flow));
-	else if (parameter[P_pace_gain])
+	if (parameter[P_rate_only])
+		result->window_bytes = 0;
+	if (cwnd >= SWIFT_PACKET && parameter[P_pace_gain])
 		result->rate = cc_clamp(swift_rate(state, flow) * parameter[P_pace_gain] >> 8);
+	else if (cwnd < SWIFT_PACKET || parameter[P_rate_only])
+		result->rate = cc_clamp(swift_rate(state, flow));
 	else
 		result->rate = CC_LINE_RATE;
 	result->probe = true;
