@@ -127,6 +127,17 @@ def test_an_explanation_is_of_one_verdict() -> None:
     assert [state for state, each in given.items() if each] == [HELD]
 
 
+def test_pages_show_an_explanation_and_take_claims_that_older_versions_wrote(whole: Path) -> None:
+    file = whole / "acc" / "figure-figure-1" / page.CLAIMS
+    assert f"Shown by {SHOWN.experiment}: {SHOWN.showed}" in file.with_name(page.PAGE).read_text()
+    told = json.loads(file.read_text())
+    assert told["claims"][1]["explanation"]["hypothesis"] == "it is the wind" and told["claims"][2]["explanation"] is None
+    for claim in told["claims"]:
+        del claim["explanation"]
+    file.write_text(json.dumps(told))
+    assert "three" in page.overview(whole, {"ACC": [file.parent]}).read_text()
+
+
 def test_missing_results_are_named_in_a_line(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in ("figure-1", "figure-2"):
         (whole / "acc" / f"figure-{number}" / page.CLAIMS).unlink()
