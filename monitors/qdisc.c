@@ -175,7 +175,7 @@ static uint64_t read_pauses(const struct nl_attr *app, uint32_t classes)
 	struct tc_port_class_xstats stats;
 	uint64_t pauses = 0;
 
-	for (uint32_t class = 0; class < classes && read_class(app, class, &stats); class++)
+	for (uint32_t class = 0; class < classes && read_class(app, class, &stats); class ++)
 		pauses += stats.pauses;
 	return pauses;
 }

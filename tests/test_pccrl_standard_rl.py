@@ -13,6 +13,7 @@ from dc_gym.nets import nic_policy
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import ClaimState
 from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.provenance import Provenance
 
 GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "sum_of_rates": 1.0, "inflation_std": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
@@ -74,7 +75,7 @@ def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
     ]
     assert found.verdicts[2].measured == ("SAC: 1 of 2 seeds; off eq. 2 by up to 3%, 11%",)
     assert found.verdicts[0].steps == 5000 and "eq. 3: 2 of 2 seeds master the task." in found.notes
-    path = page.write(tmp_path / "page", "pcc-rl", "standard-rl", found)
+    path = page.write(tmp_path / "page", "pcc-rl", "standard-rl", found, Provenance({}, "", {}))
     assert "fluid model, not labs" in path.read_text() and (tmp_path / "page" / "figure.png").stat().st_size > 10_000
 
 

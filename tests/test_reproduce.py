@@ -21,6 +21,7 @@ from dc_gym.reproduce.claims import Claim, ClaimState
 from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, Track
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.provenance import Provenance
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import CellOutcome
 
@@ -443,7 +444,7 @@ def test_the_folder_of_a_figure(tmp_path):
     lines = [len(ax.get_lines()) for ax in canvas.axes]
     assert lines == [1 + 3 + 1, 1 + 2 + 1], "who learns has a mean and its seeds, the other a level line; both run"
     written = Findings("T", [("Network", "n")], [trained, alone], [QUEUE], [claims.judge(claim, found)], canvas, ["A note."])
-    path = page.write(tmp_path / "figure", "paper", "1", written)
+    path = page.write(tmp_path / "figure", "paper", "1", written, Provenance({}, "", {}))
     text = path.read_text()
     assert "a is &lt;short&gt;" in text and "A note." in text and "after 300 steps" in text
     told = json.loads((tmp_path / "figure" / "claims.json").read_text())["claims"][0]

@@ -13,6 +13,7 @@ from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.provenance import Provenance
 from dc_gym.reproduce.scaled import MS, US, RunLength
 from dc_gym.reproduce.series import ContestantLine
 
@@ -95,7 +96,7 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     found = common.findings("T", rows, options, evidence, [common.GOODPUT, common.LATENCY], [claim], figure)
     assert page.header(found) == ["", common.GOODPUT.title, "paper", common.LATENCY.title]
     assert page.cells(found)[0][2] == "0.45" and page.cells(found)[1][2] == "-"
-    page.write(tmp_path / "figure-x", "rl-cc", "x", found)
+    page.write(tmp_path / "figure-x", "rl-cc", "x", found, Provenance({}, "", {}))
     assert (tmp_path / "figure-x" / "table.csv").read_text().splitlines()[0].endswith("latency_s,paper_goodput")
     text = page.overview(tmp_path, {"A paper": [tmp_path / "figure-x"]}).read_text()
     assert 'href="figure-x/index.html"' in text and "reproduced" in text and "A paper" in text

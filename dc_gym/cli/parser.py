@@ -315,13 +315,18 @@ def _add_export(commands: Any) -> None:
 
 def _add_reproduce(commands: Any) -> None:
     summary = "measure a paper's figures again and compare them with its claims; the same command continues where it was stopped"
-    example = "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none"
+    example = (
+        "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none\n"
+        "  dcgym reproduce --score"
+    )
     parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
     parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes hours")
     parser.add_argument(
         "figures", nargs="*", metavar="FIGURE", help="a figure or table, such as table-2 (default: all of the paper)"
     )
     parser.add_argument("--list", action="store_true", help="list papers and figures, and run nothing")
+    score = "count the verdicts of all papers that have been made, write DIR/score.json, and run nothing; exits with 2 if results"
+    parser.add_argument("--score", action="store_true", help=f"{score} are missing or stale, which it names")
     parser.add_argument("--full", action="store_true", help="train and run as long as the paper does, which may take days")
     parser.add_argument(
         "--out",

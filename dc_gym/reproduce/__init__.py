@@ -7,6 +7,7 @@ modules here are what the figures share:
 - runs.py: runs that resume where they were stopped;
 - claims.py: claims and their criteria;
 - series.py, drawing.py, page.py: figures and pages;
+- provenance.py, score.py: what verdicts depend on, and the count of all of them (`dcgym reproduce --score`);
 - setup.py, trainings.py, campaign.py, measured.py: contestants and lengths, trainings, and measured quantities, for papers that
   train;
 - scaled.py and benchmarks/papers/rlcc/common.py: networks of 100 Gbit/s, slowed down, for papers on NICs.
@@ -14,6 +15,7 @@ modules here are what the figures share:
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
-from dc_gym.reproduce import page, registry
+from dc_gym.reproduce import page, provenance, registry, score
 from dc_gym.reproduce.claims import ClaimState
 from dc_gym.reproduce.evidence import SHORTER
 from dc_gym.reproduce.findings import Findings
@@ -33,6 +35,8 @@ from dc_gym.sweep import cpus
 ALL = "all"
 """The word for all papers in the place of a paper."""
 NONE = "none"
+UNSCORED = ("list", "full", "seeds", "algorithms", "steps", "duration", "preset", "jobs", "retry")
+"""Options that have no effect on a score, beside --set and --ground."""
 OUT = Path("results") / "reproduce"
 COLOURS = {
     ClaimState.REPRODUCED: "green",
@@ -45,6 +49,8 @@ COLOURS = {
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the named figures, or all figures of the paper, or of all papers. Returns 0 whatever the verdicts are."""
+    if args.score:
+        return _score(args)
     if args.list:
         _list()
         return 0
@@ -70,8 +76,11 @@ def main(args: Namespace, progress: Progress) -> int:
     for paper, figures in chosen:
         for figure in figures:
             progress.note(f"{paper.name} {figure.number}: {figure.title}")
+            made = provenance.now(figure.module, orders[paper.name])
             findings = figure.run(orders[paper.name], progress)
-            path = page.write(_place(folders[paper.name], figure.number), paper.name, figure.number, findings)
+            if not made.complete:  # the figure's own runs have built the kernel, or fetched Open vSwitch
+                made = provenance.now(figure.module, orders[paper.name])
+            path = page.write(_place(folders[paper.name], figure.number), paper.name, figure.number, findings, made)
             _show(f"{paper.name} {figure.number}: {figure.title}", findings)
             say(_counts(findings) + f"page         {path}\n")
     found = {
@@ -80,6 +89,23 @@ def main(args: Namespace, progress: Progress) -> int:
     }
     say(f"all claims   {page.overview(out, found)}")
     return 0
+
+
+def _score(args: Namespace) -> int:
+    """Counts the verdicts that are there. Returns 2 if figures have no results of today, as for other results that do not fit."""
+    given = {name: getattr(args, name) for name in UNSCORED} | {"set": args.overrides, "ground": args.ground != "lab"}
+    if said := next((f"--{name}" for name, value in given.items() if value), args.paper):
+        raise UsageError(f"reproduce --score {said}: --score reads the results of all papers and runs nothing; leave {said} out")
+    out = (args.out or OUT).absolute()
+    if not out.is_dir():
+        raise UsageError(f"reproduce --score: {out} is no folder; `dcgym reproduce {ALL}` makes results, or give its --out")
+    found = score.read(out)
+    path = score.write(out, found, args.force)
+    score.show(found)
+    say(f"\nscore        {path}")
+    for line in score.faults(found):
+        say(f"dcgym: {line}", file=sys.stderr)
+    return 0 if found.complete else UsageError.exit_code
 
 
 def _place(folder: Path, number: str) -> Path:
@@ -154,5 +180,7 @@ def _show(title: str, findings: Findings) -> None:
             after = f" ({verdict.steps:,} steps)" if verdict.steps is not None and verdict.state is not ClaimState.NOT_RUN else ""
             state = f"[{COLOURS[verdict.state]}]{verdict.state}{after}[/]"
             why = f"\nwhy: {verdict.why}" if verdict.why else ""
+            if verdict.explanation:
+                why += f"\nshown by {verdict.explanation.experiment}: {verdict.explanation.showed}"
             claims.add_row(verdict.claim.title, "; ".join(dict.fromkeys(verdict.measured)) + why, state)
         console.print(claims)

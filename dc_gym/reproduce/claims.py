@@ -33,6 +33,10 @@ class ClaimState(StrEnum):
     NOT_RUN = "did not run"
 
 
+NOT_REPRODUCED = (ClaimState.CONTRADICTED, ClaimState.OPEN)
+"""The verdicts on claims that were judged and do not hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class CriterionOutcome:
     """The outcome of a criterion. `holds` is None if nothing can be said: something did not run, or had too few runs."""
@@ -53,6 +57,22 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """An experiment that shows why a claim has its verdict. A cause that nothing was tried for belongs into `Claim.why`."""
+
+    hypothesis: str
+    """The supposed cause, written down before the experiment."""
+    experiment: str
+    """The command, figure or rows that show it."""
+    page: str
+    """The page that has the experiment, with its anchor, such as docs/reproduce-acc.md#figure-8-half-of-it-holds."""
+    showed: str
+    """The result of the experiment, with its numbers."""
+    of_success: bool = False
+    """True if it shows why the claim holds; False if it shows why the claim does not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     text: str
     source: str
@@ -63,6 +83,10 @@ class Claim:
     """Known facts about the cause; shown where the claim is not reproduced."""
     variant: str = ""
     """A set-up of ours on which the claim is judged once more, such as "shared buffer"; such claims are counted apart."""
+    ours: bool = False
+    """True for a claim of ours, which the paper does not make; such claims are counted apart."""
+    explanation: Explanation | None = None
+    """The experiment that shows why the claim holds, or why it does not."""
 
     @property
     def title(self) -> str:
@@ -80,7 +104,14 @@ class ClaimVerdict:
 
     @property
     def why(self) -> str:
-        return self.claim.why if self.state in (ClaimState.CONTRADICTED, ClaimState.OPEN) else ""
+        return self.claim.why if self.state in NOT_REPRODUCED else ""
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """Returns the experiment that shows why the verdict is as it is; None if the cause is open."""
+        found = self.claim.explanation
+        states = (ClaimState.REPRODUCED,) if found and found.of_success else NOT_REPRODUCED
+        return found if self.state in states else None
 
 
 def judge(claim: Claim, evidence: Evidence) -> ClaimVerdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from dc_gym import __version__
@@ -15,24 +16,31 @@ from dc_gym.pages import html
 from dc_gym.reproduce.claims import ClaimVerdict, plain, text
 from dc_gym.reproduce.evidence import Contender, Quantity
 from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.provenance import Provenance
 
 PACKAGE = "dc_gym.reproduce"
 FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
 OVERVIEW = "all claims"
 
 
-def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
+def write(folder: Path, paper: str, number: str, findings: Findings, provenance: Provenance) -> Path:
     """Writes all files and returns the page's path."""
     with machine_errors("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
     kit.save(findings.figure, folder / FIGURE)
     put(folder / TABLE, csv_bytes(*_table(findings.contenders, findings.columns)))
     claims = [as_dict(each) for each in findings.verdicts]
-    told = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__, "claims": claims}
+    told = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__, **provenance.as_dict()}
+    told |= {"seeds": seeds(findings), "claims": claims}
     put(folder / CLAIMS, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
     title, mark = f"{paper} {number}: {findings.title}", mark_of(f"{paper} {number}")
     values = {"findings": findings, "claims": claims, "columns": header(findings), "rows": cells(findings)}
     return put(folder / PAGE, html.render(PACKAGE, "page.html.j2", title=title, mark=mark, **values))
+
+
+def seeds(findings: Findings) -> list[int]:
+    """Returns the seeds, or repetitions, of which the figure has numbers."""
+    return sorted({seed for each in findings.contenders for values in each.numbers.values() for seed in values})
 
 
 def mark_of(what: str) -> str:
@@ -66,7 +74,9 @@ def as_dict(verdict: ClaimVerdict) -> dict[str, object]:
         "source": verdict.claim.source,
         "state": str(verdict.state),
         "steps": verdict.steps,
+        "ours": verdict.claim.ours,
         "why": verdict.why,
+        "explanation": asdict(verdict.explanation) if verdict.explanation else None,
         "criteria": [
             {"criterion": criterion.words, "measured": measured}
             for criterion, measured in zip(verdict.claim.criteria, verdict.measured, strict=True)

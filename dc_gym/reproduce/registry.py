@@ -29,6 +29,8 @@ class Figure:
     number: str
     title: str
     run: Callable[[ReproduceOptions, Progress], Findings]
+    module: str
+    """Name of its module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,13 @@ class Paper:
     """Figures for which policies are trained."""
 
     def figure(self, number: str) -> Figure:
-        module = import_module(f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}")
-        return Figure(number, module.TITLE, module.run)
+        name = self.module(number)
+        module = import_module(name)
+        return Figure(number, module.TITLE, module.run, name)
+
+    def module(self, number: str) -> str:
+        """Returns the name of a figure's module."""
+        return f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}"
 
 
 PAPERS: dict[str, Paper] = {}

@@ -19,7 +19,7 @@ CLAIMS = (
     Claim("The RTT of DDPG is below DCTCP's", SOURCE, (below("DDPG", DCTCP, RTT),)),
     Claim("The RTT of APPO is below DCTCP's", SOURCE, (below("APPO", DCTCP, RTT),)),
     Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, RTT),)),
-    Claim("The RTT of PPO is below DCTCP's", "ours: the synchronous form of APPO", (below("PPO", DCTCP, RTT),)),
+    Claim("The RTT of PPO is below DCTCP's", "ours: the synchronous form of APPO", (below("PPO", DCTCP, RTT),), ours=True),
 )
 
 

@@ -194,13 +194,14 @@ def of_variant(who: str, variant: str) -> str:
 def with_variants(variants: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
     """Returns the claims of a figure, and behind them those of each variant, which are counted apart.
 
-    `make(variant)` returns the same claims for any variant. Of a variant only those remain that are about its rows.
+    `make(variant)` returns the same claims for any variant. Of a variant only those remain that are about its rows, without
+    their explanations: those experiments were not made with the variant.
     """
     own = tuple(make(OWN))
     found = list(own)
     for variant in variants:
         pairs = zip(make(variant), own, strict=True)
-        found += [replace(claim, variant=variant) for claim, plain in pairs if _about(claim) != _about(plain)]
+        found += [replace(claim, variant=variant, explanation=None) for claim, plain in pairs if _about(claim) != _about(plain)]
     return tuple(found)
 
 
