@@ -27,6 +27,7 @@ from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
 from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.provenance import Provenance
 from dc_gym.reproduce.scaled import MS, US, RunLength
 
 QUARTER = {"nic.parameters": {"rate": 1 << 18}}
@@ -310,4 +311,4 @@ def test_pages_have_every_row_and_judge_every_claim(module, monkeypatch, tmp_pat
     for verdict in found.verdicts:
         about_others = about(verdict.claim) - names
         assert (str(verdict.state) == "did not run") == bool(about_others)
-    page.write(tmp_path / "page", "rl-cc", "x", found)
+    page.write(tmp_path / "page", "rl-cc", "x", found, Provenance({}, "", {}))
