@@ -91,13 +91,17 @@ def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
         full.write_text("x")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["list"], ["compare", "a", "b"]], ids=["plain", "a table"])
-def test_a_full_standard_output_is_named(words: list[str], tmp_path: Path) -> None:
+def test_a_full_standard_output_is_named(words: list[str], unbuffered: str, tmp_path: Path) -> None:
+    """Python's own buffer may keep what could not be written, and tries once more as it ends."""
     for number, name in enumerate(("a", "b")):
         synthetic.result(tmp_path / name, synthetic.run(seed=number))
     argv = [sys.executable, "-m", "dc_gym.cli.main", words[0], *(str(tmp_path / name) for name in words[1:])]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            argv, stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        )
     assert (done.returncode, done.stderr) == (2, "dcgym: standard output: No space left on device; free some room\n")
 
 
@@ -125,7 +129,7 @@ def test_a_signal_ends_a_command_in_one_line(
             for each in main.ENDS:
                 signal.raise_signal(each)  # a further one does not disturb what is being cleaned up
 
-    before = [signal.getsignal(each) for each in main.ENDS]
+    before = [signal.signal(each, signal.SIG_DFL) for each in main.ENDS]  # the tests may run under nohup
     monkeypatch.setattr(clean, "main", clean_up)
     try:
         assert main.main(["clean"]) == code

@@ -80,14 +80,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         return _fail(_how_interrupted(error), INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush prints nothing
+        _discard_output()
         return 1
     except (Exception, SystemExit) as error:
         _reraise_if_asked()
         if (told := _in_words(error)) is None:
             raise
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         return _fail(*told)
     return code
+
+
+def _discard_output() -> None:
+    """Lets the interpreter's last flush succeed where what is left cannot be written: it would fail with a traceback."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
