@@ -365,7 +365,8 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
         "--set",
         "time.duration=3600s",
     ]
-    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    ready = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}  # the tests may run under nohup
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True, **ready)
     for line in process.stderr:
         if "traffic" in line:
             break
