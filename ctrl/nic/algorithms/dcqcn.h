@@ -10,9 +10,9 @@
  *
  * The NIC calls at events alone, so timers are caught up at the flow's next event, in the order in which they
  * expired. Alpha has 30 fraction bits, or keeps 10 of them (`short_alpha`). With 10 each decay loses what
- * falls below the last one, so that sparse marks leave alpha too low. Of a silence's
- * raises the first and the last 32 are made one by one; in between nothing but RT moves, in a straight line,
- * and RC trails it by one step. A stage counts to 32, and so the factor i ends at 32 - F.
+ * falls below the last one, so that sparse marks leave alpha too low. Of a silence's raises the first and the
+ * last 32 are made one by one; in between nothing but RT moves, in a straight line, and RC trails it by one
+ * step. A stage counts to 32, and so the factor i ends at 32 - F.
  *
  * Sources of the preset `paper`. The paper itself was not read; two of its authors' repositories were:
  *   bobzhuyb/ns3-rdma at e8a27d0, a simulator: src/point-to-point/model/qbb-net-device.cc and its sample
@@ -55,23 +55,19 @@
 	X(hyper_factor, "0 or 1", 1, 0, 1, "bobzhuyb/ns3-rdma: qbb-net-device.cc (rpr_hyper_increase)", "the i-th hyper raise is i R_HAI; 0: each is R_HAI") \
 	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30")
 
+#define DCQCN_FIRMWARE \
+	CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
+	CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) CC_SET(hyper_factor, 0) \
+	CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) CC_SET(clamp_target, 0) CC_SET(nack, 1)
+
 #define CC_PRESETS(X) \
 	X(paper, "the paper's, by its authors' repositories; rates as shares of its 40 Gbit/s") \
 	X(firmware, "defaults of a Mellanox NIC's configuration without its byte counter; rates as shares of 100 Gbit/s", \
-	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
-	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
-	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
-	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 2000)) \
+	  DCQCN_FIRMWARE CC_SET(byte_counter, 0) CC_NIC(cnp_interval, 2000)) \
 	X(firmware_bytes, "`firmware` with RPG_BYTE_RESET 32767 in bytes, as nine stored configurations have it", \
-	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
-	  CC_SET(byte_counter, 32767) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
-	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
-	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 4000)) \
+	  DCQCN_FIRMWARE CC_SET(byte_counter, 32767) CC_NIC(cnp_interval, 4000)) \
 	X(firmware_blocks, "`firmware` with RPG_BYTE_RESET 32767 in units of 64 bytes, which is hearsay", \
-	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
-	  CC_SET(byte_counter, 2097088) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
-	  CC_SET(hyper_factor, 0) CC_SET(alpha_initial, 1023) CC_SET(short_alpha, 1) \
-	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 4000)) \
+	  DCQCN_FIRMWARE CC_SET(byte_counter, 2097088) CC_NIC(cnp_interval, 4000)) \
 	X(ns3, "`dcqcn` of the HPCC artifact's run.py; rates as shares of 25 Gbit/s, the least of 100 Gbit/s", \
 	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \

@@ -22,12 +22,11 @@ class Captures(Companion):
 
     def __init__(self, plan: Plan, folder: Path, t0_ns: int) -> None:
         """`folder` is the plan's. Frames are kept from `t0_ns` on."""
-        self._captured = plan.capture is not None
         super().__init__(None if plan.capture is None else _argv(plan, plan.capture, folder, t0_ns), PRIORITY)
 
     def finish(self) -> dict[str, Any]:
         """Waits for the files. Returns `capture`: the COUNTS of each port."""
-        if not self._captured:
+        if self._program is None:
             return {}
         found = {}
         for line in self.expect_end().splitlines():
