@@ -48,8 +48,8 @@ RL_CC_CALIBRATED = common.of_variant("RL-CC", CALIBRATED)
 CONTESTANTS = WHO | {SWIFT_PCC: ("swift", "#999933"), RL_CC_CALIBRATED: (WHO["RL-CC"][0], "#88CCEE")}
 VARIANT_OF = {SWIFT_PCC: common.PCC, RL_CC_CALIBRATED: CALIBRATED}
 CALIBRATED_NOTE = (
-    "In rows named \"calibrated\" the policy's target is lower by the offset at which flows rest in the fluid model under it, which is"
-    " ours. Other rows have the paper's target."
+    'In rows named "calibrated" the target is lower by the offset at which flows rest in the fluid model under the policy, which'
+    " is ours; other rows have the paper's target."
 )
 CLOSE, CALIBRATED_CLOSE = 0.05, 0.02
 MANY = 128
@@ -179,7 +179,11 @@ def _claims(variant: str) -> tuple[Claim, ...]:
         Claim(
             "RL-CC lies on eq. 2 at its policy's offset",
             "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
-            (_on_curve("RL-CC", lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"),),
+            (
+                _on_curve(
+                    "RL-CC", lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"
+                ),
+            ),
             ours=True,
         ),
         Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (_leaves(swift),)),

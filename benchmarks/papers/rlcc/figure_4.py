@@ -5,10 +5,10 @@ The paper gives neither the values nor the number of flows; its best values are 
 only the beta or target that it is given varies, over 2, 16 and 128 flows on the network of the paper's simulations. Flows begin
 at their share, since everything is measured at rest.
 
-Rows of the variants in NOISE differ by noise, and claims are judged on them once more. Hypothesis, written down before they ran: in
-a network without noise the idle path's inflation is exactly 1, so no beta of 1 or more and no target can fail. With noise probes
-find a longer round trip on a path that is not congested. So with a beta of 1 two flows cut too often, and with a target of 0.004
-all do: each loses at least 2 % of the goodput.
+Rows of the variants in NOISE differ by noise, and claims are judged on them once more. Hypothesis, written down before they ran:
+in a network without noise the idle path's inflation is exactly 1, so no beta of 1 or more and no target can fail. With noise,
+probes find a longer round trip on a path that is not congested. So with a beta of 1 two flows cut too often, and with a target of
+0.004 all do: each loses at least 2 % of the goodput.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ NOISE: Mapping[str, Mapping[str, Any]] = {
 }
 """Keys of the rows with noise, by variant. A link delays each frame by up to its jitter; a burst is in packets of 1.5 kB."""
 NOISE_NOTE = (
-    "The paper says nothing about noise. In rows so named each link delays each frame by a uniform draw from 0 to the jitter, or a"
-    " NIC sends so many packets of a flow at once. Latency here has the waiting times at ports, and not the jitter."
+    "The paper says nothing about noise. In rows named by it each link delays each frame by a uniform draw from 0 to the jitter,"
+    " or a NIC sends so many packets of a flow at once. Latency here has the waiting times at ports, and not the jitter."
 )
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
