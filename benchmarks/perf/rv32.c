@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An algorithm of the NIC as code of RV32I, for rv32_cost.py: the header that CC_ALGORITHM names, and the functions that a compiler
- * calls for what RV32I lacks. Its caller writes the variables, calls decide() or policy(), and reads the variables.
+ * An algorithm of the NIC as code of RV32I, for rv32_cost.py: the header that CC_ALGORITHM names, and the
+ * functions that a compiler calls for what RV32I lacks. Its caller writes the variables, calls decide() or
+ * policy(), and reads the variables.
  *
- * Products add and shift, as many times as the smaller factor has bits. Quotients take a bit at a time, from the dividend's
- * highest on.
+ * Products add and shift, as many times as the smaller factor has bits. Quotients take a bit at a time, from
+ * the dividend's highest on.
  */
 #include CC_ALGORITHM
 

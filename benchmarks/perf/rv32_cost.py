@@ -22,8 +22,10 @@ from dc_gym.nets import nic_policy
 SOURCE = Path(__file__).resolve().parent / "rv32.c"
 WITHOUT, WITH = "rv32i", "rv32im"
 """Sets of instructions: without multiplication and division, and with both."""
-FLAGS = ("--target=riscv32", "-mabi=ilp32", "-O2", "-ffreestanding", "-fno-pic", "-mno-relax", "-Wall", "-Werror")
-FLAGS += ("-idirafter", build.INCLUDES, "-idirafter", "/usr/include")
+FLAGS = (
+    *("--target=riscv32", "-mabi=ilp32", "-O2", "-ffreestanding", "-fno-pic", "-mno-relax", "-Wall", "-Werror"),
+    *("-idirafter", build.INCLUDES, "-idirafter", "/usr/include"),
+)
 LINE_RATE, EVENTS = 1 << 20, 10
 
 
