@@ -177,7 +177,7 @@ struct nic_sender {
 	/* counters */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
-	uint64_t lost_events; /* that found the queue full */
+	uint64_t lost_events;          /* that found the queue full */
 	uint32_t rtt_ns, least_rtt_ns; /* the last probe's, the least of all; 0: none */
 };
 
@@ -231,8 +231,8 @@ struct nic_settings {
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
 	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
-	/* in_turn: time of each event that reaches the algorithm, without latency; most events that wait or are
-	 * dealt with, 0: no limit */
+	/* in_turn: time of each event that reaches the algorithm, without latency; most events that wait or
+	 * are dealt with, 0: no limit */
 	uint64_t event_cost_ns, event_queue;
 };
 _Static_assert(__builtin_offsetof(struct nic_settings, caps) -

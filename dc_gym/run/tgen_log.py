@@ -47,7 +47,7 @@ NIC_COUNTS_DTYPE = TABLES["nic_flows"].record(
     *("cnps", "nacks", "timeouts", "rtts", "probes", "probe_bytes", "decisions"),
 )
 NIC_DTYPE = np.dtype([*NIC_COUNTS_DTYPE.descr, *TABLES["nic_events"].record("lost_events").descr])
-"""What a NIC counts for a flow: the tables nic_flows and nic_events have it."""
+"""A NIC's counts for a flow, which the tables nic_flows and nic_events have."""
 
 
 @dataclass(frozen=True, slots=True)

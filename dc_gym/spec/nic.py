@@ -73,7 +73,7 @@ class NicSpec:
         TIME,
         name="nack_interval",
         low=0,
-        high=LONGEST_NS,
+        high=10 * S,
         otherwise="a full round trip",
         help="minimum time before a receiver asks for the same packet again; a full round trip is the base round trip "
         "plus the time that the longest queue takes to drain",
@@ -202,7 +202,7 @@ class NicSpec:
         name="event_cost",
         low=0,
         high=LONGEST_NS,
-        help='time that each event takes of a NIC\'s processor, whatever the algorithm answers; `latency` comes on top where the '
+        help="time that each event takes of a NIC's processor, whatever the algorithm answers; `latency` comes on top where the "
         'answer changes something; needs `decisions = "in-turn"`',
     )
     event_queue: int | None = key(

@@ -216,7 +216,7 @@ def sharing(network: ScaledNetwork) -> ScaledNetwork:
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which RL-CC's flows begin at their share of the line; `parameters` adds more of nic.parameters.
+    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
 
     They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
     """

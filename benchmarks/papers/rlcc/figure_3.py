@@ -2,8 +2,8 @@
 """Figure 3 of RL-CC: RTT inflation over the number of flows, against eq. 2, and Swift's against the best curve of its kind.
 
 The paper simulates one second and uses its second half. 8192 flows are run with --full only. The paper does not say what it fits
-to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. RL-CC's flows begin at
-their share, since everything is measured at rest.
+to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. All flows begin
+at their share, since everything is measured at rest.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def _row(who: str, flows: int) -> Row:
     controller, color = CONTESTANTS[who]
     variant = common.PCC if who == SWIFT_PCC else common.OWN
     ours = who == "RL-CC"
+    presets = common.PRESETS.get(variant, {})
     return common.many_to_one(
         name(who, flows),
         controller,
@@ -69,7 +70,7 @@ def _row(who: str, flows: int) -> Row:
         flows,
         length=length(flows),
         full=common.SIMULATION,
-        values=common.at_share(flows) if ours else common.PRESETS.get(variant, {}),
+        values={**presets, **common.at_share(flows, **presets.get("nic.parameters", {}))},
         paper={common.INFLATION.name: theory.EQ_2(flows)} if ours else {},
         color=color,
         variant=variant,
