@@ -26,7 +26,7 @@ JITTER_NS = 100 * US
 """Range over which a seed spreads the starts: ten base round trips. Without it all seeds of a pattern would give the same run."""
 TIMES = frozenset(
     {"jitter", "start", "stop", "short_start", "last_start", "interval", "on", "off", "compute"}
-    | {"latency", "event_cost", "timeout", "timeout_max", "nack_interval"}
+    | {"latency", "event_cost", "timeout", "timeout_max", "probe_timeout", "nack_interval"}
 )
 """Keys of a workload and a NIC whose numbers are times in ns."""
 
