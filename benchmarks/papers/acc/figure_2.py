@@ -17,7 +17,7 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import FABRICS, FACTS, LOSSY, NOTE, PAUSES, on
+from dc_gym.benchmarks.papers.acc.common import FABRICS, FACTS, LOSSY, NOTE, PAUSES, on, variant
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
@@ -82,10 +82,11 @@ ROWS = [
 ]
 CLAIMS = tuple(
     Claim(
-        f"{on(workload, fabric)}: {best} is best (mean of all flows)",
+        f"{workload}: {best} is best (mean of all flows)",
         SOURCE,
         tuple(below(name(workload, best, fabric), name(workload, other, fabric), MEAN) for other in MARKINGS if other != best),
         why="load, duration, DCQCN's parameters, the buffer, and SECN1's and SECN2's Pmax are not given",
+        variant=variant(fabric),
     )
     for fabric in FABRICS
     for workload, best in BEST.items()
