@@ -94,6 +94,8 @@ def test_claims_are_counted_by_paper_and_variants_and_our_own_apart(whole: Path,
     assert acc["ours"] == counts(judged=1, reproduced=1)
     assert fdcc["claims"] == counts(judged=2, reproduced=1, not_shown=1) and fdcc["variants"] == {}
     assert found["all"]["claims"] == counts(judged=5, reproduced=2, contradicted=2, not_shown=1, not_judged=2, explained=1)
+    assert acc["figures"]["figure-1"]["claims"] == counts(judged=3, reproduced=1, contradicted=2, explained=1)
+    assert acc["figures"]["figure-1"]["ours"]["reproduced"] == 1 and acc["figures"]["figure-2"]["claims"]["not_judged"] == 2
     assert acc["figures"]["figure-2"]["seeds"] == [1, 2] and acc["figures"]["figure-2"]["options"]["seeds"] == 2
     assert found["environment"] == ENVIRONMENT and found["fingerprint"] == Provenance(ENVIRONMENT, "", {}).fingerprint
     said = capsys.readouterr()
@@ -215,6 +217,12 @@ def test_wrong_arguments_are_one_line(
     assert main.main(["reproduce", "--score", *argv]) == 2
     told = capsys.readouterr()
     assert said in told.err and told.err.count("\n") == 1 and told.out == "" and not list(tmp_path.iterdir())
+
+
+def test_the_folder_of_one_paper_is_refused(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["reproduce", "--score", "--out", str(whole / "acc")]) == 2
+    said = capsys.readouterr().err
+    assert "has the figures of one paper" in said and said.count("\n") == 1 and not (whole / "acc" / score.FILE).exists()
 
 
 def test_somebody_elses_score_json_stays(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ UNBOUNDED = Explanation(
     hypothesis="without a window DCQCN's flows begin at line rate and are cut at different times; with the thesis' they share",
     experiment=f"the row `{BOUNDED}` of dcgym reproduce fdcc figure-3.3",
     page="docs/reproduce-fdcc.md#figure-33-hpccs-equal-flows-end-apart",
-    showed="TODO",
+    showed="with it the unfair ratio is 0.005 to 0.063 over five seeds, where HPCC has 0.36 to 0.46",
 )
 CLAIMS = (
     Claim(f"HPCC's four flows end apart (ours: {APART:.0%} of a completion time)", SOURCE, (more_than(HPCC, SPREAD, APART),)),
