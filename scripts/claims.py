@@ -125,7 +125,7 @@ def of_all(found: Mapping[str, Any], page: Path, root: Path) -> Iterator[str]:
 
 
 def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Yields a table with a row per figure of a paper."""
+    """Yields a table with a row per figure of a paper, and one of its claims that do not hold, without those counted apart."""
     paper = found["papers"][name]
     rows = [(f"`{number}`", *counts(each["claims"]), _beside(each)) for number, each in paper["figures"].items()]
     rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results") for number in paper["missing"]]
@@ -133,7 +133,17 @@ def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
     yield from _table(
         ("figure", *COUNTS, "counted apart: held of judged"), [*rows, ("all", *counts(paper["claims"]), _beside(paper))]
     )
+    failed = [each for each in paper["not_reproduced"] if not each["group"]]
+    if failed:
+        yield ""
+        cells = ((f"`{each['figure']}`", each["claim"].replace("|", "\\|"), _why(each["explanation"])) for each in failed)
+        yield from _table(("figure", "a claim that does not hold", "what shows why"), cells)
     yield _source(found)
+
+
+def _why(explanation: Any) -> str:
+    """Names the experiment that shows why a claim does not hold, or says that it is open."""
+    return "**open**" if isinstance(explanation, str) else f"{explanation['experiment']}: {explanation['showed']}"
 
 
 def counts(told: Mapping[str, int]) -> tuple[str, ...]:

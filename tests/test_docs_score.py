@@ -65,6 +65,7 @@ def test_a_score_is_stored_and_fills_the_regions(tree: Path, capsys: pytest.Capt
     page, readme = ((tree / name).read_text() for name in ("docs/acc.md", "README.md"))
     assert "| `figure-1` | 1 | 4 | 1 | 2 | 1 | PFC 1 of 2, ours 1 of 1 |" in page and "| all | 1 | 4 | 1 | 2 | 1 | PFC" in page
     assert "| `figure-2` | - | - | - | - | - | no results |" in page and "no results of this version" in page
+    assert page.count("| `figure-1` | a claim | **open** |") == 2 and page.count("| `figure-1` | a claim | x: x |") == 1
     assert page.startswith("# Page\n") and page.endswith("<!-- end -->\nafter\n") and "\nold\n" not in page
     assert "| [acc](docs/acc.md) | 1 | 4 | 1 | 2 | 1 | figure-2, figure-8 |" in readme
     assert (tree / claims.SCORE).read_text() == (tree / "new.json").read_text()

@@ -28,7 +28,7 @@ from dc_gym.reproduce.provenance import Provenance
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"kernel": "k", "openvswitch": "o", "programs": "p"}
 SHOWN = Explanation(
-    "it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1-open", "no wind"
+    "it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1", "no wind"
 )
 HELD, FAILED, SHORT = ClaimState.REPRODUCED, ClaimState.CONTRADICTED, ClaimState.OPEN
 
@@ -114,7 +114,7 @@ def test_each_claim_that_does_not_hold_has_an_experiment_or_is_open(whole: Path,
     assert told[0]["explanation"] == {
         "hypothesis": "it is the wind",
         "experiment": "dcgym reproduce acc figure-1, without wind",
-        "page": "docs/reproduce-acc.md#figure-1-open",
+        "page": "docs/reproduce-acc.md#figure-1",
         "showed": "no wind",
     }
     assert [each["explanation"] for each in told[1:]] == ["open", "open"], "a supposed cause explains nothing"
