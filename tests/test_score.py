@@ -27,9 +27,7 @@ from dc_gym.reproduce.provenance import Provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"kernel": "k", "openvswitch": "o", "programs": "p"}
-SHOWN = Explanation(
-    "it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1", "no wind"
-)
+SHOWN = Explanation("it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1", "no wind")
 HELD, FAILED, SHORT = ClaimState.REPRODUCED, ClaimState.CONTRADICTED, ClaimState.OPEN
 
 

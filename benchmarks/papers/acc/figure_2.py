@@ -24,7 +24,7 @@ from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce.claims import Claim, below
-from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
+from dc_gym.reproduce.evidence import Contender, Evidence, Floats, Quantity
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 
@@ -103,10 +103,10 @@ NOTES = (
 )
 
 
-def alone_ns(size_bytes: np.ndarray) -> np.ndarray:
+def alone_ns(size_bytes: np.ndarray) -> Floats:
     """Returns the time of lone flows between racks: their frames on a server's line, and the base round trip."""
-    packets = (size_bytes + (PAYLOAD_BYTES - 1)) // PAYLOAD_BYTES
-    wire_bytes = size_bytes + packets * (FRAME_BYTES - PAYLOAD_BYTES)
+    packets = np.ceil(size_bytes / PAYLOAD_BYTES)
+    wire_bytes: Floats = size_bytes + packets * (FRAME_BYTES - PAYLOAD_BYTES)
     return wire_bytes * 8 * 1e9 / LINE_BPS + BASE_NS
 
 

@@ -92,7 +92,7 @@ IDLE = Explanation(
     hypothesis="the thesis' RL-CC never cuts: with 16 and 256 flows its queue is what windows of one BDP leave",
     experiment=f"the rows `{WINDOWS}` of dcgym reproduce fdcc table-6.2",
     page="docs/reproduce-fdcc.md#table-62-n-flows-to-one-through-a-dumbbell",
-    showed="TODO",
+    showed="they leave 242 kB and 4.19 MB (seed 1), the thesis' RL-CC has 253 kB and 4.17 MB",
 )
 NEAR = 0.1
 """Ours: a queue is the thesis' within that part of it."""
