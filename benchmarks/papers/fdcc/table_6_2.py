@@ -80,6 +80,10 @@ WINDOWS, SECN1 = "windows alone", "DCQCN, secn1"
 OTHER_ROWS: Mapping[str, Mapping[str, str]] = {WINDOWS: {"topology.marking": "none"}, SECN1: {"topology.marking": "secn1"}}
 """DCQCN that is never told of a mark, so that nothing but the window of one BDP acts, and with the marking of its own paper."""
 OTHER_COUNTS = (16, 256)
+NOTES = (
+    *flows_to_one.NOTES,
+    f"Rows `{WINDOWS}` are DCQCN without marks: only the window of one BDP acts. Rows `{SECN1}` have its own paper's marking.",
+)
 
 
 def _other(who: str, flows: int) -> OwnRateRow:
@@ -154,4 +158,4 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = own_rate.run(NAME, ROWS, options, progress, partial(flows_to_one.measure, links=LINKS))
     facts = flows_to_one.facts("a dumbbell of 64 pairs", COUNTS, options.full)
     figure = flows_to_one.figure(evidence, COUNTS, (QUEUE, UNFAIR, GOODPUT), TITLE)
-    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, figure, flows_to_one.NOTES)
+    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, figure, NOTES)
