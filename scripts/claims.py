@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCORE, README, ALL = "docs/score.json", "README.md", "all"
 REGION = re.compile(r"(?<=<!-- claims: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 STORE = "python scripts/claims.py results/reproduce/score.json"
-COUNTS = ("held", "judged", "explained, of those that do not hold", "open", "not judged")
+COUNTS = ("claims judged", "hold", "do not, an experiment shows why", "do not, open", "not judged")
 
 
 def main(argv: list[str], root: Path = ROOT) -> int:
@@ -147,9 +147,9 @@ def _why(explanation: Any) -> str:
 
 
 def counts(told: Mapping[str, int]) -> tuple[str, ...]:
-    """Returns the cells of COUNTS."""
+    """Returns the cells below COUNTS."""
     failed = told["contradicted"] + told["not_shown"]
-    values = (told["reproduced"], told["judged"], told["explained"], failed - told["explained"], told["not_judged"])
+    values = (told["judged"], told["reproduced"], told["explained"], failed - told["explained"], told["not_judged"])
     return tuple(map(str, values))
 
 
@@ -161,7 +161,9 @@ def _beside(told: Mapping[str, Any]) -> str:
 
 
 def _without(paper: Mapping[str, Any]) -> str:
-    return ", ".join([*paper["missing"], *paper["stale"]])
+    """Says how many figures have no results; nothing if all have."""
+    lacking = len(paper["missing"]) + len(paper["stale"])
+    return f"{lacking} of {len(figures(paper))}" if lacking else ""
 
 
 def _link(home: Path, page: Path) -> str:

@@ -63,11 +63,11 @@ def test_the_pages_have_the_numbers_of_the_stored_score(monkeypatch: pytest.Monk
 def test_a_score_is_stored_and_fills_the_regions(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tree, str(tree / "new.json"), capsys=capsys) == (0, "")
     page, readme = ((tree / name).read_text() for name in ("docs/acc.md", "README.md"))
-    assert "| `figure-1` | 1 | 4 | 1 | 2 | 1 | PFC 1 of 2, ours 1 of 1 |" in page and "| all | 1 | 4 | 1 | 2 | 1 | PFC" in page
+    assert "| `figure-1` | 4 | 1 | 1 | 2 | 1 | PFC 1 of 2, ours 1 of 1 |" in page and "| all | 4 | 1 | 1 | 2 | 1 | PFC" in page
     assert "| `figure-2` | - | - | - | - | - | no results |" in page and "no results of this version" in page
     assert page.count("| `figure-1` | a claim | **open** |") == 2 and page.count("| `figure-1` | a claim | x: x |") == 1
     assert page.startswith("# Page\n") and page.endswith("<!-- end -->\nafter\n") and "\nold\n" not in page
-    assert "| [acc](docs/acc.md) | 1 | 4 | 1 | 2 | 1 | figure-2, figure-8 |" in readme
+    assert "| [acc](docs/acc.md) | 4 | 1 | 1 | 2 | 1 | 2 of 3 |" in readme
     assert (tree / claims.SCORE).read_text() == (tree / "new.json").read_text()
     assert run(tree, capsys=capsys) == (0, "")
 
@@ -75,7 +75,7 @@ def test_a_score_is_stored_and_fills_the_regions(tree: Path, capsys: pytest.Capt
 def test_a_number_that_differs_is_a_fault(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tree, str(tree / "new.json"), capsys=capsys)
     page = tree / "docs" / "acc.md"
-    page.write_text(page.read_text().replace("`figure-1` | 1 |", "`figure-1` | 4 |"))
+    page.write_text(page.read_text().replace("`figure-1` | 4 |", "`figure-1` | 5 |"))
     code, said = run(tree, capsys=capsys)
     assert code == 1 and said.count("\n") == 1 and said.startswith("docs/acc.md: numbers of claims differ")
 

@@ -77,7 +77,7 @@ SWINGS = Explanation(
     hypothesis="with K 500 kB the flows swing together, and the queue runs empty, so a lower K has more goodput",
     experiment="the column `queue empty` of dcgym reproduce acc figure-1",
     page="docs/reproduce-acc.md#figure-1",
-    showed="with 500 kB the queue is empty for 19 to 21 % of the time, with 200 kB for 0.05 to 0.9 % (seeds 1 to 3, lossy fabric)",
+    showed="with 500 kB the queue is empty for 19 to 21 % of the time, with 200 kB for at most 0.9 % (seeds 1 to 3, lossy)",
 )
 CLAIMS = (
     *(
