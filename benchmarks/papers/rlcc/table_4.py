@@ -144,4 +144,4 @@ def _most_lost(evidence: Evidence, variant: str) -> str:
         rows = [each for name, each in evidence.contenders.items() if name.startswith(f"{on(who, variant)},")]
         means = [one.mean for each in rows if (one := each.estimate(common.DROPS.name))]
         most[who] = max(means, default=float("nan"))
-    return f"Most packets lost a flow in any case, {variant}: " + ", ".join(f"{who} {value:g}" for who, value in most.items())
+    return f"Most packets lost a flow in any case, {variant}: " + ", ".join(f"{who} {value:.3g}" for who, value in most.items())
