@@ -273,8 +273,10 @@ def explanations() -> Iterator[Explanation]:
         "fdcc.figure_3_3",
         "fdcc.table_6_2",
         "rlcc.figure_3",
+        "rlcc.figure_6",
         "rlcc.table_2",
         "rlcc.table_4",
+        "rlcc.table_5",
         "iroko.figure_5_2",
     ):
         claims = import_module(f"{registry.MODULES}.{name}").CLAIMS
