@@ -82,17 +82,28 @@ class Timely:
             gradient = self._diff_ns / max(1.0, self._time("min_rtt", flow))
             self._between(gradient if abs(gradient) >= 2**-16 else 0.0, rtt_ns, flow)
             return
-        self._in_a_row = 0
         if rtt_ns < low:
-            self._rate += self._delta
-        else:
-            self._rate *= 1 - self._beta * (1 - high / rtt_ns)
+            self._below()
+            return
+        self._in_a_row = 0
+        self._rate *= 1 - self._beta * (1 - high / rtt_ns)
+
+    def _below(self) -> None:
+        if self._p["hai_below"]:
+            self._raise()
+            return
+        self._in_a_row = 0
+        self._rate += self._delta
 
     def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         if gradient > 0:
             self._in_a_row = 0
             self._rate *= max(0.0, 1 - self._beta * gradient)
             return
+        self._raise()
+
+    def _raise(self) -> None:
+        """Adds one step, or several from the `hai_after`-th raise in a row on."""
         self._in_a_row += 1
         self._rate += (self._p["hai_steps"] if self._in_a_row >= self._p["hai_after"] else 1) * self._delta
 
@@ -115,6 +126,9 @@ class Timely:
 
 class TimelyPatched(Timely):
     """Zhu et al., CoNEXT 2016."""
+
+    def _below(self) -> None:
+        self._rate += self._delta
 
     def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         """R = d (1 - w) + R (1 - b w err)"""

@@ -60,6 +60,9 @@
 #define CC_PRESETS(X) \
 	X(paper, "htsim's values with the base target of falcon-transport/isekai, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
+	X(isekai, "falcon-transport/isekai's defaults, with their times taken as they are", \
+	  CC_SET(reference_rtt, 0) CC_SET(hop, 1000) CC_SET(fs_max, 268435456) CC_SET(cwnd_min, 10486) \
+	  CC_SET(cwnd_max, 268435456) CC_SET(retx_reset, 3)) \
 	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320)) \
 	X(pcc, "the same as a rate alone: no window, and probes raise it; the results of NVIDIA's PCC are rates", CC_SET(rate_only, 1))
 /* clang-format on */
