@@ -100,6 +100,7 @@ OF_PORTS = ("topology.buffer",)
 """Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
 
 OWN, SHARED, PCC, NO_PATIENCE, WRITES = "", "shared buffer", "PCC", "patience 0", "64 kB"
+FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
 FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
 ITERATIONS = "20 iterations"
 """The variants: "" is the set-up of all other rows. A row of a variant has the variant's name behind its contestant's."""
@@ -125,6 +126,14 @@ ABOUT: Mapping[str, str] = {
     WRITES: (
         "the size of short flows in rows so named, that of the paper's WRITEs; in other rows it is 500 kB, which is ours. 50"
         " flows of 64 kB (3.2 MB) fit into 5 MB, 100 do not: in the paper's Table IV nobody loses with 50, DCQCN does with 100"
+    ),
+    FULL_QUEUE: (
+        "in rows so named a NIC has one processor and 4 places for events, each event takes the time of a decision, those of 8"
+        " packets sent included, and only answers count (patience 0). All of it is ours: the paper tells of no queue"
+    ),
+    TIMEOUTS: (
+        "the timeout in rows so named, 4.096 us x 2^12, with one NACK for each gap, as verbs have it; probes are repeated after"
+        " 0.8 ms, and flows begin at their share. The paper gives none of these"
     ),
     FIRMWARE: (
         f"in rows so named DCQCN has preset {FIRMWARE_PRESET}: RL-CC's DCQCN is its NICs' own (section VI), and stored"
@@ -255,7 +264,7 @@ def sharing(network: ScaledNetwork) -> ScaledNetwork:
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which RL-CC's flows begin at their share of the line; `parameters` adds more of nic.parameters.
+    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
 
     They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
     """
