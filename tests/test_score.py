@@ -261,7 +261,7 @@ def test_a_figure_s_sources_are_what_makes_and_judges_it(tmp_path: Path, monkeyp
 
 
 def explanations() -> Iterator[Explanation]:
-    for name in ("acc.figure_8", "rlcc.figure_3", "rlcc.table_2", "rlcc.table_4", "iroko.figure_5_2"):
+    for name in ("acc.figure_8", "rlcc.figure_3", "rlcc.table_2", "rlcc.table_4", "iroko.figure_5_2", "iroko.figure_5_3"):
         claims = import_module(f"{registry.MODULES}.{name}").CLAIMS
         found = [each.explanation for each in claims if each.explanation is not None]
         assert found, name
