@@ -26,8 +26,8 @@ ENFORCED = Explanation(
     "--set agent.tbf=exact",
     page="docs/reproduce-iroko.md#is-it-the-enforcement-trainings-under-stock-tbf",
     showed="with ten of ten seeds the policy commands 0.08 to 1 % of the line for every host while the queue is long; with the "
-    "exact tbf with none of three. After 8,000 steps rates still change at 80 to 92 % of the steps, and goodput falls by 8 % at most: "
-    "that a saturated actor then starves hosts was not tried",
+    "exact tbf with none of three. After 8,000 steps rates still change at 80 to 92 % of the steps, and goodput falls by 8 % at "
+    "most: that a saturated actor then starves hosts was not tried",
 )
 COMMANDED = Explanation(
     hypothesis="the reward counts commanded shares: who shares the line cannot earn what a TCP earns, which counts as action 1",
