@@ -223,5 +223,6 @@ def test_rows_with_verbs_timeouts_begin_at_their_share_and_probe_as_others_do(tm
 def test_everybody_begins_at_the_share_in_figure_3(tmp_path):
     for row in figure_3.ROWS:
         nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
-        assert dict(nic.parameters) == {"rate_initial": max(64, 2**20 // row.workload["flows"])}
+        lowered = {"target": figure_3.calibrated_target()} if row.variant == figure_3.CALIBRATED else {}
+        assert dict(nic.parameters) == {"rate_initial": max(64, 2**20 // row.workload["flows"]), **lowered}
         assert nic.preset == ("pcc" if row.variant == common.PCC else None)

@@ -32,8 +32,10 @@ DELAY = Quantity("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
 LOST = Quantity("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
 DROPS = Quantity("drops", "drops")
 JAIN = Quantity("jain", "Jain's index")
+COMMANDED = Quantity("wanted", "commanded share (A)", digits=3)
+"""The mean share of the line that the agent commands, A in equation 4.3. Under stock tbf hosts may send more."""
 PANELS = (REWARD, GOODPUT, SWITCH, HOST)
-COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
+COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN, COMMANDED)
 RTT_PANEL = Quantity("rtt_s", "RTT (ms)", 1e3)
 
 UNEQUAL = 0.8
