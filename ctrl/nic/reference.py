@@ -20,6 +20,7 @@ __all__ = ["FixedRate", "NicEvent", "NicFlow", "Parameters", "Reference", "Swift
 LINE, LEAST = 1.0, 2.0**-14
 ONE = 2.0**16
 PACKET = 2.0**20
+MOST_PACKETS = 4096.0
 
 
 class Reference(Protocol):
@@ -81,17 +82,28 @@ class Timely:
             gradient = self._diff_ns / max(1.0, self._time("min_rtt", flow))
             self._between(gradient if abs(gradient) >= 2**-16 else 0.0, rtt_ns, flow)
             return
-        self._in_a_row = 0
         if rtt_ns < low:
-            self._rate += self._delta
-        else:
-            self._rate *= 1 - self._beta * (1 - high / rtt_ns)
+            self._below()
+            return
+        self._in_a_row = 0
+        self._rate *= 1 - self._beta * (1 - high / rtt_ns)
+
+    def _below(self) -> None:
+        if self._p["hai_below"]:
+            self._raise()
+            return
+        self._in_a_row = 0
+        self._rate += self._delta
 
     def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         if gradient > 0:
             self._in_a_row = 0
             self._rate *= max(0.0, 1 - self._beta * gradient)
             return
+        self._raise()
+
+    def _raise(self) -> None:
+        """Adds one step, or several from the `hai_after`-th raise in a row on."""
         self._in_a_row += 1
         self._rate += (self._p["hai_steps"] if self._in_a_row >= self._p["hai_after"] else 1) * self._delta
 
@@ -114,6 +126,9 @@ class Timely:
 
 class TimelyPatched(Timely):
     """Zhu et al., CoNEXT 2016."""
+
+    def _below(self) -> None:
+        self._rate += self._delta
 
     def _between(self, gradient: float, rtt_ns: int, flow: NicFlow) -> None:
         """R = d (1 - w) + R (1 - b w err)"""
@@ -158,7 +173,8 @@ class Swift:
     def _begin(self, event: NicEvent, flow: NicFlow) -> None:
         self._cut_ns = event.now_ns - LONGEST_NS
         bdp = flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)
-        self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, bdp)
+        self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, min(MOST_PACKETS, bdp))
+        self._cwnd *= self._p["rate_initial"] / 2**20
         self._cwnd = max(self._p["cwnd_min"] / PACKET, min(self._p["cwnd_max"] / PACKET, self._cwnd))
         self._delay_ns = min(LONGEST_NS, flow.base_rtt_ns)
 

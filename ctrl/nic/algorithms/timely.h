@@ -10,6 +10,7 @@
  * One decision a probe, so one a round trip. Thresholds and min RTT are those of a fabric whose base round
  * trip is reference_rtt, and scaled to the flow's own: else a fast fabric would never reach T_low, and a slow
  * one would always be above T_high. The paper's fabric is lossless; loss_cut is what a lossy one asks for.
+ * With hai_below raises under T_low are counted, too, so that they become N d as well.
  *
  * Sources. The paper itself was not read. jitupadhye-zz/rdma at e7e9160 has the text of "ECN or Delay"
  * (CoNEXT 2016): conext2016/timely-model.tex (footnote: the values that the paper recommends, for 10 Gbit/s),
@@ -48,11 +49,15 @@
 	TIMELY_PARAMETERS(X) \
 	X(beta, "Q16", 52429, 0, 65536, "jitupadhye-zz/rdma: timely-model.tex; ns-3: rdma-hw.cc; eRPC", "b: multiplicative decrease: 0.8") \
 	X(hai_after, "count", 5, 1, 1000, "ns-3: rdma-hw.cc; eRPC: timely.h", "gradients <= 0 in a row until steps are larger") \
-	X(hai_steps, "count", 5, 1, 1000, "ns-3: run.py (RATE_HAI); eRPC: timely.h", "N: then so many d at once")
+	X(hai_steps, "count", 5, 1, 1000, "ns-3: run.py (RATE_HAI); eRPC: timely.h", "N: then so many d at once") \
+	X(hai_below, "0 or 1", 0, 0, 1, "1: ns-3: rdma-hw.cc (UpdateRateTimely)", "1: raises below t_low count as gradients <= 0")
 
 #define CC_PRESETS(X) \
 	X(paper, "the paper's, by the sources of its parameters, scaled by reference_rtt") \
-	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
+	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
+	X(ns3, "`timely` of the HPCC artifact's run.py, with its rules: any raise counts, the least rate is 1 %, a loss cuts nothing", \
+	  CC_SET(reference_rtt, 0) CC_SET(hai_after, 6) CC_SET(hai_below, 1) CC_SET(rate_min, 10486) \
+	  CC_SET(loss_cut, 0) CC_NIC(spaced, 1))
 #endif
 /* clang-format on */
 
@@ -142,6 +147,25 @@ static inline bool timely_rises(const uint32_t *state)
 }
 
 #ifndef TIMELY_PATCHED
+/* The raise of a gradient <= 0: one d, or N of them if it is late enough in a row. */
+static inline void timely_raise(uint32_t *state, const uint32_t *parameter)
+{
+	if (state[TIMELY_IN_A_ROW] < parameter[P_hai_after])
+		state[TIMELY_IN_A_ROW]++;
+	timely_add(state, parameter,
+		   state[TIMELY_IN_A_ROW] < parameter[P_hai_after] ? 1 : parameter[P_hai_steps]);
+}
+
+static inline void timely_below(uint32_t *state, const uint32_t *parameter)
+{
+	if (parameter[P_hai_below]) {
+		timely_raise(state, parameter);
+		return;
+	}
+	state[TIMELY_IN_A_ROW] = 0;
+	timely_add(state, parameter, 1);
+}
+
 static inline void timely_between(uint32_t *state, const uint32_t *parameter, const struct cc_flow *flow)
 {
 	uint64_t steepness = timely_steepness(state, flow, parameter);
@@ -151,12 +175,14 @@ static inline void timely_between(uint32_t *state, const uint32_t *parameter, co
 		timely_cut(state, parameter, parameter[P_beta] * steepness >> 8); /* Q16 Q16 to Q24 */
 		return;
 	}
-	if (state[TIMELY_IN_A_ROW] < parameter[P_hai_after])
-		state[TIMELY_IN_A_ROW]++;
-	timely_add(state, parameter,
-		   state[TIMELY_IN_A_ROW] < parameter[P_hai_after] ? 1 : parameter[P_hai_steps]);
+	timely_raise(state, parameter);
 }
 #else
+static inline void timely_below(uint32_t *state, const uint32_t *parameter)
+{
+	timely_add(state, parameter, 1);
+}
+
 static inline void timely_between(uint32_t *state, const uint32_t *parameter, const struct cc_flow *flow);
 #endif
 
@@ -171,11 +197,12 @@ static inline void timely_on_rtt(uint32_t *state, const uint32_t *parameter, con
 		timely_between(state, parameter, flow);
 		return;
 	}
+	if (rtt_ns < low_ns) {
+		timely_below(state, parameter);
+		return;
+	}
 	state[TIMELY_IN_A_ROW] = 0;
-	if (rtt_ns < low_ns)
-		timely_add(state, parameter, 1);
-	else
-		timely_above(state, parameter, rtt_ns, high_ns);
+	timely_above(state, parameter, rtt_ns, high_ns);
 }
 
 /* A loss says what no round trip could: its packet did not come back. */
