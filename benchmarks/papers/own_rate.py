@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dc_gym import spec as specs
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress
-from dc_gym.base.units import format_time, parse_time_ns
+from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.benchmarks.papers.rlcc.common import WARMUP_PART, folder
 from dc_gym.records.results import Result
 from dc_gym.reproduce import runs
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 5
+PAYLOAD_BYTES = 1440
+"""Payload of a NIC's full frame."""
+Bytes = TypeVar("Bytes", int, npt.NDArray[np.unsignedinteger])
 Measure = Callable[[Result], dict[str, float]]
 
 
@@ -110,6 +114,11 @@ def _contender(
         over_time={seed: track(result) for seed, result in results.items()} if track else {},
         paper=row.paper,
     )
+
+
+def wire_bytes(size_bytes: Bytes) -> Bytes:
+    """Returns the bytes of all frames of a NIC's message, without telemetry."""
+    return size_bytes + (size_bytes + (PAYLOAD_BYTES - 1)) // PAYLOAD_BYTES * (FRAME_BYTES - PAYLOAD_BYTES)
 
 
 def _shortfall(rows: Sequence[OwnRateRow], options: ReproduceOptions) -> Shortfall:

@@ -18,8 +18,8 @@ from dc_gym.base.errors import UsageError
 MEMORY, BASE = 1 << 20, 0x1000
 """Bytes of memory, and the address of the first section. The stack begins at the memory's end."""
 WORD = 0xFFFFFFFF
-ZERO, RA, SP, SINK = 0, 1, 2, 32
-"""Registers; writes to x0 go to SINK."""
+SP, SINK = 2, 32
+"""Places of registers: the stack pointer, and one to which writes to x0 go."""
 SHF_ALLOC, SHT_SYMTAB, SHT_RELA, SHT_NOBITS = 2, 2, 4, 8
 R_32, R_CALL, R_CALL_PLT, R_HI20, R_LO12_I, R_LO12_S = 1, 18, 19, 26, 27, 28
 
