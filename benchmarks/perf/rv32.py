@@ -214,7 +214,7 @@ def load(path: Path) -> tuple[Machine, dict[str, int]]:
     """Loads an object file. Returns a machine with it, and the addresses of its symbols by name."""
     data, machine = path.read_bytes(), Machine()
     if data[:6] != b"\x7fELF\x01\x01" or struct.unpack_from("<HH", data, 16) != (1, 243):
-        raise UsageError(f"{path}: not an object file of 32-bit RISC-V; compile with --target=riscv32 -c")
+        raise UsageError(f"{path}: not an object file of 32-bit RISC-V; compile the source for riscv32")
     (start,), (count,) = struct.unpack_from("<I", data, 32), struct.unpack_from("<H", data, 48)
     rows = [struct.unpack_from("<10I", data, start + 40 * number) for number in range(count)]
     sections = [_Section(row[1], row[2], row[4], row[5], row[7], row[8]) for row in rows]
