@@ -57,9 +57,11 @@ class OwnRateRow:
     """The paper's values, by quantity."""
     full: Mapping[str, Any] = field(default_factory=dict)
     """The keys that --full changes."""
+    by_seed: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose values depend on the seed, which stands in them as `{seed}`."""
 
     def asked(self, full: bool) -> dict[str, Any]:
-        """Returns the keys of the spec, of the paper's own length if `full`."""
+        """Returns the keys of the spec that all seeds share, of the paper's own length if `full`."""
         return {**self.values, **(self.full if full else {})}
 
 
@@ -93,7 +95,8 @@ def _point(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -
 
 
 def _spec(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -> Spec:
-    values = {**row.asked(options.full), "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
+    own = {key: value.format(seed=seed) for key, value in row.by_seed.items()}
+    values = {**row.asked(options.full), **own, "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}

@@ -64,12 +64,13 @@ def name(senders: int, pairs: str, marking: str, pmax: str = OWN_PMAX) -> str:
 
 
 def file_of(senders: int, pairs: str) -> str:
-    return f"{pairs.replace(', ', ' ').replace(' ', '-')}-{senders}.csv"
+    """Returns the name of the file with the flows of a seed, which stands in it as `{seed}`."""
+    return f"{pairs.replace(', ', ' ').replace(' ', '-')}-{senders}-s{{seed}}.csv"
 
 
-def flows(senders: int, pairs: str) -> str:
-    """Returns the queue pairs of each sender in each phase, as a list of flows. They do not depend on the seed of a run."""
-    chance = random.Random(senders)
+def flows(senders: int, pairs: str, seed: int) -> str:
+    """Returns the queue pairs of each sender in each phase, drawn by the seed, as a list of flows."""
+    chance = random.Random(f"{senders} senders, seed {seed}")
     phase_ms = PHASES_MS.get(pairs, DURATION_MS)
     rows = ["source,destination,port,start,stop,size"]
     for start_ms in range(0, DURATION_MS, phase_ms):
@@ -101,7 +102,6 @@ def _values(senders: int, pairs: str, marking: str, pmax: str) -> dict[str, Any]
         "nic.preset": "paper",
         "nic.trace": "off",
         "workload.kind": "matrix",
-        "workload.file": file_of(senders, pairs),
         "workload.transport": "rdma",
         "workload.dscp": RDMA_DSCP,
         "workload.jitter": "20us",
@@ -132,7 +132,9 @@ CASES = [
     *((senders, *each) for pairs, pmax, of in VARIANTS.values() for senders in SENDERS for each in product([pairs], of, [pmax])),
     (START_SENDERS, LATE, "SECN0", OWN_PMAX),
 ]
-ROWS = [OwnRateRow(name(*case), _values(*case), COLORS[case[2]]) for case in CASES]
+ROWS = [
+    OwnRateRow(name(*case), _values(*case), COLORS[case[2]], by_seed={"workload.file": file_of(*case[:2])}) for case in CASES
+]
 PAGE = "docs/reproduce-acc.md#figure-8"
 REDRAWING = Explanation(
     hypothesis="new queue pairs begin at line rate, are cut and recover slowly: RDMA's class runs empty, and TCP gets its time",
@@ -218,7 +220,10 @@ def measure(result: Result) -> dict[str, float]:
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    files = {file_of(senders, pairs): flows(senders, pairs) for senders, pairs, _, _ in CASES}
+    seeds = range(1, (options.seeds or own_rate.SEEDS) + 1)
+    files = {
+        file_of(senders, pairs).format(seed=seed): flows(senders, pairs, seed) for senders, pairs, _, _ in CASES for seed in seeds
+    }
     evidence = own_rate.run(NAME, ROWS, options, progress, measure, files=files)
     return own_rate.findings(TITLE, FACTS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)
 
