@@ -210,9 +210,9 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
 
 
 def test_queue_pairs_are_drawn_anew_or_stay() -> None:
-    redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in ("redrawn", "steady"))
+    kinds = (figure_8.REDRAWN, figure_8.STEADY, figure_8.OFTENER)
+    redrawn, steady, oftener = ([row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in kinds)
     assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
-    oftener = [row.split(",") for row in figure_8.flows(2, figure_8.OFTENER, 1).splitlines()[1:]]
     for rows, phase_ms in ((redrawn, 3), (oftener, 2)):
         starts_ms = range(0, 30, phase_ms)
         counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == start for row in rows) for start in starts_ms]

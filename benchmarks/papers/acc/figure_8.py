@@ -132,9 +132,7 @@ CASES = [
     *((senders, *each) for pairs, pmax, of in VARIANTS.values() for senders in SENDERS for each in product([pairs], of, [pmax])),
     (START_SENDERS, LATE, "SECN0", OWN_PMAX),
 ]
-ROWS = [
-    OwnRateRow(name(*case), _values(*case), COLORS[case[2]], by_seed={"workload.file": file_of(*case[:2])}) for case in CASES
-]
+ROWS = [OwnRateRow(name(*case), _values(*case), COLORS[case[2]], by_seed={"workload.file": file_of(*case[:2])}) for case in CASES]
 PAGE = "docs/reproduce-acc.md#figure-8"
 REDRAWING = Explanation(
     hypothesis="new queue pairs begin at line rate, are cut and recover slowly: RDMA's class runs empty, and TCP gets its time",
