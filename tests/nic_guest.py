@@ -40,6 +40,8 @@ SETTINGS = {
     "in_turn": 0,
     "event_loss_ppm": 0,
     "event_coalesce": 1,
+    "event_cost_ns": 0,
+    "event_queue": 0,
     "spaced": 0,
     "seed": 1,
 }

@@ -54,6 +54,7 @@ def tables(
     decisions: list[dict[str, Any]] | None = None,
     classes: list[dict[str, Any]] | None = None,
     class_queues: list[dict[str, Any]] | None = None,
+    nic_events: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -64,6 +65,7 @@ def tables(
         decisions=array("decisions", decisions or []),
         classes=array("classes", classes or []),
         class_queues=array("class_queues", class_queues or []),
+        nic_events=array("nic_events", nic_events or []),
         ports=of_ports or ports(),
     )
 

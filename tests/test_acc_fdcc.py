@@ -195,6 +195,11 @@ def test_completion_times_are_divided_seed_by_seed() -> None:
     assert figure_2._figure(found).axes
 
 
+def test_a_lone_flow_takes_its_frames_and_a_round_trip() -> None:
+    found = figure_2.alone_ns(np.array([1, 1440, 1441, 14_400], dtype=np.uint64))
+    assert found.tolist() == [7270 + wire * 8 / 25 for wire in (75, 1514, 1589, 15_140)]
+
+
 @pytest.mark.parametrize("row", [*figure_1.ROWS, *figure_2.ROWS], ids=lambda row: row.name)
 def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
@@ -207,23 +212,29 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
 def test_queue_pairs_are_drawn_anew_or_stay() -> None:
     redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs).splitlines()[1:]] for pairs in ("redrawn", "steady"))
     assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
-    counts = [
-        sum(row[0] == "h1" and round(float(row[3]) * 1e3) == 3 * phase for row in redrawn) for phase in range(figure_8.PHASES)
-    ]
-    assert min(counts) >= 1 and max(counts) <= figure_8.MOST_PAIRS and len(set(counts)) > 3
-    assert len({tuple(row[:3]) for row in redrawn}) == len(redrawn)
+    oftener = [row.split(",") for row in figure_8.flows(2, figure_8.OFTENER).splitlines()[1:]]
+    for rows, phase_ms in ((redrawn, 3), (oftener, 2)):
+        starts_ms = range(0, 30, phase_ms)
+        counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == start for row in rows) for start in starts_ms]
+        assert min(counts) >= 1 and max(counts) <= figure_8.MOST_PAIRS and len(set(counts)) > 3
+        assert {round(float(row[4]) * 1e3) - round(float(row[3]) * 1e3) for row in rows} == {phase_ms}
+        assert sum(row[0] == "h1" for row in rows) == sum(counts), "each starts with a draw"
+        assert len({tuple(row[:3]) for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("row", figure_8.ROWS, ids=lambda row: row.name)
-def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
+@pytest.mark.parametrize("case", figure_8.CASES, ids=lambda case: figure_8.name(*case))
+def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int, str, str, str]) -> None:
+    senders, pairs, marking, pmax = case
+    (row,) = (each for each in figure_8.ROWS if each.name == figure_8.name(*case))
     (tmp_path / "x").mkdir()
-    for senders in figure_8.SENDERS:
-        for pairs in (figure_8.REDRAWN, figure_8.STEADY):
-            (tmp_path / "x" / figure_8.file_of(senders, pairs)).write_text(figure_8.flows(senders, pairs))
+    (tmp_path / "x" / figure_8.file_of(senders, pairs)).write_text(figure_8.flows(senders, pairs))
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
     queue = made.graph().switch_ports()[0].queue
     of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in made.flows(made.graph())}
     assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
+    if marking != "SECN0":
+        own_ppm = {"SECN1": 10_000, "SECN2": 200_000}[marking]
+        assert of["rdma"].marking.probability_ppm == (1_000_000 if pmax else own_ppm)
     assert of["rdma"].quantum_bytes * 30 == pytest.approx(of["tcp"].quantum_bytes * 70, rel=0.001)
 
 

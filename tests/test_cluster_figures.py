@@ -2,6 +2,7 @@
 """RL-CC's cluster figures and PCC-RL's tables: which rows run, what is measured, what a page says of rows that did not run."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ from dc_gym.benchmarks.papers.rlcc import (
     table_5,
 )
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.reproduce import page
+from dc_gym.reproduce.claims import Claim, Explanation, less_than
 from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.provenance import Provenance
@@ -37,8 +40,12 @@ def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
         few = [row.name for row in cluster.chosen(scenario, ReproduceOptions(tmp_path))]
         who = cluster.contestants(scenario)
-        assert few == [cluster.name(each, scenario, count) for each in who for count in counts]
-        assert len(cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))) == len(who) * len(table_4.COUNTS[scenario])
+        own = [each for each in who if each in cluster.WHO]
+        assert few[: len(own) * len(counts)] == [cluster.name(each, scenario, count) for each in own for count in counts]
+        some = [each for each in who if cluster.VARIANT_OF.get(each) in cluster.SOME_COUNTS]
+        assert len(few) == len(who) * len(counts) - len(some) and bool(some) == (scenario == cluster.ALL_TO_ALL)
+        every = cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))
+        assert len(every) == (len(who) - len(some)) * len(table_4.COUNTS[scenario]) + len(some)
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
@@ -121,7 +128,9 @@ def test_claims_with_a_shared_buffer_are_the_same_and_apart(module):
 
 
 @pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
-@pytest.mark.parametrize(("variant", "who"), [(cluster.PCC, "Swift"), (cluster.NO_PATIENCE, "RL-CC")])
+@pytest.mark.parametrize(
+    ("variant", "who"), [(cluster.PCC, "Swift"), (cluster.NO_PATIENCE, "RL-CC"), (cluster.FIRMWARE, "DCQCN")]
+)
 def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(module, variant, who):
     """All others are the figure's own, about the same rows; nothing else is judged again."""
     own = {claim.text: about(claim) for claim in of_variant(module, cluster.OWN)}
@@ -225,6 +234,127 @@ def test_swift_on_pcc_and_no_patience_change_one_setting(tmp_path):
         else:
             assert (dict(own.nic.parameters), dict(other.nic.parameters)) == ({}, {"patience": 0})
         assert replace(other, name=own.name, nic=own.nic) == own
+
+
+def rows_and_their_own(variant):
+    """Returns each row of a variant behind the row that has none, from the cluster's scenarios and figure 8."""
+    rows = {row.name: row for every in (*cluster.ROWS.values(), figure_8.ROWS) for row in every}
+    return [(rows[row.name.replace(f", {variant}", "", 1)], row) for row in rows.values() if row.variant == variant]
+
+
+def changed(one, other, *names):
+    """Returns whether two specs differ in their name and the given parts, and in nothing else."""
+    return all(getattr(one, each) != getattr(other, each) for each in names) and one == replace(
+        other, name=one.name, **{each: getattr(one, each) for each in names}
+    )
+
+
+def test_dcqcn_of_the_firmware_runs_longer_and_changes_its_parameters_only(tmp_path):
+    found = rows_and_their_own(cluster.FIRMWARE)
+    assert {row.controller for _, row in found} == {"dcqcn"}
+    for own, row in found:
+        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        assert (one.nic.preset, other.nic.preset) == ("paper", rlcc.FIRMWARE_PRESET)
+        assert other.time.duration_ns >= 100 * MS * 100 and changed(one, other, "nic", "time")
+
+
+def test_a_slow_start_changes_the_first_rate_of_all_contestants(tmp_path):
+    found = rows_and_their_own(cluster.SLOW)
+    assert {row.controller for _, row in found} == set(cluster.WHO.values())
+    for own, row in found:
+        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        assert dict(other.nic.parameters) == {"rate_initial": 2**20 // 256} and changed(one, other, "nic")
+
+
+def test_spread_starts_lengthen_a_run_by_the_time_of_its_starts(tmp_path):
+    spread_ns = rlcc.SPREAD_NS * 100
+    for own, row in rows_and_their_own(cluster.SPREAD):
+        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        assert (other.workload.jitter_ns, one.workload.jitter_ns) == (spread_ns, 100 * US * 100)
+        assert other.time.duration_ns - one.time.duration_ns == spread_ns == other.time.warmup_ns - one.time.warmup_ns
+        assert changed(one, other, "workload", "time")
+
+
+def test_a_permutation_has_one_sender_for_each_receiver_and_8_x_8_has_8_tors(tmp_path):
+    for own, row in rows_and_their_own(cluster.PERMUTATION):
+        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        flows = Experiment.of(other).schedule.flows
+        assert len({flow.dst for flow in flows}) == len({flow.src for flow in flows}) == len(flows) == 16
+        assert changed(one, other, "workload")
+    for own, row in rows_and_their_own(cluster.TORS):
+        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        graph = other.graph()
+        tors = {graph.peer(graph.ports_of(host.name)[0]).node for host in graph.hosts}
+        assert (len(graph.hosts), len(tors)) == (64, 8) and len(Experiment.of(other).schedule.flows) == 64
+        assert {len(graph.ports_of(tor)) for tor in tors} == {8 + 4} and changed(one, other, "topology")
+
+
+@pytest.mark.parametrize("variant", [cluster.OWN, *cluster.WHOSE])
+def test_losses_count_from_the_first_packet_on_where_the_start_is_what_varies(variant):
+    whole = variant in (cluster.SLOW, cluster.SPREAD)
+    for each in (each for claim in of_variant(table_4, variant) for each in claim.criteria):
+        own = not any(f", {variant}," in name for name in each.about)
+        column = rlcc.DROPS if whole and not own else rlcc.LATE_DROPS
+        assert each.words.startswith(f"{column.title} of ")
+
+
+def test_an_explanation_of_one_variant_is_not_another_s():
+    def explained(showed):
+        return Explanation("h", "e", "docs/reproduce-rl-cc.md#set-up", showed)
+
+    def claims(variant):
+        name = rlcc.of_variant("row", variant)
+        shown = explained("of shared" if variant == rlcc.SHARED else "of own")
+        yield Claim("c", "here", (less_than(name, rlcc.DROPS, 1),), explanation=shown)
+
+    found = {claim.variant: claim.explanation for claim in rlcc.with_variants((rlcc.SHARED, rlcc.PCC), claims)}
+    assert found == {rlcc.OWN: explained("of own"), rlcc.SHARED: explained("of shared"), rlcc.PCC: None}
+
+
+def test_a_run_of_one_size_counts_all_iterations_but_the_first(tmp_path):
+    rows = [row for row in figure_9.SIZE_ROWS if row.name.startswith("Swift")]
+    assert [row.workload["size"] for row in rows] == ["131072B", "262144B", "524288B", "1048576B"]
+    spec = rlcc.spec(rows[0], ReproduceOptions(tmp_path), 1)
+    own = dict(spec.workload.own)
+    assert (own["rounds"], own["largest"]) == (21, 131_072)
+    assert [claim.text.split()[-1] for claim in of_variant(figure_9, rlcc.ITERATIONS)] == ["128KiB", "256KiB", "512KiB", "1MiB"]
+    flows = np.zeros(3, [("src", "u4"), ("dst", "u4"), ("start_ns", "i8"), ("end_ns", "i8"), ("rep", "u4")])
+    flows["dst"], flows["rep"] = 1, [0, 1, 2]
+    flows["start_ns"], flows["end_ns"] = [0, 10_000, 20_000], [9_000, 11_000, 23_000]
+    told = {"topology": {"scale": 100}, "workload": {"size": "64B", "largest": "64B", "rounds": 3}}
+    result = SimpleNamespace(manifest={"spec": told}, records=lambda table: flows)
+    assert figure_9.latencies(result) == {figure_9.LATENCIES[64].name: pytest.approx(2e-6 / 100)}
+
+
+def test_runs_of_one_size_each_are_one_contestant():
+    name, column = figure_9.on("Swift", rlcc.ITERATIONS), figure_9.LATENCIES
+    runs = {
+        title: Contender(title, title, "#000000", {each.name: {1: float(size)} for each in column.values()})
+        for size in figure_9.SIZES
+        for title in (figure_9.run_name(name, size),)
+    }
+    found = figure_9.joined(name, Evidence(runs))
+    assert found.numbers == {column[size].name: {1: size} for size in figure_9.ITERATED}
+
+
+def test_verdicts_of_other_criteria_stand_beside_the_fixed_one():
+    numbers = {"DCQCN": (0.86, 1.2), "Swift": (1.0, 3.5), "RL-CC": (0.95, 1.0)}
+    rows = [
+        Contender(title, title, "#000000", {"share": {1: share, 2: share}, "longest": {1: time, 2: time}})
+        for who, (share, time) in numbers.items()
+        for task in table_5.PAPER[who]
+        for title in (table_5.name(who, task),)
+    ]
+    found = Evidence({row.name: row for row in rows})
+    fixed = table_5.otherwise(found, table_5.BANDWIDTH, table_5.TIME)
+    assert fixed == ["DCQCN's many-to-one", "DCQCN's OSU", "Swift's all-to-all", "Swift's long-short"]
+    assert table_5.otherwise(found, 0.85, 2) == ["DCQCN's all-to-all", "DCQCN's long-short", *fixed[2:]]
+    assert table_5.otherwise(found, 0.9, 4) == [*fixed[:2], "Swift's many-to-one", "Swift's OSU"]
+    notes = table_5.sensitivity(found)
+    assert sum(note.count("%") for note in notes[1:]) == len(table_5.BANDWIDTHS) * len(table_5.TIMES)
+    assert "At most 2 times the best one's time, at least 90%, 95% of its bandwidth: 8 of 12 as in the paper" in "".join(notes)
+    by_seed = replace(rows[0], numbers={"share": {1: 0.86, 2: 0.95}, "longest": {1: 1.2, 2: 1.2}})
+    assert table_5.otherwise(Evidence({by_seed.name: by_seed}), 0.9, 2)[0] == "DCQCN's many-to-one (by seed)"
 
 
 def test_an_iteration_takes_the_mean_over_processes():

@@ -20,6 +20,7 @@ from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)
 SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
+NIC_EVENTS_ROW = {"t_ns": 8, "flow": 0, "lost_events": 6}
 NIC = {"t_ns": 8, "flow": 0, "rate_bps": 5, "cnps": 3, "decisions": 4}
 DECISION = {"t_ns": 7, "flow": 0, "event": "cnp", "flags": 1, "rate_before_bps": 9, "rate_bps": 5}
 CLASS_QUEUE = {"t_ns": 8, "port": "s1-eth3", "class": 1, "backlog_bytes": 3, "pauses": 2}
@@ -73,6 +74,15 @@ def test_a_run_with_classes_of_ports_has_a_table_more() -> None:
     assert digest_of(whole) == head.hexdigest() != digest_of(small())
 
 
+def test_a_run_with_a_queue_of_events_has_a_table_more() -> None:
+    whole, head = small(nic_events=[NIC_EVENTS_ROW]), Digest()
+    for name in REQUIRED:
+        head.begin(name)
+        head.update(whole.table(name))
+    head._hash.update(b"nic_events\n" + struct.pack("<qIQ", 8, 0, 6))
+    assert digest_of(whole) == head.hexdigest() != digest_of(small())
+
+
 def test_declared_orders_do_not_move() -> None:
     assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
     assert STATUSES == ("done", "stopped", "running", "failed", "waiting")
@@ -103,7 +113,9 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_counts(name: str) -> None:
-    tables = small(nic_flows=[NIC], decisions=[DECISION], classes=[CLASS], class_queues=[CLASS_QUEUE])
+    tables = small(
+        nic_flows=[NIC], decisions=[DECISION], classes=[CLASS], class_queues=[CLASS_QUEUE], nic_events=[NIC_EVENTS_ROW]
+    )
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
         changed[column][0] ^= 1

@@ -188,5 +188,9 @@ def test_what_nics_did_is_summed_up_and_null_without_them() -> None:
     assert found["nic_decision_rate"] == pytest.approx(50 / (1 + 4))
     assert (found["nic_probe_share"], found["nic_resent_share"]) == pytest.approx((0.05, 0.2))
     assert [found[f"nic_{name}"] for name in ("cnps", "nacks", "timeouts", "broken_messages")] == [1, 4, 3, 0]
+    assert found["nic_lost_events"] is None
+    lost = [{"flow": 0, "lost_events": 5}, {"flow": 1, "lost_events": 2}]
+    found = summarize(synthetic.tables(flows, nic_flows=nics, nic_events=lost), Window(0, 4 * S))
+    assert found["nic_lost_events"] == 7
     without = summarize(synthetic.tables(flows), Window(0, 4 * S))
     assert {value for name, value in without.items() if name.startswith("nic_")} == {None}

@@ -79,7 +79,7 @@ FEWER = """
 for loss, coalesce in ((0, 1), (500_000, 1), (1_000_000, 1), (0, 4)):
     nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, event_loss_ppm=loss, event_coalesce=coalesce,
               cnp_interval_ns=0, parameter_0=4, parameter_1=10**9, parameter_3=10**9, parameter_5=5, parameter_8=10_000,
-              parameter_9=0, parameter_10=1)
+              parameter_9=0, parameter_10=1, parameter_14=1 << 20)
     for number in range(2):
         nic.post(number, 3_000)
     time.sleep(0.3)
@@ -107,6 +107,63 @@ def test_events_are_lost_and_summed_up_as_asked_and_what_changed_something_is_tr
     assert 0.4 < told["500000 1"][2] / (told["500000 1"][1] + told["500000 1"][3]) < 0.6
     assert told["0 4"][0] == sum(row[0] // 4 for row in found["0 4"][0])
     assert told["0 4"][2] == told["0 4"][0] + told["0 4"][3]  # bursts are another setting
+
+
+QUEUE = """
+flows = {"one": ["h1"], "two of a NIC": ["h1", "h1"], "two NICs": ["h1", "h2"]}
+for case, senders, cost, queue in CASES:
+    nic.start("fixed", [Flow(src, "h3", 1000 * 1440, 1000 * 1440) for src in flows[senders]], in_turn=1, event_cost_ns=cost,
+              event_queue=queue, parameter_0=(1 << 20) // len(flows[senders]))
+    for number in range(len(flows[senders])):
+        nic.post(number)
+    time.sleep(0.01)
+    out[case] = [[row.sent_packets, row.decisions, row.lost_events] for row in nic.senders]
+    nic.stop()
+"""
+
+
+def test_a_full_queue_loses_events_and_counts_them(in_nics):
+    """A packet leaves each 1211 ns. If its event costs more, the processor never rests, and what it has no time for is lost."""
+    packet_ns, cost_ns = 1514 * 8 / 10, 2000
+    cases = [
+        ("free", "one", 0, 4),
+        ("fits", "one", 1100, 4),
+        ("no limit", "one", cost_ns, 0),
+        ("full", "one", cost_ns, 4),
+        ("full, 256", "one", cost_ns, 256),
+        ("one processor", "two of a NIC", cost_ns, 4),
+        ("two processors", "two NICs", cost_ns, 4),
+    ]
+    found = in_nics(f"CASES = {cases}\n" + QUEUE, hosts=3, buffer_bytes=4_000_000)
+    for case, _, _, queue in cases:
+        sent, decisions, lost = (sum(column) for column in zip(*found[case], strict=True))
+        assert sent == 1000 * len(found[case])
+        assert sent - 4 <= decisions + lost <= sent, "a few are summed up while a flow's first answer is under way"
+        if case in ("full", "full, 256", "one processor"):
+            assert decisions == pytest.approx(sent * packet_ns / cost_ns + queue, abs=4)
+        else:
+            assert not lost
+
+
+COST = """
+nic.start("fixed", [Flow("h1", "h2"), Flow("h1", "h2")], in_turn=1, latency_ns=3_000_000, event_cost_ns=2_000_000,
+          parameter_0=1 << 16)
+for number in range(2):
+    nic.post(number)
+began = time.monotonic_ns()
+out["held"] = [0, 0]
+while not all(out["held"]):
+    time.sleep(100e-6)
+    for number, row in enumerate(nic.senders):
+        if row.rate < 1 << 20 and not out["held"][number]:
+            out["held"][number] = time.monotonic_ns() - began
+nic.stop()
+"""
+
+
+def test_an_answer_holds_when_the_event_and_those_before_it_have_been_dealt_with(in_nics):
+    """Each flow's first event changes its rate, which takes 2 and 3 ms; the second flow's waits for the first's."""
+    assert in_nics(COST, hosts=2)["held"] == pytest.approx([5e6, 10e6], abs=0.3e6)
 
 
 PROBES = """
@@ -215,7 +272,7 @@ CUT = """
 heard = tap("h1")
 nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, cnp_interval_ns=1_000_000, parameter_0=4,
           parameter_1=10**6, parameter_3=10**6, parameter_5=5, parameter_6=20_000, parameter_8=64,
-          parameter_9=1023, parameter_10=1)
+          parameter_9=1023, parameter_10=1, parameter_14=1 << 20)
 for number in range(2):
     nic.post(number, 10**9)
 time.sleep(0.1)

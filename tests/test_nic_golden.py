@@ -156,6 +156,35 @@ def test_swift_on_pcc_has_a_rate_alone_which_probes_raise():
     assert decided(algorithm, [*probes, late], **values)[-1].state[0] == pytest.approx((packets + 4) / 2 * 2**20, rel=1e-4)
 
 
+def test_a_swift_flow_may_begin_at_its_share():
+    """Its first window is a share of the usual one; below a packet, and with preset pcc, that is a rate."""
+    algorithm = loaded("swift")
+    line, packets = 100_000 * 20_000 / 8000, 100_000 * 20_000 / 8000 / 1514
+    first = [event(TX, 0, packets=1, bytes=1514)]
+    (half,) = decided(algorithm, first, rate_initial=2**19)
+    assert (half.rate, half.window_bytes) == (2**20, pytest.approx(line / 2, rel=1e-4))
+    (little,) = decided(algorithm, first, rate_initial=2**10)
+    assert little.window_bytes == 1514 and little.rate == pytest.approx(2**10, rel=0.01)
+    assert packets / 2**10 < 1
+    (paced,) = decided(algorithm, first, **golden.values_of(algorithm, "pcc") | {"rate_initial": 2**18})
+    assert paced.window_bytes == 0 and paced.rate == pytest.approx(2**18, rel=1e-4)
+
+
+@pytest.mark.parametrize("preset", ["paper", "firmware"])
+def test_a_dcqcn_flow_that_begins_at_its_share_rises_before_its_first_mark(preset):
+    """Timers run from its first event on, alpha counts from its first mark on; from the line nothing moves before a mark."""
+    algorithm = loaded("dcqcn")
+    values = golden.values_of(algorithm, preset)
+    sent = [event(TX, 10**6 * number, packets=1, bytes=1514) for number in range(40)]
+    assert {row.rate for row in decided(algorithm, sent, **values)} == {2**20}
+    rates = [row.rate for row in decided(algorithm, sent, **values | {"rate_initial": 2**14})]
+    assert rates[0] == 2**14 and rates == sorted(rates) and rates[-1] > 1.05 * 2**14
+    marked = [*sent[:2], *(event(CNP, 10**6 + number, packets=0) for number in (0, 10_000)), event(TX, 10**6 + 20_000, packets=1)]
+    before, *_, after = decided(algorithm, marked, **values | {"rate_initial": 2**14})
+    alpha = values["alpha_initial"] / 1024
+    assert after.rate <= before.rate * (1 - alpha / 2) * 1.05
+
+
 @pytest.mark.parametrize("name", ["timely", "timely-patched"])
 def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
     """The same inflation at ten times the round trip gives the same decision."""

@@ -30,6 +30,10 @@ CASES = {
     "bad links": (*BAD_LINKS, "nic.retransmit=selective", "nic.message=20kB"),
     "lasting queue pairs": ("nic.queue_pairs=hosts", "workload.kind=ring_allreduce", "workload.size=40kB", "workload.rounds=2"),
     "under TCP": ("nic.tcp=cubic",),
+    "a full queue": (
+        *("controller.name=swift", "nic.decisions=in-turn", "nic.event_cost=2us", "nic.event_queue=3", "nic.latency=1us"),
+        *BAD_LINKS,
+    ),
     "lost events": ("controller.name=swift", "nic.event_loss=10%", "nic.event_coalesce=3", *BAD_LINKS),
 }
 

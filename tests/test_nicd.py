@@ -38,6 +38,7 @@ GOOD: dict[str, Any] = {
     "inflight_bytes": 0,
     "ack_packets": 16,
     "in_turn": 0,
+    "event_queue": 0,
 }
 
 
@@ -46,7 +47,7 @@ def write(path: Path, **changes: Any) -> None:
     told = GOOD | changes
     nic = {"name": "a", "netns": "-", "wire": "a-eth0", "ring": "nic0"} | told
     flow = FLOW | told
-    settings = SETTINGS | {name: told[name] for name in ("ack_packets", "in_turn")}
+    settings = SETTINGS | {name: told[name] for name in ("ack_packets", "in_turn", "event_queue")}
     tables = inputs.NIC.table([nic]), inputs.NIC_FLOW.table([flow]), inputs.settings_table(settings, [])
     record_file.write(path, *tables)
 
@@ -69,6 +70,8 @@ def refused(*options: str) -> str:
         ({"tcp_src_port": 80}, "NIC flow 0, tcp_src_port: 80, and tcp_dst_port 0; give both or neither"),
         ({"ack_packets": 0}, "NIC settings 0, ack_packets: 0 is not from 1 to 65536"),
         ({"in_turn": 2}, "NIC settings 0, in_turn: 2 is not from 0 to 1"),
+        ({"event_queue": 4}, "NIC settings 0, event_queue: 4 is not from 0 to 0"),
+        ({"in_turn": 1, "event_queue": 257}, "NIC settings 0, event_queue: 257 is not from 0 to 256"),
     ],
 )
 def test_what_is_wrong_in_its_file_is_said_in_one_line(tmp_path, changes, says):

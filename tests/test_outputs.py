@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,9 @@ def test_tables_and_json_are_known_by_what_they_say(tmp_path: Path) -> None:
     assert is_json_of(bench="links")(place) and not is_json_of(bench="speed")(place) and not is_table_of(["a", "b"])(place)
     place.write_bytes(b"\xff\xfe\x00")
     assert not is_table_of(["a"])(place) and not is_json_of(bench="links")(place) and not is_marked("x")(tmp_path / "none")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # to read it would take for ever, as with some devices
+    assert not is_table_of(["a"])(pipe) and not is_json_of(bench="links")(pipe) and not is_marked("x")(pipe)
 
 
 def test_a_file_that_nobody_named_finds_a_place_of_its_own(tmp_path: Path) -> None:

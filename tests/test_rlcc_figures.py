@@ -39,7 +39,8 @@ def test_every_row_has_a_spec_and_claims_are_about_rows(paper, number, tmp_path)
     for claim in getattr(module, "CLAIMS", ()):
         assert claim.text and claim.source and claim.criteria
         if rows:
-            assert {name for each in claim.criteria for name in each.about} <= set(names)
+            shown = {*names, *getattr(module, "BASE", ())}  # a figure may join several rows' quantities into one
+            assert {name for each in claim.criteria for name in each.about} <= shown
 
 
 def test_times_are_scaled_and_nothing_else():
@@ -197,3 +198,31 @@ def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
     spec = common.spec(row, ReproduceOptions(tmp_path), 1)
     assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100
     assert dict(spec.nic.parameters)["rate_initial"] == 2**20 // 64
+
+
+def test_rows_with_a_full_queue_have_fewer_places_than_flows_only_where_there_are_many(tmp_path):
+    rows = {row.name: row for row in table_2.ROWS if row.variant == common.FULL_QUEUE}
+    assert len(rows) == len(table_2.WHO) * len(table_2.FLOWS)
+    for who, (_, cost_ns, _) in table_2.WHO.items():
+        for flows in table_2.FLOWS:
+            row = rows[table_2.name(table_2.on(who, common.FULL_QUEUE), flows)]
+            nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+            assert (nic.event_cost_ns, nic.latency_ns, nic.decisions) == (100 * cost_ns, 0, "in-turn")
+            assert (nic.event_queue > flows / row.network.senders) == (flows == 16)
+            assert dict(nic.parameters) == {"patience": 0} and not row.paper
+
+
+def test_rows_with_verbs_timeouts_begin_at_their_share_and_probe_as_others_do(tmp_path):
+    row = next(row for row in table_2.ROWS if row.name == "MLP, 16.8 ms, 64 flows")
+    nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+    assert nic.timeout_ns == nic.timeout_max_ns == nic.nack_interval_ns == 100 * 4096 * 2**12
+    assert nic.probe_timeout_ns == 80 * 10**6 and nic.latency_ns == 100 * 17_000
+    assert dict(nic.parameters) == {"rate_initial": 2**20 // 64}
+
+
+def test_everybody_begins_at_the_share_in_figure_3(tmp_path):
+    for row in figure_3.ROWS:
+        nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+        lowered = {"target": figure_3.calibrated_target()} if row.variant == figure_3.CALIBRATED else {}
+        assert dict(nic.parameters) == {"rate_initial": max(64, 2**20 // row.workload["flows"]), **lowered}
+        assert nic.preset == ("pcc" if row.variant == common.PCC else None)

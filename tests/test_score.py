@@ -27,9 +27,7 @@ from dc_gym.reproduce.provenance import Provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"kernel": "k", "openvswitch": "o", "programs": "p"}
-SHOWN = Explanation(
-    "it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1-open", "no wind"
-)
+SHOWN = Explanation("it is the wind", "dcgym reproduce acc figure-1, without wind", "docs/reproduce-acc.md#figure-1", "no wind")
 HELD, FAILED, SHORT = ClaimState.REPRODUCED, ClaimState.CONTRADICTED, ClaimState.OPEN
 
 
@@ -94,6 +92,8 @@ def test_claims_are_counted_by_paper_and_variants_and_our_own_apart(whole: Path,
     assert acc["ours"] == counts(judged=1, reproduced=1)
     assert fdcc["claims"] == counts(judged=2, reproduced=1, not_shown=1) and fdcc["variants"] == {}
     assert found["all"]["claims"] == counts(judged=5, reproduced=2, contradicted=2, not_shown=1, not_judged=2, explained=1)
+    assert acc["figures"]["figure-1"]["claims"] == counts(judged=3, reproduced=1, contradicted=2, explained=1)
+    assert acc["figures"]["figure-1"]["ours"]["reproduced"] == 1 and acc["figures"]["figure-2"]["claims"]["not_judged"] == 2
     assert acc["figures"]["figure-2"]["seeds"] == [1, 2] and acc["figures"]["figure-2"]["options"]["seeds"] == 2
     assert found["environment"] == ENVIRONMENT and found["fingerprint"] == Provenance(ENVIRONMENT, "", {}).fingerprint
     said = capsys.readouterr()
@@ -112,7 +112,7 @@ def test_each_claim_that_does_not_hold_has_an_experiment_or_is_open(whole: Path,
     assert told[0]["explanation"] == {
         "hypothesis": "it is the wind",
         "experiment": "dcgym reproduce acc figure-1, without wind",
-        "page": "docs/reproduce-acc.md#figure-1-open",
+        "page": "docs/reproduce-acc.md#figure-1",
         "showed": "no wind",
     }
     assert [each["explanation"] for each in told[1:]] == ["open", "open"], "a supposed cause explains nothing"
@@ -217,6 +217,12 @@ def test_wrong_arguments_are_one_line(
     assert said in told.err and told.err.count("\n") == 1 and told.out == "" and not list(tmp_path.iterdir())
 
 
+def test_the_folder_of_one_paper_is_refused(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["reproduce", "--score", "--out", str(whole / "acc")]) == 2
+    said = capsys.readouterr().err
+    assert "has the figures of one paper" in said and said.count("\n") == 1 and not (whole / "acc" / score.FILE).exists()
+
+
 def test_somebody_elses_score_json_stays(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (whole / score.FILE).write_text("{}")
     assert main.main(["reproduce", "--score", "--out", str(whole)]) == 2 and (whole / score.FILE).read_text() == "{}"
@@ -261,7 +267,19 @@ def test_a_figure_s_sources_are_what_makes_and_judges_it(tmp_path: Path, monkeyp
 
 
 def explanations() -> Iterator[Explanation]:
-    for name in ("acc.figure_8", "rlcc.figure_3", "rlcc.table_2", "rlcc.table_4", "iroko.figure_5_2"):
+    for name in (
+        "acc.figure_1",
+        "acc.figure_8",
+        "fdcc.figure_3_3",
+        "fdcc.table_6_2",
+        "rlcc.figure_3",
+        "rlcc.figure_6",
+        "rlcc.table_2",
+        "rlcc.table_4",
+        "rlcc.table_5",
+        "iroko.figure_5_2",
+        "iroko.figure_5_3",
+    ):
         claims = import_module(f"{registry.MODULES}.{name}").CLAIMS
         found = [each.explanation for each in claims if each.explanation is not None]
         assert found, name

@@ -33,6 +33,7 @@ from dc_gym.topologies import marking
 from dc_gym.topologies.buffers import ClassRule, quanta_of_weights
 from dc_gym.topologies.graph import (
     FASTEST_BPS,
+    LARGEST_QUEUE_BYTES,
     LONGEST_DELAY_NS,
     NO_MARKING,
     QUEUE_MARKINGS,
@@ -250,8 +251,9 @@ class Wiring:
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
         """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""
-        given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
-        limit_bytes = self._bytes(given, "host_buffer", rate_bps)
+        same = link.host_buffer_bytes in (None, link.buffer_bytes)
+        given = link.buffer_bytes if same else link.host_buffer_bytes
+        limit_bytes = self._bytes(given, "buffer" if same else "host_buffer", rate_bps)
         if not self.classes and not self.lossless:
             return Queue(limit_bytes, self.host_qdisc)
         if not self.classes and self.host_qdisc != "bfifo":
@@ -272,9 +274,13 @@ class Wiring:
         """Yields the classes of a switch port."""
         rules = self._rules()
         quanta = quanta_of_weights(rules)
-        for rule in rules:
+        for number, rule in enumerate(rules):
             own = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
-            room = limit_bytes if rule.buffer_bytes is None else self._bytes(rule.buffer_bytes, "buffer", rate_bps)
+            room = (
+                limit_bytes
+                if rule.buffer_bytes is None
+                else self._bytes(rule.buffer_bytes, f"classes[{number}].buffer", rate_bps)
+            )
             yield QueueClass(
                 rule.name,
                 rule.dscp,
@@ -321,7 +327,12 @@ class Wiring:
         return in_bytes(value, rate_bps, self.rtt_ns) if isinstance(value, Amount) else value
 
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
-        return in_bytes(_given(value, name), rate_bps, self.rtt_ns)
+        """Returns the size of a queue, by the name of the key that gives it."""
+        size = in_bytes(_given(value, name), rate_bps, self.rtt_ns)
+        if not FRAME_BYTES <= size <= LARGEST_QUEUE_BYTES:
+            room = f"{FRAME_BYTES} .. {LARGEST_QUEUE_BYTES}"
+            raise TopologyError(f"topology.{name}: {size} bytes are not in {room}; give room for a frame")
+        return size
 
 
 def _classful(classes: tuple[QueueClass, ...]) -> Queue:

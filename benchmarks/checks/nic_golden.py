@@ -73,10 +73,14 @@ def checks(seeds: int = 3) -> Iterable[Check]:
 
 
 def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
-    """Yields all presets of an algorithm on all kinds of traces; with a policy also on the lives of Table VI."""
+    """Yields all presets of an algorithm on all kinds of traces, and once more with flows that begin at a share of the line if it
+    has `rate_initial`; with a policy also on the lives of Table VI."""
     table = golden.table_of(algorithm, folder)
-    for preset in [each.name for each in algorithm.presets] or [""]:
-        values = golden.values_of(algorithm, preset)
+    presets = [each.name for each in algorithm.presets] or [""]
+    sets = [(preset, golden.values_of(algorithm, preset)) for preset in presets]
+    if not table and "rate_initial" in sets[0][1]:
+        sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
+    for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
         if table:
             traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 from dc_gym.base.errors import MachineError, UsageError
@@ -62,14 +63,18 @@ def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
 
 def compile_object(header: Path, out: Path) -> None:
     """Compiles the NIC with this algorithm."""
-    flags = [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "shim.bpf.c")]
-    _compile("clang", header, flags)
+    compile_source(header, SOURCES / "shim.bpf.c", BPF_FLAGS, out)
 
 
 def compile_test_object(header: Path, out: Path) -> Path:
     """Compiles the algorithm alone to BPF, for cctest."""
-    _compile("clang", header, [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "cctest.bpf.c")])
+    compile_source(header, SOURCES / "cctest.bpf.c", BPF_FLAGS, out)
     return out
+
+
+def compile_source(header: Path, source: Path, flags: Sequence[str], out: Path) -> None:
+    """Compiles a C source that includes this algorithm to an object file."""
+    _compile("clang", header, [*flags, *_algorithm(header), "-c", "-o", str(out), str(source)])
 
 
 def _runner(header: Path, folder: Path, sanitized: bool = False) -> Path:

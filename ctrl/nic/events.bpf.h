@@ -5,6 +5,11 @@
  * Events of a type are summed up in the flow's row until the algorithm is told. It is told of one type at a
  * time, and of nothing while a decision of its is under way (settings.latency_ns). Nothing here has a timer:
  * a decision comes into force, and waiting events are handed over, at the flow's next departure or event.
+ *
+ * With settings.in_turn a NIC has one processor. Each event takes settings.event_cost_ns of it, and
+ * settings.latency_ns more if it changes something, behind all events before. The algorithm is asked when an
+ * event comes, so that it is known at once how long the event takes; its answer holds when the event's turn
+ * is over. An event that finds settings.event_queue others there is lost.
  */
 #ifndef DCGYM_EVENTS_BPF_H
 #define DCGYM_EVENTS_BPF_H
@@ -156,6 +161,45 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 	s->ready_types &= ~CC_MASK(type);
 }
 
+/* Answers take time: they come into force later than they are given. */
+static __always_inline bool takes_time(void)
+{
+	return settings.latency_ns || settings.event_cost_ns;
+}
+
+/*
+ * The NIC's queue has no room. Events leave it in their order, so it has none if the one that came
+ * settings.event_queue places earlier is still there.
+ */
+static __always_inline bool queue_full(const struct nic_port *port, uint64_t now)
+{
+	return settings.event_queue &&
+	       port->done_ns[(port->queued - settings.event_queue) & (NIC_QUEUE_MAX - 1)] > now;
+}
+
+/* Returns when an event that takes so long has been dealt with. */
+static __always_inline uint64_t deal_with(struct nic_port *port, uint64_t takes_ns, uint64_t now)
+{
+	if (!settings.in_turn)
+		return now + takes_ns;
+	port->busy_until_ns = (port->busy_until_ns > now ? port->busy_until_ns : now) + takes_ns;
+	if (settings.event_queue)
+		port->done_ns[port->queued++ & (NIC_QUEUE_MAX - 1)] = port->busy_until_ns;
+	return port->busy_until_ns;
+}
+
+/* What was pending of a type never reaches the algorithm. */
+static __always_inline void lose(struct nic_sender *s, uint32_t type)
+{
+	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
+
+	s->lost_events++;
+	pending->count = pending->bytes = pending->packets = 0;
+	s->ready_types &= ~CC_MASK(type);
+	if (type == CC_NACK)
+		s->nack_flags = 0;
+}
+
 /* Tells the algorithm of what is pending of a type. */
 static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
 			     uint64_t now)
@@ -164,9 +208,15 @@ static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32
 	struct consultation *c = bpf_map_lookup_elem(&consultations, &zero);
 	const uint32_t *words = the_table();
 	struct cc_result *result;
+	uint64_t takes_ns, done_ns;
+	bool changed;
 
 	if (!c)
 		return 0;
+	if (queue_full(port, now)) {
+		lose(s, type);
+		return 0;
+	}
 	result = &c->result;
 	__builtin_memset(&c->event, 0, NIC_EVENT_BYTES);
 	*result = (struct cc_result){ .rate = s->rate, .window_bytes = s->window_bytes };
@@ -178,21 +228,21 @@ static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32
 	s->decisions++;
 	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &c->event, result)))
 		record(flow, s, &c->event, result, now);
-	/* A decision that changes nothing takes no time: it is not what latency stands for. */
-	if (!settings.latency_ns || (result->rate == s->rate && result->window_bytes == s->window_bytes)) {
+	/* A decision that changes nothing is not what latency stands for. */
+	changed = result->rate != s->rate || result->window_bytes != s->window_bytes;
+	takes_ns = settings.event_cost_ns + (changed ? settings.latency_ns : 0);
+	if (!takes_ns) {
 		s->probe_wanted |= result->probe;
 		enforce(s, port, result->rate, result->window_bytes);
 		return 0;
 	}
+	done_ns = deal_with(port, takes_ns, now);
+	if (!changed && !result->probe)
+		return 0; /* nothing is to come of it */
 	s->next_rate = result->rate;
 	s->next_window = result->window_bytes;
 	s->next_probe = result->probe;
-	s->decided_ns = now + settings.latency_ns;
-	if (settings.in_turn) {
-		if (port->busy_until_ns > now)
-			s->decided_ns = port->busy_until_ns + settings.latency_ns;
-		port->busy_until_ns = s->decided_ns;
-	}
+	s->decided_ns = done_ns;
 	return 0;
 }
 
@@ -209,7 +259,7 @@ static __always_inline uint32_t first_of(uint32_t types)
 /* Brings a decision into force whose time has come, and begins the next. */
 static __always_inline void settle(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint64_t now)
 {
-	if (!settings.latency_ns || !s->decided_ns || now < s->decided_ns)
+	if (!takes_time() || !s->decided_ns || now < s->decided_ns)
 		return;
 	s->decided_ns = 0;
 	s->probe_wanted |= s->next_probe;
@@ -263,7 +313,7 @@ static __always_inline void happen_by(struct __sk_buff *skb, struct nic_sender *
 	pending->packets += packets;
 	if (!enough(s, type, pending))
 		return;
-	if (settings.latency_ns && s->decided_ns)
+	if (takes_time() && s->decided_ns)
 		s->ready_types |= CC_MASK(type);
 	else
 		decide(s, port, flow, type, now);

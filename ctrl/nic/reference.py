@@ -20,6 +20,7 @@ __all__ = ["FixedRate", "NicEvent", "NicFlow", "Parameters", "Reference", "Swift
 LINE, LEAST = 1.0, 2.0**-14
 ONE = 2.0**16
 PACKET = 2.0**20
+MOST_PACKETS = 4096.0
 
 
 class Reference(Protocol):
@@ -172,7 +173,8 @@ class Swift:
     def _begin(self, event: NicEvent, flow: NicFlow) -> None:
         self._cut_ns = event.now_ns - LONGEST_NS
         bdp = flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)
-        self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, bdp)
+        self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, min(MOST_PACKETS, bdp))
+        self._cwnd *= self._p["rate_initial"] / 2**20
         self._cwnd = max(self._p["cwnd_min"] / PACKET, min(self._p["cwnd_max"] / PACKET, self._cwnd))
         self._delay_ns = min(LONGEST_NS, flow.base_rtt_ns)
 

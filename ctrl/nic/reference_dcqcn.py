@@ -21,9 +21,9 @@ class Dcqcn:
 
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
-        self._current = self._target = LINE
+        self._current = self._target = parameters["rate_initial"] / 2**20
         self.alpha = 0.0
-        self._started = False
+        self._began = self._started = self._marked = False
         self._marked_alpha = self._marked_cut = False
         self._timer_stage = self._byte_stage = 0
         self._sent = 0
@@ -32,6 +32,9 @@ class Dcqcn:
         self._now_ns = 0
 
     def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
+        if not self._began:
+            self._began, self._started = True, self._current < LINE
+            self._now_ns, self._due = event.now_ns, self._periods()
         if self._started:
             self._wait(since(self._now_ns, event.now_ns))
             if event.type == TX:
@@ -115,10 +118,12 @@ class Dcqcn:
         self._due["raise"] = self._p["rate_timer"]
 
     def _mark(self, count: int) -> None:
-        first = not self._started
+        first = not self._marked
         if first:
-            self._started, self.alpha, self._due = True, self._p["alpha_initial"] / 1024, self._periods()
-            self._sent = 0
+            self._sent = self._sent if self._started else 0
+            raise_ns = self._due["raise"] if self._started else self._p["rate_timer"]
+            self._started, self._marked, self.alpha = True, True, self._p["alpha_initial"] / 1024
+            self._due = self._periods() | {"raise": raise_ns}
         if self._p["monitor_period"]:
             self._marked_cut = True
             self._marked_alpha = self._marked_alpha or not first

@@ -10,7 +10,7 @@ from ctypes import Array, Structure, c_uint8, c_uint16, c_uint32, c_uint64
 from typing import Any
 
 U8, U16, U32, U64 = c_uint8, c_uint16, c_uint32, c_uint64
-CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES, TELEMETRY_HOPS = 40, 8, 74, 5
+CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES, TELEMETRY_HOPS, QUEUE_MAX = 40, 8, 74, 5, 256
 BPF_MAP_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 14, 15
 SYSCALL_BPF = 321  # x86-64
 
@@ -26,7 +26,8 @@ class NicPort(Structure):
 
     _fields_ = [
         *_fields(U32, "wire_ifindex ring_ifindex"),
-        *_fields(U64, "line_bps byte_ns free_at busy_until_ns sent_packets sent_bytes dropped_packets host_left host_at"),
+        *_fields(U64, "line_bps byte_ns free_at busy_until_ns sent_packets sent_bytes dropped_packets host_left host_at queued"),
+        ("done_ns", U64 * QUEUE_MAX),
     ]
 
 
@@ -61,7 +62,7 @@ class Sender(Structure):
         *_fields(U32, "probe_wanted probe_number probe_retries"),
         *_fields(U64, "probe_sent_ns probe_until_ns"),
         *_fields(U64, "sent_packets sent_bytes resent_packets"),
-        *_fields(U64, "cnps nacks timeouts rtts probes probe_bytes decisions"),
+        *_fields(U64, "cnps nacks timeouts rtts probes probe_bytes decisions lost_events"),
         *_fields(U32, "rtt_ns least_rtt_ns"),
     ]
 

@@ -89,6 +89,8 @@ static inline uint64_t nic_span_ns(uint32_t bytes, uint64_t byte_ns)
 
 /* ---- shared memory: BPF arrays that userspace maps ---- */
 
+#define NIC_QUEUE_MAX 256 /* events in a NIC's queue; a power of two */
+
 /* One NIC. Written by the loader; from `free_at` on by the data path. */
 struct nic_port {
 	uint32_t wire_ifindex; /* the host's cable end */
@@ -96,12 +98,16 @@ struct nic_port {
 	uint64_t line_bps;
 	uint64_t byte_ns;       /* at the line rate, Q20 */
 	uint64_t free_at;       /* its transmitter is free then, ns in Q8: departure clock of all its flows */
-	uint64_t busy_until_ns; /* settings.in_turn: when the last decision so far will have been made */
+	uint64_t busy_until_ns; /* settings.in_turn: when the last event so far will have been dealt with */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
 	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
 	/* settings.beside, both ns in Q8 */
 	uint64_t host_left; /* line time that the host's own frames are still due */
 	uint64_t host_at;   /* when that was so */
+	/* settings.event_queue: how many events have had a place in the queue, and when the last ones of them
+	 * leave it, by that number */
+	uint64_t queued;
+	uint64_t done_ns[NIC_QUEUE_MAX];
 };
 
 /* Events of one type that the algorithm has not been told of yet. */
@@ -171,6 +177,7 @@ struct nic_sender {
 	/* counters */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
+	uint64_t lost_events;          /* that found the queue full */
 	uint32_t rtt_ns, least_rtt_ns; /* the last probe's, the least of all; 0: none */
 };
 
@@ -224,6 +231,9 @@ struct nic_settings {
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
 	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
+	/* in_turn: time of each event that reaches the algorithm, without latency; most events that wait or
+	 * are dealt with, 0: no limit */
+	uint64_t event_cost_ns, event_queue;
 };
 _Static_assert(__builtin_offsetof(struct nic_settings, caps) -
 			       __builtin_offsetof(struct nic_settings, parameter) ==

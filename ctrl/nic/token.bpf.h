@@ -158,7 +158,7 @@ static __always_inline bool sleeps_too_long(const struct nic_sender *s)
 		return false;
 	if (s->parked)
 		return true;
-	if (settings.latency_ns && s->decided_ns && s->next_rate > s->rate) {
+	if (takes_time() && s->decided_ns && s->next_rate > s->rate) {
 		byte_ns = byte_ns * s->rate / s->next_rate;
 		due_ns = s->left_ns + nic_span_ns(s->left_bytes, byte_ns);
 		due_ns = due_ns > s->decided_ns ? due_ns : s->decided_ns;

@@ -55,7 +55,7 @@ def is_json_of(**told: object) -> Mine:
 
     def mine(path: Path) -> bool:
         try:
-            found = plain_json.read(path)
+            found = plain_json.read(path) if path.is_file() else None  # a device may have no end
         except (OSError, ValueError):
             return False
         return isinstance(found, dict) and all(name in found and found[name] == value for name, value in told.items())
@@ -68,6 +68,8 @@ def is_table_of(columns: Sequence[str]) -> Mine:
 
     def mine(path: Path) -> bool:
         try:
+            if not path.is_file():
+                return False
             with path.open(encoding="utf-8") as file:
                 return file.readline().rstrip("\n") == ",".join(columns)
         except (OSError, UnicodeDecodeError):

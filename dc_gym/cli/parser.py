@@ -340,7 +340,7 @@ def _add_reproduce(commands: Any) -> None:
         metavar="N",
         help="number of runs, and of trainings, of each contestant (default: 5; iroko: 3)",
     )
-    algorithms = "algorithms to train, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class, or none (default: PPO,DDPG)"
+    algorithms = "algorithms to train, such as PPO,APPO,DDPG,SAC or module:Class, or none (default: those of the claims)"
     parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
     parser.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
     duration = "duration of each measured run; its first quarter is not counted"

@@ -57,9 +57,13 @@ def _add_train(commands: Any) -> None:
         help="RL-CC's network or PCC-RL's with an LSTM (default: %(default)s)",
     )
     add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
+    add("--beta", type=float, metavar="X", help="of the reward, eq. 2 (default: the preset's; rl-cc 1.5, pcc-rl 0)")
+    add("--target", type=float, metavar="X", help="of the reward, eq. 2 (default: the preset's; rl-cc 0.064, pcc-rl 0.8)")
     add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
     add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
     add("--learning-rate", type=float, metavar="X", help="of Adam, falling to 0 (default: 0.01, lstm 0.003)")
+    whole = "last updates, in which errors beyond two targets count in full (default: 0)"
+    add("--unclipped", type=int, metavar="N", help=whole)
     each = "updates from one new lab, and checkpoint, to the next (default: 100)"
     add("--updates-per-episode", type=int, metavar="N", help=each)
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")

@@ -180,6 +180,8 @@ NIC_SETTINGS = RecordKind(
             ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),
             ("caps", "<u4"),
             ("beside", "<u4"),
+            ("event_cost_ns", "<u8"),
+            ("event_queue", "<u8"),
         ],
         align=True,
     ),

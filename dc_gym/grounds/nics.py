@@ -283,6 +283,8 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
         "in_turn": int(nic.decisions == "in-turn"),
         "event_loss_ppm": nic.event_loss_ppm,
         "event_coalesce": nic.event_coalesce,
+        "event_cost_ns": nic.event_cost_ns,
+        "event_queue": nic.event_queue or 0,
         "spaced": asked.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
         "seed": draw(spec.seed, "nic"),
     }

@@ -180,6 +180,10 @@ FORMULAS = (
         "sums over [`nic_flows`](#nic_flowsparquet)",
     ),
     Metrics(
+        {"nic_lost_events": "Events that found a NIC's queue full"},
+        "sum over [`nic_events`](#nic_eventsparquet); null without `nic.event_queue`",
+    ),
+    Metrics(
         {"paused_share": "Share of a flow's life in which its path was paused, mean"},
         "mean over flows of `paused_share` in `flow_metrics.parquet`: time in which a port of a flow's path had to hold the"
         " flow's class, over the flow's life; between two sweeps the largest growth of `paused_ns` over the ports of the path."

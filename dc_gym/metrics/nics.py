@@ -10,7 +10,7 @@ import numpy as np
 from dc_gym.metrics.window import Window
 from dc_gym.records.tables import Records, TableSource
 
-NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeouts", "broken_messages")
+NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeouts", "broken_messages", "lost_events")
 
 
 def nic_metrics(tables: TableSource, window: Window) -> dict[str, Any]:
@@ -25,8 +25,15 @@ def nic_metrics(tables: TableSource, window: Window) -> dict[str, Any]:
         "probe_share": int(nics["probe_bytes"].sum()) / sent_bytes if sent_bytes else None,
         "resent_share": int(nics["resent_packets"].sum()) / sent if sent else None,
         **{name: int(nics[name].sum()) for name in ("cnps", "nacks", "timeouts", "broken_messages")},
+        "lost_events": _lost_events(tables),
     }
     return {f"nic_{name}": values[name] for name in NAMES}
+
+
+def _lost_events(tables: TableSource) -> int | None:
+    """Returns the number of events that found a queue full; None if queues had no limit."""
+    sums = [int(piece["lost_events"].sum()) for piece in tables.pieces("nic_events", "lost_events")]
+    return sum(sums) if sums else None
 
 
 def _active_s(flows: Records, nics: Records, window: Window) -> float:

@@ -259,6 +259,17 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
+        TableSchema(
+            "nic_events",
+            (
+                Column("t_ns", "<i8", "the end of the run"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("lost_events", "<u8", "events that never reached the algorithm, since its NIC's queue was full"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
     )
 }
 """All tables, in the order of the digest."""
@@ -327,6 +338,7 @@ class Tables:
     decisions: Records = field(default_factory=lambda: empty("decisions"))
     classes: Records = field(default_factory=lambda: empty("classes"))
     class_queues: Records = field(default_factory=lambda: empty("class_queues"))
+    nic_events: Records = field(default_factory=lambda: empty("nic_events"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

@@ -99,6 +99,8 @@ def _score(args: Namespace) -> int:
     out = (args.out or OUT).absolute()
     if not out.is_dir():
         raise UsageError(f"reproduce --score: {out} is no folder; `dcgym reproduce {ALL}` makes results, or give its --out")
+    if any(out.glob(f"figure-*/{page.CLAIMS}")):
+        raise UsageError(f"reproduce --score: {out} has the figures of one paper; give the folder in which it is called PAPER")
     found = score.read(out)
     path = score.write(out, found, args.force)
     score.show(found)

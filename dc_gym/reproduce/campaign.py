@@ -111,7 +111,8 @@ class Campaign:
         spec = self.spec(contestant, {POLICY: "external", "time.duration": length.episode, "time.warmup": "0s"}, "lab")
         name = f"{contestant.name}-s{seed}"
         batch = length.batches.get(contestant.name) if length.preset == THESIS_PRESET else None
-        return trainings.training(self.home, spec, contestant.algorithm, name, length.preset, seed, length.steps, batch)
+        asked = (contestant.algorithm, name, length.preset, seed, length.steps, batch)
+        return trainings.training(self.home, spec, *asked, evaluated=False)
 
     def point(self, contestant: Contestant, seed: int) -> Point:
         """Returns a run to be measured; all contestants have the same traffic."""

@@ -65,7 +65,7 @@ class Explanation:
     experiment: str
     """The command, figure or rows that show it."""
     page: str
-    """The page that has the experiment, with its anchor, such as docs/reproduce-acc.md#figure-8-half-of-it-holds."""
+    """The page that has the experiment, with its anchor, such as docs/reproduce-acc.md#figure-8."""
     showed: str
     """The result of the experiment, with its numbers."""
     of_success: bool = False

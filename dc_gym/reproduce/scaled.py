@@ -24,7 +24,10 @@ LINKS: Mapping[str, Any] = {"rate": "100Gbit/s", "delay": "1250ns", "buffer": "5
 """RL-CC, section VI: a fabric's round trip of 10 us is eight of these delays. 5 MB is from PCC-RL's figure 1."""
 JITTER_NS = 100 * US
 """Range over which a seed spreads the starts: ten base round trips. Without it all seeds of a pattern would give the same run."""
-TIMES = frozenset({"jitter", "start", "stop", "short_start", "last_start", "interval", "on", "off", "compute", "latency"})
+TIMES = frozenset(
+    {"jitter", "start", "stop", "short_start", "last_start", "interval", "on", "off", "compute"}
+    | {"latency", "event_cost", "timeout", "timeout_max", "probe_timeout", "nack_interval"}
+)
 """Keys of a workload and a NIC whose numbers are times in ns."""
 
 

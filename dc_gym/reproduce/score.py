@@ -131,7 +131,7 @@ def _paper(paper: Paper, folder: Path, today: Mapping[str, str]) -> PaperScore:
     figures, missing, stale = [], [], dict[str, str]()
     for number in paper.figures:
         file = folder / f"figure-{number}" / CLAIMS
-        if not file.exists():
+        if not file.is_file():
             missing.append(number)
             continue
         try:
@@ -202,7 +202,10 @@ def _as_dict(score: PaperScore) -> dict[str, Any]:
         "title": score.paper.title,
         **_groups(score.claims),
         "not_reproduced": [each.as_dict() for each in score.not_reproduced],
-        "figures": {each.number: {"seeds": list(each.seeds), "options": dict(each.options)} for each in score.figures},
+        "figures": {
+            each.number: {**_groups(each.claims), "seeds": list(each.seeds), "options": dict(each.options)}
+            for each in score.figures
+        },
         "missing": list(score.missing),
         "stale": dict(score.stale),
     }

@@ -60,8 +60,9 @@ class Setup:
     default: CampaignLength
     full: CampaignLength
     baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
-    algorithms: tuple[str, ...] = ("PPO", "DDPG")
-    """The algorithms to train unless the command names others."""
+    algorithms: tuple[str, ...] = ()
+    """The algorithms to train unless the command names others: those that the figures' claims are about. If it is empty, nothing
+    is trained here."""
     paper_steps: int = 0
 
 

@@ -50,6 +50,8 @@ class Training(Cell):
     """Batch in steps; None: the preset's."""
     levels: int = 0
     """Number of discrete actions; 0: continuous ones."""
+    evaluated: bool = True
+    """False leaves out the evaluations, where runs measure the policy anyway."""
     resumes: bool = False
 
     @property
@@ -60,9 +62,14 @@ class Training(Cell):
     def argv(self) -> list[str]:
         told = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
         options = [f"--{name}={value}" for name, value in told.items()]
-        options += ["--config", str(self.config)] if self.batch else []
+        options += ["--config", str(self.config)] if self.changes() else []
         options += [f"--levels={self.levels}"] if self.levels else []
         return ["train", str(self.spec), "--out", str(self.out), "--quiet", *options, *(["--resume"] if self.resumes else [])]
+
+    def changes(self) -> str:
+        """Returns the contents of `config`; empty if nothing differs."""
+        run = "" if self.evaluated else "[run]\nevaluate_episodes = 0\n"
+        return run + (f"[training]\ntrain_batch_size_per_learner = {self.batch}\n" if self.batch else "")
 
     @property
     def policy(self) -> Path:
@@ -101,6 +108,7 @@ def training(
     steps: int,
     batch: int | None = None,
     levels: int = 0,
+    evaluated: bool = True,
 ) -> Training:
     """Returns a training of a set of runs, after writing the files that it reads."""
     place = folder / FOLDER
@@ -109,9 +117,9 @@ def training(
         file = place / f"{name}.spec.json"
         file.write_text(spec.to_json() + "\n")
         made = Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps, batch=batch)
-        made = replace(made, levels=levels)
-        if batch:
-            made.config.write_text(f"[training]\ntrain_batch_size_per_learner = {batch}\n")
+        made = replace(made, levels=levels, evaluated=evaluated)
+        if changes := made.changes():
+            made.config.write_text(changes)
     return made
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,16 @@ from dc_gym.run import tgen_log
 COUNTS = "nics.bin"
 
 
-def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32]) -> Records:
-    """Returns the table nic_flows of a run, with the flows that started."""
+def read_counts(
+    folder: Path, duration_ns: int, started: npt.NDArray[np.uint32], table: Literal["nic_flows", "nic_events"] = "nic_flows"
+) -> Records:
+    """Returns what the NICs of a run counted for the flows that started, as one of the two tables that have it."""
     if not (folder / COUNTS).is_file():
-        return empty("nic_flows")
+        return empty(table)
     counted = tgen_log.read_nics(folder / COUNTS)
     counted = counted[np.isin(counted["flow"], started)]
-    records = np.zeros(len(counted), TABLES["nic_flows"].dtype)
-    for name in counted.dtype.names or ():
+    records = np.zeros(len(counted), TABLES[table].dtype)
+    for name in set(records.dtype.names or ()) - {"t_ns"}:
         records[name] = counted[name]
     records["t_ns"] = duration_ns
     return records

@@ -68,11 +68,14 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
     """Returns the tables of a run, in pieces, because some may be larger than memory. `folder` has what the ground wrote."""
     names = Names.of(results.port_rows(experiment.graph))
     flows = tgen_log.read_flows(folder / "flows.bin")
+    duration_ns, started = experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]
+    queued = experiment.spec.nic.event_queue is not None
     small = {
         "flows": _flow_table(experiment, flows),
-        "nic_flows": nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
+        "nic_flows": nic_log.read_counts(folder, duration_ns, started),
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
         "classes": _class_table(experiment.schedule, flows["flow"]),
+        "nic_events": nic_log.read_counts(folder, duration_ns, started, "nic_events") if queued else empty("nic_events"),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"

@@ -41,11 +41,13 @@ SAMPLE_DTYPE = TABLES["tcp"].record(
     *("t_ns", "delivery_rate_bps", "bytes_acked", "bytes_received"),
     *("flow", "srtt_us", "min_rtt_us", "cwnd_packets", "notsent_bytes", "retransmits"),
 )
-NIC_DTYPE = TABLES["nic_flows"].record(
+NIC_COUNTS_DTYPE = TABLES["nic_flows"].record(
     *("flow", "rtt_ns", "least_rtt_ns", "window_bytes", "rate_bps", "sent_packets", "sent_bytes", "resent_packets"),
     *("received_packets", "marked_packets", "dropped_packets", "messages", "broken_messages"),
     *("cnps", "nacks", "timeouts", "rtts", "probes", "probe_bytes", "decisions"),
 )
+NIC_DTYPE = np.dtype([*NIC_COUNTS_DTYPE.descr, *TABLES["nic_events"].record("lost_events").descr])
+"""A NIC's counts for a flow, which the tables nic_flows and nic_events have."""
 
 
 @dataclass(frozen=True, slots=True)

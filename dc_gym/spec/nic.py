@@ -26,6 +26,8 @@ LEAST_LINE_BPS = 100_000
 MOST_INFLIGHT_BYTES = 2**31 - 1
 MOST_COALESCED = 1 << 16
 """The limit in ctrl/nic/nics.c."""
+MOST_QUEUED = 256
+"""NIC_QUEUE_MAX of ctrl/nic/shim.h."""
 
 
 def tcps() -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class NicSpec:
         TIME,
         name="nack_interval",
         low=0,
-        high=LONGEST_NS,
+        high=10 * S,
         otherwise="a full round trip",
         help="minimum time before a receiver asks for the same packet again; a full round trip is the base round trip "
         "plus the time that the longest queue takes to drain",
@@ -194,6 +196,23 @@ class NicSpec:
         high=MOST_COALESCED,
         help="number of CNP, ACK and NACK events that are merged into one before the algorithm gets it",
     )
+    event_cost_ns: int = key(
+        TIME,
+        0,
+        name="event_cost",
+        low=0,
+        high=LONGEST_NS,
+        help="time that each event takes of a NIC's processor, whatever the algorithm answers; `latency` comes on top where the "
+        'answer changes something; needs `decisions = "in-turn"`',
+    )
+    event_queue: int | None = key(
+        COUNT,
+        low=1,
+        high=MOST_QUEUED,
+        otherwise="no limit",
+        help="most events that wait for a NIC's processor or are dealt with by it; an event that finds so many is "
+        '[lost](nic.md#one-processor-for-all-flows); needs `decisions = "in-turn"`',
+    )
 
     @property
     def keeps_pairs(self) -> bool:
@@ -202,6 +221,10 @@ class NicSpec:
 
     def __post_init__(self) -> None:
         check(self, "nic.")
+        if self.decisions != "in-turn":
+            for name, value in (("event_cost", self.event_cost_ns), ("event_queue", self.event_queue)):
+                if value:
+                    raise KeyFault(f"nic.{name}", value, 'needs nic.decisions = "in-turn": a processor for all flows of a NIC')
         for name in ("timeout", "probe_timeout"):
             first_ns, most_ns = getattr(self, f"{name}_ns"), getattr(self, f"{name}_max_ns")
             if first_ns is not None and most_ns is not None and most_ns < first_ns:

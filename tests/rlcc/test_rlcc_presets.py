@@ -4,7 +4,7 @@
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.presets import PRESETS, TrafficPattern, preset
+from dc_gym.methods.rlcc.presets import PRESETS, TrafficPattern, preset, reward
 
 
 def test_rewards_are_the_papers():
@@ -12,6 +12,13 @@ def test_rewards_are_the_papers():
     assert (ours.target, ours.beta) == (0.064, 1.5)
     assert theirs.beta == 0 and theirs.inflation(2) > 1, "two flows could not rest below an empty path's round trip"
     assert theirs.unit == pytest.approx(ours.unit), "a target looks the same to a network"
+
+
+def test_a_reward_is_the_presets_unless_another_is_given():
+    assert reward("rl-cc") == preset("rl-cc").scaling and reward("pcc-rl") == preset("pcc-rl").scaling
+    other = reward("rl-cc", beta=1.0, target=0.004)
+    assert (other.beta, other.target) == (1.0, 0.004) and other.unit == pytest.approx(reward("rl-cc").unit)
+    assert reward("pcc-rl", target=1.0).beta == 0
 
 
 def test_nobody_is_trained_beyond_eight_flows_and_pcc_rl_on_many_to_one_alone():

@@ -19,7 +19,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc.gradient import CURVE, Learner
+from dc_gym.methods.rlcc.gradient import CURVE, Batch, Learner
 from dc_gym.methods.rlcc.lab_network import LabNetwork
 from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
 from dc_gym.nets.decision import Scaling
@@ -131,6 +131,35 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
     assert told["settings"]["updates"] == told["updates"] == 2 and told["decisions"] >= 2 * 4096
 
 
+def test_a_reward_of_ones_own_is_trained_for_and_written_down(tmp_path):
+    for ground, options in {"fluid": ["--ground=fluid"], "lab": ["--labs=1", "--updates-per-episode=2"]}.items():
+        out = tmp_path / ground
+        options += ["--updates=2", "--beta=1", "--target=0.128", "--quiet", f"--out={out}"]
+        assert main(["rlcc", "train", *options]) == 0
+        scaling, told = NicPolicy.read(out / "policy.npz").scaling, json.loads((out / "manifest.json").read_text())
+        assert (scaling.beta, scaling.target, scaling.unit) == (1, 0.128, Scaling().unit)
+        assert told["reward"] == {"beta": 1, "target": 0.128}
+        assert (told["settings"]["beta"], told["settings"]["target"]) == (1, 0.128)
+
+
+@pytest.mark.parametrize("other", [{"beta": 1.25}, {"target": 0.1}, {"unclipped": 1}, {"beta": None}])
+def test_a_training_goes_on_with_the_same_reward_only(tmp_path, other):
+    begun = replace(SMALL, updates=2, labs=1, beta=1.0)
+    train.train_on_labs(begun, tmp_path, Quiet())
+    name = next(iter(other))
+    with pytest.raises(UsageError, match=f"settings.{name} was .* and is .* now; a training goes on as it began"):
+        train.train_on_labs(replace(begun, **other), tmp_path, Quiet(), resume=True)
+
+
+def test_errors_of_the_last_updates_count_in_full():
+    inputs, memory, errors = np.ones((1, 3, 4)), np.zeros((3, 0)), np.array([[0.1, 5.0, 50.0]])
+    batch = Batch(inputs, memory, errors * Scaling().unit, np.ones((1, 3), bool))
+    learner = Learner.new(LabTrainingSettings(updates=3, unclipped=1), Scaling())
+    for _ in range(3):
+        learner.update(batch)
+    assert learner.curve["error"] == pytest.approx([(0.1 + 2 + 2) / 3, (0.1 + 2 + 2) / 3, (0.1 + 5 + 50) / 3])
+
+
 def test_options_are_settings_of_the_model(tmp_path):
     options = ["--updates=2", "--batch-size=100", "--learning-rate=0.002", "--bottlenecks=3"]
     assert main(["rlcc", "train", "--ground=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
@@ -151,6 +180,13 @@ def test_options_are_settings_of_the_model(tmp_path):
         (["--ground=fluid", "--bottlenecks=0"], "give pairs of flows and bottlenecks, both from 1"),
         (["--labs=0"], "labs = 0: give 1 or more"),
         (["--updates=0"], "updates = 0: give 1 or more"),
+        (["--beta=-1"], "beta = -1: give a number from 0, below 256"),
+        (["--beta=nan"], "beta = nan: give a number from 0, below 256"),
+        (["--ground=fluid", "--beta=256"], "beta = 256: give a number from 0, below 256"),
+        (["--target=0.003"], "target = 0.003: give a number above 0.003, below 256"),
+        (["--ground=fluid", "--target=inf"], "target = inf: give a number above 0.003, below 256"),
+        (["--unclipped=-1"], "unclipped = -1: give 0 or more"),
+        (["--ground=fluid", "--unclipped=1201"], "unclipped = 1201: give at most the number of updates (1200)"),
         (["--ground=fluid", "--noise=nan"], "noise = nan: give a number from 0"),
         (["--resume"], f"has no {CHECKPOINT}"),
     ],

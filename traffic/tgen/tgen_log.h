@@ -57,10 +57,10 @@ struct tgen_nic_record {
 	uint64_t rate_bps;             /* the rate at the end */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t received_packets, marked_packets, dropped_packets, messages, broken_messages;
-	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
+	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions, lost_events;
 };
 
-static_assert(sizeof(struct tgen_nic_record) == 144, "NIC record");
+static_assert(sizeof(struct tgen_nic_record) == 152, "NIC record");
 static_assert(sizeof(struct tgen_log_header) == 64, "log header");
 static_assert(offsetof(struct tgen_log_header, count) == 16, "log header");
 static_assert(offsetof(struct tgen_log_header, seed) == 48, "log header");

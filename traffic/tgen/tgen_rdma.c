@@ -293,5 +293,6 @@ void rdma_record(const struct run *run, uint32_t number, struct tgen_nic_record 
 		.probes = sender->probes,
 		.probe_bytes = sender->probe_bytes,
 		.decisions = sender->decisions,
+		.lost_events = sender->lost_events,
 	};
 }

@@ -34,6 +34,11 @@ FACTS = (
 NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
 
 
+def variant(fabric: str) -> str:
+    """Returns the variant of a claim: ACC's fabric is lossless, so verdicts on the lossy one are counted apart."""
+    return LOSSY if fabric == LOSSY else ""
+
+
 def on(name: str, fabric: str) -> str:
     """Returns the name of a contestant on a fabric."""
     return name if fabric == LOSSY else f"{name}, {fabric}"

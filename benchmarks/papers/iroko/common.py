@@ -32,8 +32,10 @@ DELAY = Quantity("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
 LOST = Quantity("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
 DROPS = Quantity("drops", "drops")
 JAIN = Quantity("jain", "Jain's index")
+COMMANDED = Quantity("wanted", "commanded share (A)", digits=3)
+"""The mean share of the line that the agent commands, A in equation 4.3. Under stock tbf hosts may send more."""
 PANELS = (REWARD, GOODPUT, SWITCH, HOST)
-COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
+COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN, COMMANDED)
 RTT_PANEL = Quantity("rtt_s", "RTT (ms)", 1e3)
 
 UNEQUAL = 0.8
@@ -58,15 +60,17 @@ def pairs(preset: str, interval: str) -> dict[str, Any]:
 DUMBBELL_10M = Setup(
     "dumbbell-10m",
     pairs("dumbbell-10m", "5ms"),
-    default=CampaignLength(seeds=3, steps=100_000, episode="5s", duration="30s", warmup="5s"),
+    default=CampaignLength(seeds=3, steps=20_000, episode="5s", duration="30s", warmup="5s"),
     full=CampaignLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
+    algorithms=("PPO", "APPO", "DDPG", "REINFORCE"),
     paper_steps=1_000_000,
 )
 DUMBBELL_1G = Setup(
     "dumbbell-1g",
     pairs("dumbbell-1g", "1ms"),
-    default=CampaignLength(seeds=3, steps=50_000, episode="500ms", duration="12s", warmup="2s"),
+    default=CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="12s", warmup="2s"),
     full=CampaignLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
+    algorithms=("APPO", "DDPG"),
     paper_steps=1_000_000,
 )
 UDP_10M = {"workload.transport": "udp", "workload.rate": "10Mbit/s"}
@@ -76,6 +80,7 @@ DUMBBELL_UDP = Setup(
     default=replace(DUMBBELL_10M.default, agent=UDP_10M),
     full=replace(DUMBBELL_10M.full, agent=UDP_10M),
     baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    algorithms=("PPO", "APPO", "DDPG"),
     paper_steps=1_000_000,
 )
 FATTREE: Mapping[str, Any] = {
@@ -88,7 +93,7 @@ FATTREE: Mapping[str, Any] = {
 }
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
 """Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
-FATTREE_DEFAULT = CampaignLength(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_DEFAULT = CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
 FATTREE_FULL = CampaignLength(
     seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
 )
@@ -98,9 +103,12 @@ FATTREE_UDP = Setup(
     default=replace(FATTREE_DEFAULT, agent={"workload.transport": "udp", "workload.rate": "100Mbit/s"}),
     full=replace(FATTREE_FULL, agent={"workload.transport": "udp", "workload.rate": "1Gbit/s"}),
     baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    algorithms=("APPO",),
     paper_steps=5_000_000,
 )
-FATTREE_TCP = Setup("fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTREE_FULL, paper_steps=5_000_000)
+FATTREE_TCP = Setup(
+    "fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTREE_FULL, algorithms=("APPO",), paper_steps=5_000_000
+)
 
 
 def run(

@@ -51,7 +51,6 @@ SETUP = Setup(
     default=LENGTH,
     full=LENGTH,
     baselines=("cubic", "dctcp", "nv", "fair-share", "fair-share-ahead"),
-    algorithms=(),
 )
 CLAIMS = (
     Claim("TCP alone loses frames where the answers meet", SOURCE, (more_than("cubic", DROPS, 0),)),

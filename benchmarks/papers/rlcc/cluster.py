@@ -6,8 +6,7 @@ The default runs a quarter of the fabric with the same oversubscription, and tho
 (many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
 round trips), the sizes, and the number of long flows in long-short.
 
-The contestants run as described, and once more for each variant that concerns them: on switches whose ports share a buffer of a
-Spectrum-2's size, Swift by a rate alone as on PCC, RL-CC without patience, and short flows of 64 kB.
+The contestants run as described, and once more for each variant that concerns them (WHOSE; common.ABOUT says what they are).
 """
 
 from __future__ import annotations
@@ -17,7 +16,20 @@ from typing import Any
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.common import NO_PATIENCE, OWN, PCC, SHARED, WRITES, Row
+from dc_gym.benchmarks.papers.rlcc.common import (
+    FIRMWARE,
+    NO_PATIENCE,
+    OWN,
+    PCC,
+    PERMUTATION,
+    SHARED,
+    SLOW,
+    SPREAD,
+    SPREAD_NS,
+    TORS,
+    WRITES,
+    Row,
+)
 from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
@@ -30,10 +42,20 @@ from dc_gym.spec import without_code
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
-GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
-"""RL-CC, but flows begin at this rate, as in NVIDIA's runtime (docs/rlcc-policy.md). The paper does not give its initial rate."""
-WHOSE: Mapping[str, tuple[str, ...]] = {SHARED: tuple(WHO), PCC: ("Swift",), NO_PATIENCE: ("RL-CC",), WRITES: tuple(WHO)}
-"""The contestants with rows of their own, by variant. RL-CC from 1/256 is not among them: it fills no buffer."""
+WHOSE: Mapping[str, tuple[str, ...]] = {
+    SHARED: tuple(WHO),
+    PCC: ("Swift",),
+    NO_PATIENCE: ("RL-CC",),
+    WRITES: tuple(WHO),
+    FIRMWARE: ("DCQCN",),
+    SLOW: tuple(WHO),
+    SPREAD: tuple(WHO),
+    PERMUTATION: tuple(WHO),
+    TORS: tuple(WHO),
+}
+"""The contestants with rows of their own, by variant."""
+BRING_UP = (SLOW, SPREAD)
+"""The variants that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
 
 
 def on(who: str, variant: str) -> str:
@@ -44,10 +66,21 @@ def on(who: str, variant: str) -> str:
 VARIANT_OF = {on(who, variant): variant for variant, whose in WHOSE.items() for who in whose}
 BASE = {on(who, variant): who for variant, whose in WHOSE.items() for who in whose}
 """The variants and the contestants of the rows that have a variant."""
-ALL = WHO | {GENTLE: WHO["RL-CC"]} | {name: WHO[who] for name, who in BASE.items()}
-_COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
+ALL = WHO | {name: WHO[who] for name, who in BASE.items()}
+_COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288"}
 COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
-LOOKS = {OWN: ("o", "-"), SHARED: ("s", "--"), PCC: ("^", "-."), NO_PATIENCE: ("v", "-."), WRITES: ("P", ":")}
+LOOKS = {
+    OWN: ("o", "-"),
+    SHARED: ("s", "--"),
+    PCC: ("^", "-."),
+    NO_PATIENCE: ("v", "-."),
+    WRITES: ("P", ":"),
+    FIRMWARE: ("D", "--"),
+    SLOW: ("<", ":"),
+    SPREAD: (">", ":"),
+    PERMUTATION: ("X", "-."),
+    TORS: ("*", "-."),
+}
 """Markers and lines by variant."""
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
@@ -65,8 +98,25 @@ LENGTHS = {
 }
 FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
 LONG, SHORT_SIZE, WRITE_SIZE = 2, "500kB", "64kB"
-VARIANTS = {MANY_TO_ONE: (SHARED, PCC, NO_PATIENCE), ALL_TO_ALL: (SHARED, PCC, NO_PATIENCE), LONG_SHORT: tuple(WHOSE)}
-"""The variants of each scenario."""
+VARIANTS = {
+    MANY_TO_ONE: (SHARED, PCC, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
+    ALL_TO_ALL: (SHARED, PCC, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
+    LONG_SHORT: (SHARED, PCC, NO_PATIENCE, WRITES, FIRMWARE, SLOW, SPREAD),
+}
+"""The variants of each scenario. Spread starts of all-to-all would cost as much as its other variants together."""
+SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}
+"""The cases of a variant that does not have all of its scenario's: both are about one flow a host."""
+FIRMWARE_LENGTHS = {
+    MANY_TO_ONE: RunLength(350 * MS, 250 * MS),
+    ALL_TO_ALL: RunLength(100 * MS, 75 * MS),
+    LONG_SHORT: RunLength(150 * MS, 5 * MS),
+}
+EIGHT_TORS = ScaledNetwork(
+    "rlcc8x8",
+    "8 ToRs of 8 hosts, 2 spines, 2:1 as on RL-CC's fabric",
+    {"preset": "rlcc64", "leaves": 8, "hosts_per_leaf": 8, "uplinks": 2},
+    63,
+)
 
 DROPS = {
     "DCQCN": {MANY_TO_ONE: (0, 886.4, 28.5, 25.7), ALL_TO_ALL: (225.1, 50.71, 48.1, 26.7), LONG_SHORT: (0, 57.9)},
@@ -87,8 +137,9 @@ def name(who: str, scenario: str, count: int) -> str:
 
 
 def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
-    """Returns the network with the buffers of a contestant."""
-    return common.sharing(network) if VARIANT_OF.get(who) == SHARED else network
+    """Returns the network of a contestant, whose variant may have other buffers or another fabric."""
+    variant = VARIANT_OF.get(who)
+    return common.sharing(network) if variant == SHARED else EIGHT_TORS if variant == TORS else network
 
 
 def contestants(scenario: str, variants: Iterable[str] | None = None) -> list[str]:
@@ -97,35 +148,59 @@ def contestants(scenario: str, variants: Iterable[str] | None = None) -> list[st
     return [who for who in ALL if VARIANT_OF.get(who, OWN) in (OWN, *some)]
 
 
-def who_in(scenario: str, who: str, variant: str) -> str:
-    """Returns the name of a contestant in a scenario of a variant, which may leave the scenario as it is."""
-    return on(who, variant) if variant in VARIANTS[scenario] else who
+def has(variant: str, scenario: str, count: int) -> bool:
+    """Returns whether a variant has rows of a case."""
+    return variant in VARIANTS[scenario] and count in SOME_COUNTS.get(variant, COUNTS[scenario])
+
+
+def row_name(who: str, scenario: str, count: int, variant: str) -> str:
+    """Returns the name of a contestant's row in a comparison of a variant, which may leave the case as it is."""
+    return name(on(who, variant) if has(variant, scenario, count) else who, scenario, count)
+
+
+def lost(scenario: str, count: int, variant: str) -> Quantity:
+    """Returns the losses that claims are about: those after bring-up, but all where bring-up is what a variant changes."""
+    return common.DROPS if variant in BRING_UP and has(variant, scenario, count) else common.LATE_DROPS
+
+
+def length_of(scenario: str, variant: str) -> RunLength:
+    if variant == FIRMWARE:
+        return FIRMWARE_LENGTHS[scenario]
+    own, later_ns = LENGTHS[scenario], SPREAD_NS if variant == SPREAD else 0
+    return RunLength(own.duration_ns + later_ns, own.warmup_ns + later_ns)
 
 
 def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
-    return [_row(who, scenario, count, place) for who in contestants(scenario) for place, count in enumerate(counts)]
+    return [
+        _row(who, scenario, count, place)
+        for who in contestants(scenario)
+        for place, count in enumerate(counts)
+        if who in WHO or has(VARIANT_OF[who], scenario, count)
+    ]
 
 
 def _row(who: str, scenario: str, count: int, place: int) -> Row:
     variant = VARIANT_OF.get(who, OWN)
     shared: dict[str, Any] = {
-        "length": LENGTHS[scenario],
+        "length": length_of(scenario, variant),
         "paper": {common.DROPS.name: DROPS[who][scenario][place]} if who in DROPS else {},
-        "values": {"nic.parameters": {"rate_initial": FIRST_RATE}} if who == GENTLE else common.PRESETS.get(variant, {}),
+        "values": common.PRESETS.get(variant, {}),
         "color": COLORS[who],
         "variant": variant,
     }
-    title = name(who, scenario, count)
+    title, jitter_ns = name(who, scenario, count), SPREAD_NS if variant == SPREAD else JITTER_NS
     if scenario == LONG_SHORT:
         size = WRITE_SIZE if variant == WRITES else SHORT_SIZE
-        workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, "jitter": JITTER_NS}
+        workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, "jitter": jitter_ns}
         return Row(title, ALL[who], network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **shared)
     network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
     shared["full_network"] = network_of(common.FABRIC, who)
+    if variant == PERMUTATION:
+        return Row(title, ALL[who], network, {"kind": "random_bijective", "jitter": jitter_ns}, lines=0, **shared)
     if scenario == ALL_TO_ALL:
-        workload = {"kind": "random", "flows": count, "jitter": JITTER_NS}
+        workload = {"kind": "random", "flows": count, "jitter": jitter_ns}
         return Row(title, ALL[who], network, workload, lines=0, **shared)
-    workload = {"kind": "many_to_one", "flows": count, "jitter": JITTER_NS}
+    workload = {"kind": "many_to_one", "flows": count, "jitter": jitter_ns}
     return Row(title, ALL[who], network, workload, **shared)
 
 

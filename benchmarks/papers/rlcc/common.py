@@ -100,8 +100,17 @@ OF_PORTS = ("topology.buffer",)
 """Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
 
 OWN, SHARED, PCC, NO_PATIENCE, WRITES = "", "shared buffer", "PCC", "patience 0", "64 kB"
+FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
+FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
+ITERATIONS = "20 iterations"
 """The variants: "" is the set-up of all other rows. A row of a variant has the variant's name behind its contestant's."""
-PRESETS: Mapping[str, Mapping[str, Any]] = {PCC: {"nic.preset": "pcc"}, NO_PATIENCE: {"nic.parameters": {"patience": 0}}}
+FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    PCC: {"nic.preset": "pcc"},
+    NO_PATIENCE: {"nic.parameters": {"patience": 0}},
+    FIRMWARE: {"nic.preset": FIRMWARE_PRESET},
+    SLOW: {"nic.parameters": {"rate_initial": FIRST_RATE}},
+}
 """Keys of a variant's rows."""
 PATIENCE = (
     "4 base RTTs in rows of rlcc-tree and rlcc-mlp, which is ours: a probe that is not back by then counts as a round trip of so"
@@ -118,15 +127,49 @@ ABOUT: Mapping[str, str] = {
         "the size of short flows in rows so named, that of the paper's WRITEs; in other rows it is 500 kB, which is ours. 50"
         " flows of 64 kB (3.2 MB) fit into 5 MB, 100 do not: in the paper's Table IV nobody loses with 50, DCQCN does with 100"
     ),
+    FULL_QUEUE: (
+        "in rows so named a NIC has one processor and 4 places for events, each event takes the time of a decision, those of 8"
+        " packets sent included, and only answers count (patience 0). All of it is ours: the paper tells of no queue"
+    ),
+    TIMEOUTS: (
+        "the timeout in rows so named, 4.096 us x 2^12, with one NACK for each gap, as verbs have it; probes are repeated after"
+        " 0.8 ms, and flows begin at their share. The paper gives none of these"
+    ),
+    FIRMWARE: (
+        f"in rows so named DCQCN has preset {FIRMWARE_PRESET}: RL-CC's DCQCN is its NICs' own (section VI), and stored"
+        " configurations of such NICs have a byte counter of 32767. Its unit is bytes by the tool's text, 64 bytes by hearsay"
+        " (preset firmware_blocks); both end a flood of many-to-one, which without the counter never ends. Runs are longer,"
+        " since that takes 90 to 200 ms"
+    ),
+    SLOW: (
+        "in rows so named flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC), not at the line's"
+        " rate. The paper does not say at which rate its flows begin"
+    ),
+    SPREAD: (
+        f"in rows so named flows start at random over {format_time(SPREAD_NS)} at 100 Gbit/s, not over 100 us: the paper does not"
+        " say how its flows start, and processes on 64 hosts hardly start within 100 us. Runs are longer by as much"
+    ),
+    PERMUTATION: (
+        "in rows so named each host sends to one other that nobody else sends to. The paper does not say how flows of its"
+        " all-to-all are paired; in other rows with one flow a host several may share a receiver"
+    ),
+    TORS: (
+        "in rows so named there are 8 ToRs of 8 hosts, oversubscribed 2:1 as in the other rows. The paper has 4 ToRs of 16 hosts,"
+        " and 64 flows on 64 hosts; this is another reading of the 64"
+    ),
+    ITERATIONS: (
+        "in rows so named each size from 128KiB on has a run of its own, with 20 iterations behind a first one; in others a run"
+        " has all sizes, with one counted iteration each. The OSU benchmark counts 100 and more"
+    ),
 }
 """Descriptions of variants, on the pages of figures that have them."""
 
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
 """DCQCN's parameters and marking.
 
-RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters flows that flood a port do not recover
-within a run: they keep 1 % of the line (docs/reproduce-rl-cc.md). The paper does not say how its switches mark; here it is 400 to
-1600 kB, 20 %, as HPCC's authors had it.
+RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters a flood lasts longer than these runs, or for
+ever without the byte counter (docs/reproduce-rl-cc.md); the rows named "firmware" have them. The paper does not say how its
+switches mark; here it is 400 to 1600 kB, 20 %, as HPCC's authors had it.
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
@@ -195,14 +238,19 @@ def with_variants(variants: Iterable[str], make: Callable[[str], Iterable[Claim]
     """Returns the claims of a figure, and behind them those of each variant, which are counted apart.
 
     `make(variant)` returns the same claims for any variant. Of a variant only those remain that are about its rows, without
-    their explanations: those experiments were not made with the variant.
+    explanations that are the figure's own: those experiments were not made with the variant.
     """
     own = tuple(make(OWN))
     found = list(own)
     for variant in variants:
         pairs = zip(make(variant), own, strict=True)
-        found += [replace(claim, variant=variant, explanation=None) for claim, plain in pairs if _about(claim) != _about(plain)]
+        found += [_apart(claim, plain, variant) for claim, plain in pairs if _about(claim) != _about(plain)]
     return tuple(found)
+
+
+def _apart(claim: Claim, plain: Claim, variant: str) -> Claim:
+    own = None if claim.explanation == plain.explanation else claim.explanation
+    return replace(claim, variant=variant, explanation=own)
 
 
 def _about(claim: Claim) -> list[str]:
@@ -216,7 +264,7 @@ def sharing(network: ScaledNetwork) -> ScaledNetwork:
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which RL-CC's flows begin at their share of the line; `parameters` adds more of nic.parameters.
+    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
 
     They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
     """

@@ -22,8 +22,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import (
     SLOWDOWN,
     UNFINISHED,
     VARIANTS,
-    name,
-    on,
+    row_name,
 )
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
@@ -38,7 +37,7 @@ COLUMNS = (LONG_SHARE, SLOWDOWN, UNFINISHED, RECOVERY, common.LATENCY, common.DR
 
 def _claims(variant: str) -> Iterator[Claim]:
     def row(who: str, short: int) -> str:
-        return name(on(who, variant), LONG_SHORT, short)
+        return row_name(who, LONG_SHORT, short, variant)
 
     for short in SHORT:
         yield Claim(

@@ -2,8 +2,12 @@
 """Figure 3 of RL-CC: RTT inflation over the number of flows, against eq. 2, and Swift's against the best curve of its kind.
 
 The paper simulates one second and uses its second half. 8192 flows are run with --full only. The paper does not say what it fits
-to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. RL-CC's flows begin at
-their share, since everything is measured at rest.
+to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. All flows begin
+at their share, since everything is measured at rest.
+
+Rows of the variant CALIBRATED give the policy a target that is lower by its own offset. Hypothesis, written down before they ran:
+the offset is a constant error at which the policy keeps the rate. So with the target lowered by it flows rest on eq. 2 itself,
+within 2 %.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row, name
 from dc_gym.nets import fluid, nic_policy
+from dc_gym.nets.decision import Q16
 from dc_gym.reproduce import series, theory
 from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, Explanation
 from dc_gym.reproduce.evidence import Evidence
@@ -37,8 +42,16 @@ FULL_FLOWS = (*FLOWS, 8192)
 WHO = {"RL-CC": ("rlcc-tree", "#332288"), "Swift": ("swift", "#000000")}
 SWIFT_PCC = common.of_variant("Swift", common.PCC)
 """Swift by a rate alone. Claims about it are counted apart."""
-CONTESTANTS = WHO | {SWIFT_PCC: ("swift", "#999933")}
-CLOSE = 0.05
+CALIBRATED = "calibrated"
+"""The variant of RL-CC whose target is lowered so far that flows rest on eq. 2."""
+RL_CC_CALIBRATED = common.of_variant("RL-CC", CALIBRATED)
+CONTESTANTS = WHO | {SWIFT_PCC: ("swift", "#999933"), RL_CC_CALIBRATED: (WHO["RL-CC"][0], "#88CCEE")}
+VARIANT_OF = {SWIFT_PCC: common.PCC, RL_CC_CALIBRATED: CALIBRATED}
+CALIBRATED_NOTE = (
+    'In rows named "calibrated" the target is lower by the offset at which flows rest in the fluid model under the policy, which'
+    " is ours; other rows have the paper's target."
+)
+CLOSE, CALIBRATED_CLOSE = 0.05, 0.02
 MANY = 128
 """From this number of flows on, Swift leaves its curve in the paper."""
 
@@ -48,6 +61,12 @@ def offset() -> float:
     """Returns the offset, in targets, at which flows settle in the fluid model under the shipped policy."""
     file = nic_policy.load(WHO["RL-CC"][0])
     return fluid.offset(file.policy, file.scaling)
+
+
+def calibrated_target() -> int:
+    """Returns the target, Q16, with which the shipped policy rests at RL-CC's target. The policy's gain stays the same."""
+    scaling = nic_policy.load(WHO["RL-CC"][0]).scaling
+    return round(scaling.target * (1.0 - offset()) * Q16)
 
 
 def length(flows: int) -> RunLength:
@@ -60,8 +79,10 @@ def length(flows: int) -> RunLength:
 
 def _row(who: str, flows: int) -> Row:
     controller, color = CONTESTANTS[who]
-    variant = common.PCC if who == SWIFT_PCC else common.OWN
-    ours = who == "RL-CC"
+    variant = VARIANT_OF.get(who, common.OWN)
+    lowered = {"target": calibrated_target()} if variant == CALIBRATED else {}
+    presets = common.PRESETS.get(variant, {})
+    parameters = {**presets.get("nic.parameters", {}), **lowered}
     return common.many_to_one(
         name(who, flows),
         controller,
@@ -69,8 +90,8 @@ def _row(who: str, flows: int) -> Row:
         flows,
         length=length(flows),
         full=common.SIMULATION,
-        values=common.at_share(flows) if ours else common.PRESETS.get(variant, {}),
-        paper={common.INFLATION.name: theory.EQ_2(flows)} if ours else {},
+        values={**presets, **common.at_share(flows, **parameters)},
+        paper={common.INFLATION.name: theory.EQ_2(flows)} if who == "RL-CC" else {},
         color=color,
         variant=variant,
     )
@@ -95,15 +116,15 @@ def _told(departures: Mapping[int, float]) -> str:
     return ", ".join(f"{flows} flows {each:+.1%}" for flows, each in departures.items())
 
 
-def _on_curve(curve: Callable[[], Root], what: str) -> Criterion:
+def _on_curve(who: str, curve: Callable[[], Root], what: str, close: float = CLOSE) -> Criterion:
     def judge(evidence: Evidence) -> CriterionOutcome:
         law = curve()
-        found = theory.departures(measured(evidence, "RL-CC"), law)
+        found = theory.departures(measured(evidence, who), law)
         return CriterionOutcome(
-            max(map(abs, found.values())) <= CLOSE, f"RL-CC: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
+            max(map(abs, found.values())) <= close, f"{who}: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
         )
 
-    return Criterion(f"means within {CLOSE:.0%} of {what}", tuple(name("RL-CC", flows) for flows in FLOWS), judge)
+    return Criterion(f"means within {close:.0%} of {what}", _rows_of(who), judge)
 
 
 def _leaves(swift: str) -> Criterion:
@@ -147,18 +168,24 @@ OFFSET = Explanation(
     hypothesis="the policy settles above its target, by the error at which flows rest in the fluid model",
     experiment="dcgym reproduce rl-cc figure-3, eq. 2 at the policy's offset",
     page="docs/reproduce-rl-cc.md#figure-3-eq-2-at-the-policys-offset-within-17",
-    showed="inflation is within 1.7 % of 1.5 + 0.0712 sqrt(N), which is eq. 2 at an offset of 0.11 targets",
+    showed="inflation is within 1.7 % of 1.5 + 0.0712 sqrt(N), which is eq. 2 at an offset of 0.11 targets; with the target"
+    " lowered by the offset it is within 1.8 % of eq. 2 itself",
 )
 
 
 def _claims(variant: str) -> tuple[Claim, ...]:
-    swift = common.of_variant("Swift", variant)
+    swift = SWIFT_PCC if variant == common.PCC else "Swift"
+    who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if variant == CALIBRATED else ("RL-CC", CLOSE)
     return (
-        Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(lambda: theory.EQ_2, "eq. 2"),), explanation=OFFSET),
+        Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),), explanation=OFFSET),
         Claim(
             "RL-CC lies on eq. 2 at its policy's offset",
             "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
-            (_on_curve(lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"),),
+            (
+                _on_curve(
+                    "RL-CC", lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"
+                ),
+            ),
             ours=True,
         ),
         Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (_leaves(swift),)),
@@ -166,7 +193,7 @@ def _claims(variant: str) -> tuple[Claim, ...]:
     )
 
 
-CLAIMS = common.with_variants((common.PCC,), _claims)
+CLAIMS = common.with_variants((common.PCC, CALIBRATED), _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
@@ -191,5 +218,5 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     figure = series.figure(
         evidence, lines, (common.INFLATION, common.GOODPUT), "flows", TITLE, curves={common.INFLATION.name: curves}
     )
-    notes = ["The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none."]
+    notes = [CALIBRATED_NOTE, "The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none."]
     return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, notes)

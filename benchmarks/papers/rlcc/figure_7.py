@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, VARIANTS, name, on
+from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, VARIANTS, row_name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
@@ -22,7 +22,7 @@ COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common
 
 def _claims(variant: str) -> Iterator[Claim]:
     for flows in A_HOST:
-        ours, dcqcn = (name(on(who, variant), ALL_TO_ALL, flows) for who in ("RL-CC", "DCQCN"))
+        ours, dcqcn = (row_name(who, ALL_TO_ALL, flows, variant) for who in ("RL-CC", "DCQCN"))
         yield Claim(
             f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
             SOURCE,

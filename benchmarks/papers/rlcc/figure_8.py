@@ -20,16 +20,15 @@ from dc_gym.benchmarks.papers.rlcc.cluster import (
     ALL,
     ALL_TO_ALL,
     COLORS,
-    GENTLE,
+    FIRMWARE_LENGTHS,
     VARIANT_OF,
-    VARIANTS,
     WHO,
     contestants,
     look,
     network_of,
     on,
 )
-from dc_gym.benchmarks.papers.rlcc.common import OWN
+from dc_gym.benchmarks.papers.rlcc.common import FIRMWARE, NO_PATIENCE, OWN, PCC, SHARED
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
@@ -52,14 +51,15 @@ LOST = Quantity("lost", "dropped (lines of a host)")
 ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
-CONTESTANTS = {who: ALL[who] for who in contestants(ALL_TO_ALL) if who != GENTLE}
+VARIANTS = (SHARED, PCC, NO_PATIENCE, FIRMWARE)
+CONTESTANTS = {who: ALL[who] for who in contestants(ALL_TO_ALL, VARIANTS)}
 ROWS = [
     common.Row(
         who,
         controller,
         network_of(common.SMALL_FABRIC, who),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
-        length=LENGTH,
+        length=FIRMWARE_LENGTHS[ALL_TO_ALL] if VARIANT_OF.get(who) == FIRMWARE else LENGTH,
         values=common.PRESETS.get(VARIANT_OF.get(who, OWN), {}),
         color=COLORS[who],
         lines=0,
@@ -78,7 +78,7 @@ def _claims(variant: str) -> Iterator[Claim]:
     yield Claim("DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", variant), common.LATE_DROPS, 0),))
 
 
-CLAIMS = common.with_variants(VARIANTS[ALL_TO_ALL], _claims)
+CLAIMS = common.with_variants(VARIANTS, _claims)
 
 
 def track(result: Result) -> Track:

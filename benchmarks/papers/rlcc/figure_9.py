@@ -5,26 +5,28 @@ node).
 Open MPI polls, which virtual time does not allow. So here its schedules are a kind of traffic (traffic/collectives.py), over
 queue pairs that last. As in the OSU benchmark sizes double, a first iteration of each size warms up and does not count, and the
 latency is the mean over processes of the time until each has sent and received everything. The paper does not say which MPI it
-used.
+used, nor how many iterations it counted. One iteration counts here; in rows named "20 iterations" large sizes have a run each,
+and 20 count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import estimate
-from dc_gym.base.units import format_size
-from dc_gym.benchmarks.papers.rlcc import common
-from dc_gym.benchmarks.papers.rlcc.cluster import ALL, COLORS, RIVALS, VARIANT_OF, WHO, on
-from dc_gym.benchmarks.papers.rlcc.common import NO_PATIENCE, OWN, PCC
+from dc_gym.base.units import format_size, parse_size_bytes
+from dc_gym.benchmarks.papers.rlcc import cluster, common
+from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO, WHOSE
+from dc_gym.benchmarks.papers.rlcc.common import ITERATIONS, NO_PATIENCE, OWN, PCC
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
-from dc_gym.reproduce.evidence import Evidence, Quantity
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import MS, RunLength
@@ -39,34 +41,60 @@ LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
 LATENCIES = {size: Quantity(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
 COLUMNS = (*LATENCIES.values(), common.DROPS)
-VARIANTS = (PCC, NO_PATIENCE)
-CONTESTANTS = tuple(who for who in ALL if who in WHO or VARIANT_OF.get(who) in VARIANTS)
-HATCHES = {PCC: "///", NO_PATIENCE: "..."}
+COUNTED, ITERATED = 20, tuple(size for size in SIZES if size >= 1 << 17)
+"""The iterations that count in rows of the variant with a run a size, and its sizes. Smaller messages end before an algorithm has
+changed anything: all their iterations take the same time."""
+VARIANTS = (PCC, NO_PATIENCE, ITERATIONS)
+HATCHES = {PCC: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\"}
 """The hatches of bars by variant."""
-ROWS = [
-    common.Row(
-        who,
-        ALL[who],
+
+
+def on(who: str, variant: str, size: int = MOST) -> str:
+    """Returns the name of a contestant in a comparison of a variant, which may leave a size as it is."""
+    if variant == ITERATIONS:
+        return common.of_variant(who, variant) if size in ITERATED else who
+    return cluster.on(who, variant)
+
+
+BASE = {on(who, variant): (who, variant) for variant in (OWN, *VARIANTS) for who in WHOSE.get(variant, tuple(WHO))}
+"""A contestant of the page, by name: whose row it is, and the variant."""
+
+
+def run_name(who: str, size: int) -> str:
+    """Returns the name of the run with one size."""
+    return f"{who}, {format_size(size)}"
+
+
+def _row(title: str, who: str, variant: str, first: int, last: int, rounds: int) -> common.Row:
+    return common.Row(
+        title,
+        WHO[who],
         common.SMALL_FABRIC,
-        {"kind": "alltoall", "size": f"{LEAST}B", "largest": f"{MOST}B", "rounds": ROUNDS},
+        {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds},
         length=RunLength(150 * MS, 1 * MS),
         full=RunLength(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts", **common.PRESETS.get(VARIANT_OF.get(who, OWN), {})},
+        values={"nic.queue_pairs": "hosts", **common.PRESETS.get(variant, {})},
         color=COLORS[who],
         lines=0,
         full_network=common.FABRIC,
-        variant=VARIANT_OF.get(who, OWN),
+        variant=variant,
     )
-    for who in CONTESTANTS
+
+
+ROWS = [_row(title, who, variant, LEAST, MOST, ROUNDS) for title, (who, variant) in BASE.items() if variant != ITERATIONS]
+SIZE_ROWS = [
+    _row(run_name(title, size), who, variant, size, size, 1 + COUNTED)
+    for title, (who, variant) in BASE.items()
+    if variant == ITERATIONS
+    for size in ITERATED
 ]
 
 
 def _claims(variant: str) -> Iterator[Claim]:
-    ours = on("RL-CC", variant)
     for size in SIZES[1:]:
-        criteria = tuple(below(ours, on(each, variant), LATENCIES[size]) for each in RIVALS)
+        criteria = tuple(below(on("RL-CC", variant, size), on(each, variant, size), LATENCIES[size]) for each in RIVALS)
         yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", SOURCE, criteria)
-    criteria = (below("DCQCN", ours, LATENCIES[LEAST]),)
+    criteria = (below(on("DCQCN", variant, LEAST), on("RL-CC", variant, LEAST), LATENCIES[LEAST]),)
     yield Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, criteria)
 
 
@@ -76,12 +104,13 @@ CLAIMS = common.with_variants(VARIANTS, _claims)
 def latencies(result: Result) -> dict[str, float]:
     """Returns latencies by size, at 100 Gbit/s; NaN for sizes whose iterations have not ended."""
     spec, flows = result.manifest["spec"], result.records("flows")
-    scale, rounds = int(spec["topology"].get("scale") or 1), int(spec["workload"].get("rounds") or 1)
+    scale, workload = int(spec["topology"].get("scale") or 1), spec["workload"]
+    rounds = int(workload.get("rounds") or 1)
     found = {}
-    for number, column in enumerate(LATENCIES.values()):
+    for number, size in enumerate(sizes(*(parse_size_bytes(workload[key], key) for key in ("size", "largest")))):
         first = number * rounds
         counted = [_iteration_s(flows[flows["rep"] == rep]) for rep in range(first + min(1, rounds - 1), first + rounds)]
-        found[column.name] = float(np.mean(counted)) / scale
+        found[LATENCIES[size].name] = float(np.mean(counted)) / scale
     return found
 
 
@@ -95,8 +124,19 @@ def _iteration_s(flows: np.ndarray) -> float:
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    evidence = common.run("alltoall", ROWS, options, progress, latencies)
-    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
+    rows = [*ROWS, *SIZE_ROWS]
+    measured = common.run("alltoall", rows, options, progress, latencies)
+    evidence = replace(measured, contenders={name: joined(name, measured) for name in BASE})
+    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
+
+
+def joined(name: str, evidence: Evidence) -> Contender:
+    """Returns a contestant with the quantities of its run, or those of its runs with one size each."""
+    if name in evidence.contenders:
+        return evidence.contenders[name]
+    runs = {LATENCIES[size].name: evidence.contenders[run_name(name, size)] for size in ITERATED}
+    numbers = {column: run.numbers.get(column, {}) for column, run in runs.items()}
+    return Contender(name, name, COLORS[BASE[name][0]], numbers)
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -104,7 +144,7 @@ def _figure(evidence: Evidence) -> Figure:
     with kit.style():
         canvas = kit.new_figure(9.6, 3.8)
         ax = canvas.subplots()
-        shown = [each for who, each in evidence.contenders.items() if who in CONTESTANTS]
+        shown = [each for who, each in evidence.contenders.items() if who in BASE]
         width = 0.8 / len(shown)
         best = _best(evidence)
         for place, each in enumerate(shown):
@@ -115,14 +155,14 @@ def _figure(evidence: Evidence) -> Figure:
             heights = [one.mean if one else np.nan for one in found]
             halves = [(one.half or 0.0) if one else 0.0 for one in found]
             at = np.arange(len(SIZES)) + (place - (len(shown) - 1) / 2) * width
-            hatch = HATCHES.get(VARIANT_OF.get(each.name, OWN))
+            hatch = HATCHES.get(BASE[each.name][1])
             look: dict[str, Any] = {"color": each.color, "hatch": hatch, "edgecolor": "white" if hatch else None}
             ax.bar(at, heights, width, yerr=halves, label=each.name, error_kw={"elinewidth": 0.8}, **look)
         ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
         ax.set_ylabel("Latency over the best")
         ax.set_xlabel("Size of message")
         ax.axhline(1, color=kit.INK, linewidth=0.6)
-        kit.legend_below(canvas, ax, len(shown))
+        kit.legend_below(canvas, ax, 4)
         kit.title(canvas, TITLE)
     return canvas
 

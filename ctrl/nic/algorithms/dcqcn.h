@@ -53,7 +53,8 @@
 	X(clamp_target, "0 or 1", 1, 0, 1, "jitupadhye-zz/rdma: dcqcn-protocol.tex; bobzhuyb/ns3-rdma: config.txt", "RT = RC at each cut; 0: only at the first after a raise") \
 	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark") \
 	X(hyper_factor, "0 or 1", 1, 0, 1, "bobzhuyb/ns3-rdma: qbb-net-device.cc (rpr_hyper_increase)", "the i-th hyper raise is i R_HAI; 0: each is R_HAI") \
-	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30")
+	X(short_alpha, "0 or 1", 0, 0, 1, "0: a real number in both simulators", "alpha keeps 10 fraction bits; 0: 30") \
+	X(rate_initial, "Q20", CC_LINE_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: the line, as all sources have it", "what a new flow starts at, of the line; below it timers run from the start")
 
 #define DCQCN_FIRMWARE \
 	CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
@@ -97,9 +98,10 @@ enum dcqcn_state {
 _Static_assert(DCQCN_BYTE_STAGE + 1 == CC_STATE_WORDS, "DCQCN's state");
 
 enum dcqcn_flag {
-	DCQCN_STARTED = 1,    /* there has been a mark: timers run */
+	DCQCN_STARTED = 1,    /* timers run: there has been a mark, or the flow began below the line */
 	DCQCN_ALPHA_MARK = 2, /* a mark in this period of the alpha timer */
 	DCQCN_CUT_MARK = 4,   /* a mark in this monitor period */
+	DCQCN_MARKED = 8,     /* there has been a mark: alpha counts */
 };
 
 #define DCQCN_DECAYS     1023u       /* that take any alpha of 10 bits to 0 */
@@ -245,22 +247,38 @@ static inline void dcqcn_catch_up(uint32_t *state, const uint32_t *parameter, ui
 	dcqcn_run(state, parameter, now_ns);
 }
 
-static inline void dcqcn_start(uint32_t *state, const uint32_t *parameter, uint32_t now_ns)
+/* Raises are due from now on. */
+static inline void dcqcn_start(uint32_t *state, uint32_t now_ns)
 {
-	state[DCQCN_FLAGS] = DCQCN_STARTED;
+	state[DCQCN_FLAGS] |= DCQCN_STARTED;
+	state[DCQCN_RATE_SINCE] = now_ns;
+	state[DCQCN_BYTES] = 0;
+}
+
+/* A flow that begins below the line could not rise before its first mark if its timers did not run. */
+static inline void dcqcn_begin(uint32_t *state, const uint32_t *parameter, uint32_t now_ns)
+{
+	state[DCQCN_CURRENT] = state[DCQCN_TARGET] = cc_clamp(parameter[P_rate_initial]);
+	if (state[DCQCN_CURRENT] < CC_LINE_RATE)
+		dcqcn_start(state, now_ns);
+}
+
+static inline void dcqcn_first_mark(uint32_t *state, const uint32_t *parameter, uint32_t now_ns)
+{
+	if (!(state[DCQCN_FLAGS] & DCQCN_STARTED))
+		dcqcn_start(state, now_ns);
+	state[DCQCN_FLAGS] |= DCQCN_MARKED;
 	state[DCQCN_ALPHA] = parameter[P_alpha_initial] << 20;
 	state[DCQCN_ALPHA_SINCE] = now_ns;
-	state[DCQCN_RATE_SINCE] = now_ns;
 	state[DCQCN_CUT_SINCE] = now_ns;
-	state[DCQCN_BYTES] = 0;
 }
 
 static inline void dcqcn_mark(uint32_t *state, const uint32_t *parameter, uint32_t now_ns, uint32_t times)
 {
-	bool first = !(state[DCQCN_FLAGS] & DCQCN_STARTED);
+	bool first = !(state[DCQCN_FLAGS] & DCQCN_MARKED);
 
 	if (first)
-		dcqcn_start(state, parameter, now_ns);
+		dcqcn_first_mark(state, parameter, now_ns);
 	if (parameter[P_monitor_period]) {
 		state[DCQCN_FLAGS] |= DCQCN_CUT_MARK | (first ? 0 : DCQCN_ALPHA_MARK);
 		return;
@@ -288,7 +306,7 @@ static inline void cc_on_event(uint32_t *state, const struct cc_event *event, co
 {
 	(void)flow, (void)table;
 	if (!state[DCQCN_CURRENT])
-		state[DCQCN_CURRENT] = state[DCQCN_TARGET] = CC_LINE_RATE;
+		dcqcn_begin(state, parameter, event->now_ns);
 	if (state[DCQCN_FLAGS] & DCQCN_STARTED) {
 		dcqcn_catch_up(state, parameter, event->now_ns);
 		if (event->type == CC_TX)

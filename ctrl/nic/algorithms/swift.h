@@ -54,7 +54,8 @@
 	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
 	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least") \
 	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's") \
-	X(rate_only, "0 or 1", 0, 0, 1, "RL-CC, footnote 1: on PCC", "1: no window, a rate of cwnd / RTT, and raises at probes instead of ACKs")
+	X(rate_only, "0 or 1", 0, 0, 1, "RL-CC, footnote 1: on PCC", "1: no window, a rate of cwnd / RTT, and raises at probes instead of ACKs") \
+	X(rate_initial, "Q20", CC_LINE_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours", "share of cwnd_initial that a new flow starts with; with rate_only that of the line")
 
 #define CC_PRESETS(X) \
 	X(paper, "htsim's values with the base target of falcon-transport/isekai, scaled by reference_rtt") \
@@ -140,8 +141,8 @@ static inline void swift_set(uint32_t *state, const uint32_t *parameter, uint64_
 	state[SWIFT_CWND] = (uint32_t)(cwnd > parameter[P_cwnd_min] ? cwnd : parameter[P_cwnd_min]);
 }
 
-/* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; kept below 2^32 packets. */
-static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t *parameter)
+/* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; at most 4096 packets, which no window has. */
+static inline uint64_t swift_first(const struct cc_flow *flow, const uint32_t *parameter)
 {
 	uint64_t bytes, packets;
 
@@ -151,7 +152,15 @@ static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t 
 	if (bytes >> 40)
 		return 1ull << 32;
 	packets = (bytes << 20) / (flow->packet_bytes ? flow->packet_bytes : 1);
+	if (packets >> 32)
+		return 1ull << 32;
 	return packets > SWIFT_PACKET ? packets : SWIFT_PACKET;
+}
+
+/* 33 + 21 bits */
+static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t *parameter)
+{
+	return swift_first(flow, parameter) * cc_clamp(parameter[P_rate_initial]) >> 20;
 }
 
 static inline void swift_start(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,

@@ -67,12 +67,18 @@ class LearnerSettings:
     """A decision is credited with the delta of the flow's decision that comes this many decisions later."""
     max_error: float = 2.0
     """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
+    unclipped: int = 0
+    """Number of updates at the end whose errors are not clipped."""
+    beta: float | None = None
+    """Beta of the reward (eq. 2); None: the preset's."""
+    target: float | None = None
+    """Target of the reward (eq. 2); None: the preset's."""
 
     def check(self) -> None:
         """Raises UsageError if a value is out of range."""
         if self.net not in RANDOM_NETWORKS:
             raise UsageError(f"net = {self.net!r}: give one of {', '.join(RANDOM_NETWORKS)}")
-        for name, least in (("seed", 0), ("updates", 1), ("delta_lag", 1)):
+        for name, least in (("seed", 0), ("updates", 1), ("delta_lag", 1), ("unclipped", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} = {getattr(self, name)}: give {least} or more")
         if self.delta_lag > MAX_DELTA_LAG:
@@ -81,6 +87,8 @@ class LearnerSettings:
             raise UsageError(f"learning_rate = {self.learning_rate:g}: give a number between 0 and 1")
         if not self.max_error > 0:
             raise UsageError(f"max_error = {self.max_error:g}: give a number of targets above 0")
+        if self.unclipped > self.updates:
+            raise UsageError(f"unclipped = {self.unclipped}: give at most the number of updates ({self.updates})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,8 @@ class Learner:
     def update(self, batch: Batch) -> None:
         """Takes one step of Adam, if any decision counts."""
         asked, counted = self.settings, batch.counted
-        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, asked.max_error)
+        is_clipped = len(self.curve) < asked.updates - asked.unclipped
+        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, asked.max_error if is_clipped else np.inf)
         factors, count = np.where(counted, clipped, 0.0), int(counted.sum())
         error = reward = 0.0
         if count:

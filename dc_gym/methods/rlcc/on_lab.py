@@ -20,7 +20,7 @@ from dc_gym.methods.rlcc.data_path import DataPath
 from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings
 from dc_gym.methods.rlcc.histories import Histories
 from dc_gym.methods.rlcc.lab_network import LabNetwork, randomised, varied
-from dc_gym.methods.rlcc.presets import TrafficPattern, preset
+from dc_gym.methods.rlcc.presets import TrafficPattern, preset, reward
 from dc_gym.nets.nic_policy import NicPolicy, Words
 from dc_gym.topologies.ecmp import draw
 
@@ -45,7 +45,7 @@ class LabTrainingSettings(LearnerSettings):
     network: LabNetwork = field(default_factory=LabNetwork)
 
     def __post_init__(self) -> None:
-        preset(self.preset)
+        reward(self.preset, self.beta, self.target)
         self.check()
         for name in ("updates_per_episode", "round_trips_per_update", "labs"):
             if getattr(self, name) < 1:

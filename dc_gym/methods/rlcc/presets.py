@@ -8,7 +8,7 @@ paper does not state its target; TARGET_2021 is our choice. RL-CC (Fuhrer et al.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
@@ -55,6 +55,8 @@ class PaperPreset:
     summary: str
 
 
+SCALING_END = 256.0
+"""Beta, target and gain are below this, since a policy file holds no larger ones."""
 _UNIT = Scaling().unit
 """The size of a target in a policy's input: RL-CC's for both presets, so that random weights mean the same in both."""
 PRESETS = {
@@ -85,3 +87,20 @@ def preset(name: str) -> PaperPreset:
     if name not in PRESETS:
         raise UsageError("--preset: " + unknown("preset", name, PRESETS))
     return PRESETS[name]
+
+
+def reward(name: str, beta: float | None = None, target: float | None = None) -> Scaling:
+    """Returns the reward of a preset, with another beta or target if they are given.
+
+    A target keeps its size in a policy's input, so that random weights mean the same for every target.
+    """
+    scaling = preset(name).scaling
+    if beta is not None:
+        if not 0 <= beta < SCALING_END:
+            raise UsageError(f"beta = {beta:g}: give a number from 0, below {SCALING_END:g}")
+        scaling = replace(scaling, beta=beta)
+    if target is not None:
+        if not _UNIT / SCALING_END < target < SCALING_END:
+            raise UsageError(f"target = {target:g}: give a number above {_UNIT / SCALING_END:g}, below {SCALING_END:g}")
+        scaling = replace(scaling, target=target, gain=_UNIT / target)
+    return scaling

@@ -31,12 +31,13 @@ from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
-from dc_gym.methods.rlcc.presets import PaperPreset, preset
+from dc_gym.methods.rlcc.presets import reward
+from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
-OF_BOTH = ("seed", "updates", "learning_rate")
+OF_BOTH = ("seed", "updates", "learning_rate", "unclipped", "beta", "target")
 OF_LAB = ("updates_per_episode", "labs", "randomise", "curriculum", "resume", "asynchronous")
 OF_FLUID = ("batch_size", "bottlenecks", "noise")
 """The options that each ground has."""
@@ -64,9 +65,10 @@ def _on_fluid(args: argparse.Namespace, progress: Progress) -> NicPolicy:
     given = _given(args, (*OF_BOTH, *OF_FLUID))
     if "bottlenecks" in given:
         given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in FLOW_COUNTS)
-    settings, chosen = replace(on_fluid.USUAL[args.net], **given), preset(args.preset)
+    settings = replace(on_fluid.USUAL[args.net], **given)
+    scaling = reward(args.preset, settings.beta, settings.target)
     with open_folder(args.out, resume=False):
-        return train_on_fluid(chosen, settings, args.out, progress)
+        return train_on_fluid(args.preset, scaling, settings, args.out, progress)
 
 
 def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
@@ -105,11 +107,13 @@ def _is_left_over(path: Path) -> bool:
     return is_cut_short(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))
 
 
-def train_on_fluid(chosen: PaperPreset, settings: on_fluid.FluidTrainingSettings, out: Path, progress: Progress) -> NicPolicy:
+def train_on_fluid(
+    preset: str, scaling: Scaling, settings: on_fluid.FluidTrainingSettings, out: Path, progress: Progress
+) -> NicPolicy:
     """Trains in the fluid model."""
     report = _Report(progress)
-    learner = on_fluid.train(settings, chosen.scaling, report)
-    told = {"preset": chosen.name, "settings": asdict(settings)}
+    learner = on_fluid.train(settings, scaling, report)
+    told = {"preset": preset, "settings": asdict(settings)}
     provenance = {"command": "dcgym rlcc train --ground fluid", "made": "trained on the fluid model", "seed": settings.seed}
     made = NicPolicy(learner.net, learner.scaling, provenance | told)
     _keep(out, made, learner, {"ground": "fluid", **told, "versions": _versions(), **report.facts(learner)})
@@ -120,7 +124,7 @@ def train_on_labs(
     settings: on_lab.LabTrainingSettings, out: Path, progress: Progress, *, resume: bool = False, asynchronous: bool = False
 ) -> NicPolicy:
     """Trains on the real data path."""
-    depends_on, scaling = _depends_on(settings, progress), preset(settings.preset).scaling
+    depends_on, scaling = _depends_on(settings, progress), reward(settings.preset, settings.beta, settings.target)
     learner = checkpoint.read(out, depends_on, settings, scaling) if resume else Learner.new(settings, scaling)
     report = _Report(progress, first=len(learner.curve))
     if resume:
@@ -165,6 +169,7 @@ def _keep(out: Path, made: NicPolicy, learner: Learner, facts: Mapping[str, Any]
     manifest = {
         "reproducible": "yes: the same settings, programs and versions give the same policy",
         "policy_sha256": made.sha256(),
+        "reward": {"beta": made.scaling.beta, "target": made.scaling.target},
         **facts,
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())

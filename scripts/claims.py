@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the numbers of papers' claims into README.md and the pages, from the stored score docs/score.json.
+
+python scripts/claims.py results/reproduce/score.json   # stores what `dcgym reproduce --score` wrote, and renews the regions
+python scripts/claims.py                                # `make lint` runs it: it prints a line for each fault
+
+A region lies between the lines `<!-- claims: NAME -->` and `<!-- end -->`. NAME is a paper, or `all` for one row a paper. Nobody
+writes into a region or into docs/score.json by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SCORE, README, ALL = "docs/score.json", "README.md", "all"
+REGION = re.compile(r"(?<=<!-- claims: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+STORE = "python scripts/claims.py results/reproduce/score.json"
+COUNTS = ("claims judged", "hold", "do not, an experiment shows why", "do not, open", "not judged")
+
+
+def main(argv: list[str], root: Path = ROOT) -> int:
+    """Compares all regions with the stored score, or stores another score and renews them. Returns 1 if there is a fault."""
+    parser = ArgumentParser(description="Checks the numbers of claims in README.md and the documentation.")
+    parser.add_argument("score", nargs="?", type=Path, help="the score.json to store; without it nothing is written")
+    given = parser.parse_args(argv).score
+    faults = renew(root, given) if given else check(root)
+    print("".join(f"{fault}\n" for fault in faults), end="")
+    return 1 if faults else 0
+
+
+def renew(root: Path, given: Path) -> list[str]:
+    """Stores the score and renews the regions. Returns what is wrong with the score; then nothing is written."""
+    found = read(given)
+    if faults := list(faults_of(found, str(given))):
+        return faults
+    (root / SCORE).write_bytes(given.read_bytes())
+    for page in pages(root):
+        page.write_text(renewed(page.read_text(encoding="utf-8"), found, page, root), encoding="utf-8")
+    return []
+
+
+def check(root: Path) -> list[str]:
+    """Returns a line for each fault of the stored score and each stale region."""
+    found = read(root / SCORE)
+    if faults := list(faults_of(found, SCORE)):
+        return faults
+    faults, written = [], set[str]()
+    for page in pages(root):
+        text, name = page.read_text(encoding="utf-8"), str(page.relative_to(root))
+        names = [each[0] for each in REGION.findall(text)]
+        written |= set(names)
+        faults += [f"{name}: claims of {each!r}: no such paper" for each in names if each not in (ALL, *found["papers"])]
+        if renewed(text, found, page, root) != text:
+            faults.append(f"{name}: numbers of claims differ from {SCORE}; run: python scripts/claims.py {SCORE}")
+    return faults + [f"no page has the claims of {each}" for each in found["papers"] if each not in written]
+
+
+def read(path: Path) -> Any:
+    """Returns the contents of a score.json; None if there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def faults_of(found: Any, name: str) -> Iterator[str]:
+    """Yields what is wrong with a score: it is none, or of other figures than those that can be reproduced today."""
+    from dc_gym.reproduce import registry, score
+
+    try:
+        papers = {paper: figures(each) for paper, each in found["papers"].items()}
+        counts(found["all"]["claims"])
+        mine = found["command"] == score.COMMAND
+    except (KeyError, TypeError, AttributeError):
+        mine = False
+    if not mine:
+        yield f"{name}: no score; `{score.COMMAND}` writes one, then run: {STORE}"
+        return
+    for paper in {**registry.PAPERS, **papers}:
+        known = set(registry.PAPERS[paper].figures) if paper in registry.PAPERS else set[str]()
+        named = set(papers.get(paper, ()))
+        for figure in sorted(known ^ named):
+            said = "lacks" if figure in known else "has, which is no figure,"
+            yield f"{name}: {said} {paper} {figure}; run `{score.COMMAND}` again, then: {STORE}"
+
+
+def figures(paper: Mapping[str, Any]) -> list[str]:
+    """Returns the numbers of all figures of a paper, also of those without results."""
+    return [*paper["figures"], *paper["missing"], *paper["stale"]]
+
+
+def pages(root: Path) -> list[Path]:
+    return [root / README, *sorted((root / "docs").rglob("*.md"))]
+
+
+def renewed(text: str, found: Mapping[str, Any], page: Path, root: Path) -> str:
+    """Returns the page with the regions that the score gives; those of unknown papers stay."""
+
+    def region(part: re.Match[str]) -> str:
+        name, mark, old = part.groups()
+        if name not in (ALL, *found["papers"]):
+            return f"{name}{mark}{old}"
+        lines = of_all(found, page, root) if name == ALL else of_paper(found, name)
+        return f"{name}{mark}" + "".join(f"{line}\n" for line in lines)
+
+    return REGION.sub(region, text)
+
+
+def of_all(found: Mapping[str, Any], page: Path, root: Path) -> Iterator[str]:
+    """Yields a table with a row per paper, whose name links to the page that has its claims."""
+    homes = {name: each for each in pages(root)[1:] for name, _, _ in REGION.findall(each.read_text(encoding="utf-8"))}
+    rows = [
+        (f"[{name}]({_link(homes[name], page)})" if name in homes else name, *counts(each["claims"]), _without(each))
+        for name, each in found["papers"].items()
+    ]
+    yield from _table(("paper", *COUNTS, "figures without results"), [*rows, ("all", *counts(found["all"]["claims"]), "")])
+    yield _source(found)
+
+
+def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yields a table with a row per figure of a paper, and one of its claims that do not hold, without those counted apart."""
+    paper = found["papers"][name]
+    rows = [(f"`{number}`", *counts(each["claims"]), _beside(each)) for number, each in paper["figures"].items()]
+    rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results") for number in paper["missing"]]
+    rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results of this version") for number in paper["stale"]]
+    yield from _table(
+        ("figure", *COUNTS, "counted apart: held of judged"), [*rows, ("all", *counts(paper["claims"]), _beside(paper))]
+    )
+    failed = [each for each in paper["not_reproduced"] if not each["group"]]
+    if failed:
+        yield ""
+        cells = ((f"`{each['figure']}`", each["claim"].replace("|", "\\|"), _why(each["explanation"])) for each in failed)
+        yield from _table(("figure", "a claim that does not hold", "what shows why"), cells)
+    yield _source(found)
+
+
+def _why(explanation: Any) -> str:
+    """Names the experiment that shows why a claim does not hold, or says that it is open."""
+    return "**open**" if isinstance(explanation, str) else f"{explanation['experiment']}: {explanation['showed']}"
+
+
+def counts(told: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the cells below COUNTS."""
+    failed = told["contradicted"] + told["not_shown"]
+    values = (told["judged"], told["reproduced"], told["explained"], failed - told["explained"], told["not_judged"])
+    return tuple(map(str, values))
+
+
+def _beside(told: Mapping[str, Any]) -> str:
+    """Names the claims on set-ups of ours, and those that are ours alone."""
+    groups = {**told["variants"], "ours": told["ours"]}
+    shown = (f"{name} {each['reproduced']} of {each['judged']}" for name, each in groups.items() if each["judged"])
+    return ", ".join(shown)
+
+
+def _without(paper: Mapping[str, Any]) -> str:
+    """Says how many figures have no results; nothing if all have."""
+    lacking = len(paper["missing"]) + len(paper["stale"])
+    return f"{lacking} of {len(figures(paper))}" if lacking else ""
+
+
+def _link(home: Path, page: Path) -> str:
+    return home.name if home.parent == page.parent else f"docs/{home.name}"
+
+
+def _source(found: Mapping[str, Any]) -> str:
+    return f"\nBy `{found['command']}`, dc-gym {found['dcgym']}, fingerprint `{found['fingerprint']}`."
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |".replace("|  |", "| |")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counter of RV32 instructions: it decides as the runner does, and refuses what it cannot execute."""
+
+import pytest
+
+from dc_gym.base.errors import UsageError
+from dc_gym.benchmarks.perf import rv32, rv32_cost
+from dc_gym.ctrl.nic import algorithms, golden
+
+
+@pytest.mark.parametrize("march", [rv32_cost.WITHOUT, rv32_cost.WITH])
+@pytest.mark.parametrize(("name", "events"), [("rlcc-tree", 40), ("rlcc-mlp", 30), ("rlcc-lstm", 4)])
+def test_a_core_decides_as_the_runner_does(tmp_path, name, march, events):
+    algorithm = algorithms.load(name, tmp_path)
+    argv = golden.runner_argv(algorithm, golden.values_of(algorithm, ""), golden.table_of(algorithm, tmp_path))
+    core = rv32_cost.Core(name, march, tmp_path)
+    for kind in ("fabric", "hostile"):
+        steps = golden.trace(kind, algorithm, 3, flows=2, steps=events // 2)
+        assert [core.decide(step)[0] for step in steps] == golden.decisions(argv, steps)
+
+
+def test_products_cost_instructions_where_the_core_has_none(tmp_path):
+    without, with_products = (
+        rv32_cost.counts("rlcc-mlp", march, tmp_path, 1, 6) for march in (rv32_cost.WITHOUT, rv32_cost.WITH)
+    )
+    assert without.policy > 5 * with_products.policy > 5 * 204 and without.decision > without.policy
+
+
+def _program(*words):
+    machine = rv32.Machine()
+    for number, word in enumerate(words):
+        machine.put(rv32.BASE + 4 * number, word)
+    return machine
+
+
+def test_a_program_is_counted_until_it_returns():
+    machine = _program(0x00500513, 0xFFF50513, 0xFE051EE3, 0x00008067)  # li a0, 5; addi a0, a0, -1; bnez a0, -4; ret
+    assert machine.call(rv32.BASE) == 1 + 5 * 2 + 1 and machine.registers[10] == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "says"), [(0x00000073, "0x00000073 at 0x1000 is not of RV32IM"), (0x00002503, "access of 4 bytes at 0x0")]
+)
+def test_what_a_core_cannot_execute_is_said(word, says):
+    with pytest.raises(UsageError, match=says):
+        _program(word).call(rv32.BASE)
+
+
+def test_only_objects_of_the_machine_are_loaded(tmp_path):
+    (tmp_path / "x.o").write_bytes(b"\x7fELF\x02\x01" + bytes(60))
+    with pytest.raises(UsageError, match=r"x\.o: not an object file of 32-bit RISC-V"):
+        rv32.load(tmp_path / "x.o")
