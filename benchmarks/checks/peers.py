@@ -3,7 +3,7 @@
 convergence, and CPU time a packet-hop.
 
 What the peers gave is stored (peers/*.toml), so none of them need be installed. `--peer NAME=PATH` runs one anew from its source
-tree. docs/peers.md says how they are built, what differs, and why.
+tree, and `--peer ns3` the system's package. docs/peers.md says how they are built, what differs, and why.
 
 Each case is run with several gaps between the flows' starts, and medians are compared: single runs differ by how packets meet.
 """
@@ -18,14 +18,23 @@ from statistics import median
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
-from dc_gym.benchmarks.peers import cases, hpcc_ns3
+from dc_gym.benchmarks.peers import cases, hpcc_ns3, htsim, ns3
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.sweep import runs
 
 GAPS_NS = (19700, 20000, 20300)
 """The gaps that this bench runs. More are stored for HPCC: `dcgym bench hpcc-peer`."""
-TOLERANCE = {"swift": 0.10, "dcqcn": 0.15, "dcqcn_paper": 0.15, "timely": 0.15, "hpcc": 0.15}
-"""By algorithm: the largest difference of the medians, of the peer's. Issue 23's."""
+JUDGED = ("queue_bytes", "utilization", "jain")
+BARS: Mapping[tuple[str, str], tuple[float, Sequence[str]]] = {
+    ("hpcc-ns3", "hpcc"): (0.15, JUDGED),
+    ("hpcc-ns3", "dcqcn"): (0.15, JUDGED),
+    ("hpcc-ns3", "dcqcn_paper"): (0.15, JUDGED),
+    ("hpcc-ns3", "timely"): (0.15, JUDGED),
+    ("htsim", "swift"): (0.10, JUDGED),
+    ("ns3", "dctcp"): (0.01, ("utilization",)),
+}
+"""By peer and algorithm: the largest difference of the medians, of the peer's, and the columns to which it applies. TCP's code
+differs, so that only what it carries is judged; htsim's has no handshake, no delayed ACKs and no floor, and is shown alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +45,14 @@ class Column:
     title: str
     unit: float
     digits: int
-    judged: bool
-    """False: the value is shown alone."""
 
 
 COLUMNS = (
-    Column("queue_bytes", "mean queue (kB)", 1e3, 2, judged=True),
-    Column("utilization", "share of the line", 1, 3, judged=True),
-    Column("jain", "Jain's index", 1, 3, judged=True),
-    Column("converged_us", "convergence (us; -1: none)", 1, 0, judged=False),
-    Column("hop_ns", "CPU time a packet-hop (ns)", 1, 0, judged=False),
+    Column("queue_bytes", "mean queue (kB)", 1e3, 2),
+    Column("utilization", "share of the line", 1, 3),
+    Column("jain", "Jain's index", 1, 3),
+    Column("converged_us", "convergence (us; -1: none)", 1, 0),
+    Column("hop_ns", "CPU time a packet-hop (ns)", 1, 0),
 )
 
 
@@ -55,9 +62,15 @@ class Peer:
 
     data: Path
     run: Callable[[Path, PeerCase], PeerRow]
+    package: bool = False
+    """It is a package of the system, and no source tree."""
 
 
-PEERS: Mapping[str, Peer] = {"hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run)}
+PEERS: Mapping[str, Peer] = {
+    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run),
+    "htsim": Peer(htsim.DATA, htsim.run),
+    "ns3": Peer(ns3.DATA, ns3.run_case, package=True),
+}
 
 
 def checks(peer: Sequence[str] = ()) -> Iterable[Check]:
@@ -79,7 +92,10 @@ def parse(peer: Sequence[str]) -> dict[str, Path]:
         name, _, path = each.partition("=")
         if name not in PEERS:
             raise UsageError(unknown("peer", name, PEERS))
-        if not path or not Path(path).is_dir():
+        if PEERS[name].package:
+            if path:
+                raise UsageError(f"--peer {each}: {name} is a package of the system; give --peer {name} alone")
+        elif not path or not Path(path).is_dir():
             raise UsageError(f"--peer {each}: {path or 'nothing'!r} is no folder; give {name}=PATH, the simulator's source tree")
         given[name] = Path(path)
     return given
@@ -90,11 +106,11 @@ def compared(peer: str, theirs: Mapping[PeerCase, PeerRow]) -> Iterator[Check]:
     ours = run_lab(list(theirs))
     for group in dict.fromkeys(case.group for case in theirs):
         mine = [case for case in theirs if case.group == group]
-        tolerance = TOLERANCE[mine[0].algorithm]
-        title = f"{peer}, {mine[0].algorithm}, {group}"
-        yield from (
-            judged(title, column, [theirs[case] for case in mine], [ours[case] for case in mine], tolerance) for column in COLUMNS
-        )
+        tolerance, judged = BARS.get((peer, mine[0].algorithm), (0, ()))
+        there, here = ([rows[case] for case in mine] for rows in (theirs, ours))
+        for column in COLUMNS:
+            limit = tolerance if column.field in judged else None
+            yield check(f"{peer}, {mine[0].algorithm}, {group}", column, there, here, limit)
 
 
 def run_lab(wanted: Sequence[PeerCase]) -> dict[PeerCase, PeerRow]:
@@ -102,15 +118,20 @@ def run_lab(wanted: Sequence[PeerCase]) -> dict[PeerCase, PeerRow]:
     with runs.scratch("peers") as folder:
         cells = {case: cases.cell(f"{case.algorithm}-{case.name}".replace("_", "-"), case, folder) for case in wanted}
         found = runs.run_all(list(cells.values()))
-        return {case: cases.measured(case, found[cell.name], cases.layout(case, cell.spec).shared) for case, cell in cells.items()}
+        return {
+            case: cases.measured(case, found[cell.name], cases.layout(case, cell.spec).shared) for case, cell in cells.items()
+        }
 
 
-def judged(title: str, column: Column, theirs: Sequence[PeerRow], ours: Sequence[PeerRow], tolerance: float) -> Check:
-    """Returns the check of a column: medians, with the least and the greatest."""
+def check(title: str, column: Column, theirs: Sequence[PeerRow], ours: Sequence[PeerRow], tolerance: float | None) -> Check:
+    """Returns the check of a column: medians, with the least and the greatest. Without a tolerance they are shown alone."""
     mine, other = ([getattr(row, column.field) / column.unit for row in rows] for rows in (ours, theirs))
-    words, asked = (f"{median(each):.{column.digits}f} ({min(each):.{column.digits}f}..{max(each):.{column.digits}f})" for each in (mine, other))
+    words, asked = (
+        f"{median(each):.{column.digits}f} ({min(each):.{column.digits}f}..{max(each):.{column.digits}f})"
+        for each in (mine, other)
+    )
     name = f"{title}: {column.title}"
-    if not column.judged:
+    if tolerance is None:
         return Check(name, f"recorded; there {asked}", words, ok=True)
     off = median(mine) / median(other) - 1
     return Check(name, f"{asked} +- {tolerance:.0%}", f"{words}, {off:+.1%}", abs(off) <= tolerance)

@@ -48,7 +48,7 @@ class PeerCase:
     algorithm: str
     topology: str
     """`single`: all hosts at one switch. `dumbbell`: the receiver is at a second one, and the link between them is shared.
-    `leafspine`: a permutation of 16 hosts below 4 leaves and one spine, whose links to the leaves are shared by four flows each."""
+    `leafspine`: a permutation of 16 hosts below 4 leaves and one spine. Four flows share each link between leaf and spine."""
     flows: int
     rate_gbps: int
     delay_ns: int
@@ -227,7 +227,9 @@ def layout(case: PeerCase, path: Path, protocol: str | None = None) -> Layout:
     """Returns the layout of a case that write_spec wrote. `protocol`: what flows.csv says, if not the algorithm's name."""
     experiment = Experiment.of(spec.load(path))
     asked = [each.request for each in experiment.schedule.flows]
-    flows = [files.PeerFlow(each.src, each.dst, each.dst_port, each.start_ns, FLOW_BYTES, protocol or case.algorithm) for each in asked]
+    flows = [
+        files.PeerFlow(each.src, each.dst, each.dst_port, each.start_ns, FLOW_BYTES, protocol or case.algorithm) for each in asked
+    ]
     return Layout(experiment, flows, files.paths(experiment.graph, experiment.router, flows))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.key import PPM
 from dc_gym.base.errors import ProtocolError, UsageError
+from dc_gym.base.units import PPM
 from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 

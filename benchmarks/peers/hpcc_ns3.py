@@ -227,9 +227,7 @@ class Shared:
         return cls([ports[port] for port in layout.shared], [ports[path[-1]] for path in layout.paths])
 
 
-def measure(
-    case: PeerCase, ports: Shared, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0
-) -> PeerRow:
+def measure(case: PeerCase, ports: Shared, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:
     """Returns the means of the window over the shared ports, and the flows' shares."""
     start_ns, end_ns = case.from_us * 1000, case.until_us * 1000
     line_bytes = case.rate_gbps * (end_ns - start_ns) / 8

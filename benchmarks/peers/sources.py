@@ -43,7 +43,9 @@ def built(folder: Path, library: Path, source: Path, flags: Sequence[str], inclu
         try:
             done = subprocess.run([*argv, str(out)], capture_output=True, text=True, errors="replace")
         except OSError as error:
-            raise UsageError(f"no C++ compiler {shlex.join(compiler)!r} ({error.strerror}): apt-get install g++, or set CXX") from None
+            raise UsageError(
+                f"no C++ compiler {shlex.join(compiler)!r} ({error.strerror}): apt-get install g++, or set CXX"
+            ) from None
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
             raise UsageError(f"{source.name} does not build against {folder}: {(errors or ['no message'])[0].strip()}")
