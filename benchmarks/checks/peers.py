@@ -22,8 +22,6 @@ from dc_gym.benchmarks.peers import cases, hpcc_ns3, htsim, ns3
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.sweep import runs
 
-GAPS_NS = (19700, 20000, 20300)
-"""The gaps that this bench runs. More are stored for HPCC: `dcgym bench hpcc-peer`."""
 JUDGED = ("queue_bytes", "utilization", "jain")
 BARS: Mapping[tuple[str, str], tuple[float, Sequence[str]]] = {
     ("hpcc-ns3", "hpcc"): (0.15, JUDGED),
@@ -62,26 +60,29 @@ class Peer:
 
     data: Path
     run: Callable[[Path, PeerCase], PeerRow]
+    require: Callable[[Path], object]
+    """Raises UsageError if the peer cannot be run, before anything runs."""
     package: bool = False
     """It is a package of the system, and no source tree."""
 
 
 PEERS: Mapping[str, Peer] = {
-    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run),
-    "htsim": Peer(htsim.DATA, htsim.run),
-    "ns3": Peer(ns3.DATA, ns3.run_case, package=True),
+    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run, hpcc_ns3.program_of),
+    "htsim": Peer(htsim.DATA, htsim.run, htsim.program_of),
+    "ns3": Peer(ns3.DATA, ns3.run_case, lambda _: ns3.ensure(), package=True),
 }
 
 
 def checks(peer: Sequence[str] = ()) -> Iterable[Check]:
     """Yields the checks. `peer`: the peers to be run anew, as NAME=PATH."""
     given = parse(peer)
+    for name, path in given.items():
+        PEERS[name].require(path)
     for name, each in PEERS.items():
         data = cases.stored(each.data)
         yield Check(name, "recorded", f"{data.simulator['repository']}, {data.simulator['commit'][:7]}", ok=True)
-        wanted = [case for case in data.rows if case.gap_ns in GAPS_NS]
-        theirs = {case: each.run(given[name], case) if name in given else data.rows[case] for case in wanted}
-        for algorithm in dict.fromkeys(case.algorithm for case in wanted):
+        theirs = {case: each.run(given[name], case) if name in given else row for case, row in data.rows.items()}
+        for algorithm in dict.fromkeys(case.algorithm for case in theirs):
             yield from compared(name, {case: row for case, row in theirs.items() if case.algorithm == algorithm})
 
 

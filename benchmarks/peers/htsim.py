@@ -35,9 +35,15 @@ def stored() -> PeerData:
     return cases.stored(DATA)
 
 
+def program_of(source: Path) -> Path:
+    """Returns our program that is linked with htsim's library, from the cache or built now."""
+    include = (f"-isystem{source / LIBRARY.parent}",)
+    return sources.built(source, LIBRARY, SOURCE, FLAGS, include, stored().simulator["commit"])
+
+
 def run(source: Path, case: PeerCase) -> PeerRow:
-    """Builds the program, if it is not in the cache, and runs a case."""
-    program = sources.built(source, LIBRARY, SOURCE, FLAGS, (f"-isystem{source / LIBRARY.parent}",), stored().simulator["commit"])
+    """Runs a case."""
+    program = program_of(source)
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
         layout = cases.write_files(case, folder)
