@@ -40,6 +40,10 @@ def test_what_the_simulator_is_told(tmp_path: Path) -> None:
     assert hpcc_ns3.Shared.of(layout, tmp_path) == hpcc_ns3.Shared([PORT], [PORT, PORT])
 
 
+def test_frames_that_let_a_port_go_on_are_no_pauses() -> None:
+    assert hpcc_ns3.count_pauses("100 1 0 1 1\n150 1 0 1 0\n170 2 0 1 1\n") == 2
+
+
 def test_a_leaf_spine_s_ports_are_numbered_as_the_simulator_does(tmp_path: Path) -> None:
     case = replace(CASE, topology="leafspine", flows=16, until_us=100)
     layout = cases.write_files(case, tmp_path)
