@@ -37,7 +37,7 @@ differs, so that only what it carries is judged; htsim's has no handshake, no de
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is compared of a row."""
+    """A field of the rows, and how it is shown."""
 
     field: str
     title: str

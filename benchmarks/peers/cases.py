@@ -135,7 +135,7 @@ class Ours:
     nic: Mapping[str, str] = field(default_factory=dict)
     topology: Mapping[str, object] = field(default_factory=dict)
     frame_bytes: int = 1048
-    """Of the peer's packets, and so of ours."""
+    """A packet of the peer, and so of ours, as the cable carries it."""
 
     @property
     def payload_bytes(self) -> int:

@@ -5,12 +5,12 @@
  *     htsim-peer --folder=DIR --stop-ns=N --from-ns=N --sample-ns=N --packet-bytes=N [--NAME=VALUE ...]
  *
  * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); window-out.csv
- * (what waited in each switch's port and what it sent, from --from-ns on) and progress-out.csv (bytes that the
- * receivers had, in steps of --sample-ns) are written beside them.
+ * (what waited in each switch's port and what it sent, from --from-ns on) and progress-out.csv (bytes that
+ * the receivers had, in steps of --sample-ns) are written beside them.
  *
  * Transports are htsim's own, as they are: SwiftSrc, DCTCPSrc. The parameters of Swift are options, so that
- * they are the same numbers on both sides. htsim's packets have no headers, so a packet counts as a frame. The
- * ACKs of a host do not share its queue with the data that it sends: Swift's scheduler takes data alone.
+ * they are the same numbers on both sides. htsim's packets have no headers, so a packet counts as a frame.
+ * The ACKs of a host do not share its queue with the data that it sends: Swift's scheduler takes data alone.
  */
 #include <cmath>
 #include <cstdio>
@@ -113,14 +113,14 @@ struct Options {
 };
 
 /*
- * A switch's port: htsim's queue, which marks at departure if more than K waits (ECNQueue's rule, which counts
- * the packet that departs), and knows the mean of what waits behind the packet in transmission.
+ * A switch's port: htsim's queue, which marks at departure if more than K waits (ECNQueue's rule, which
+ * counts the packet that departs), and knows the mean of what waits behind the packet in transmission.
  */
 class Port : public Queue
 {
       public:
 	Port(const std::string &name, linkspeed_bps rate, mem_b limit, mem_b k, EventList &events)
-		: Queue(rate, limit, events, nullptr), label(name), k_(k)
+	    : Queue(rate, limit, events, nullptr), label(name), k_(k)
 	{
 	}
 
@@ -258,10 +258,10 @@ class Traffic : public EventSource
 {
       public:
 	Traffic(Network &network, const Options &options, EventList &events)
-		: EventSource(events, "traffic"), network_(network), options_(options),
-		  swift_timers_(timeFromMs(10), events), tcp_timers_(timeFromMs(10), events),
-		  sample_(ps(options.whole("sample-ns"))), from_(ps(options.whole("from-ns"))),
-		  progress_(options.text("folder") + "/progress-out.csv")
+	    : EventSource(events, "traffic"), network_(network), options_(options),
+	      swift_timers_(timeFromMs(10), events), tcp_timers_(timeFromMs(10), events),
+	      sample_(ps(options.whole("sample-ns"))), from_(ps(options.whole("from-ns"))),
+	      progress_(options.text("folder") + "/progress-out.csv")
 	{
 		progress_ << "t_ns,flow,received_bytes\n";
 		const char *columns = "flow,protocol,src,dst,dst_port,start_ns,size_bytes";
@@ -270,7 +270,8 @@ class Traffic : public EventSource
 		events.sourceIsPending(*this, sample_);
 	}
 
-	/* Samples what was received; clears the ports' counts when the window begins, which is at a sample. */
+	/* Samples what was received; clears the ports' counts when the window begins, which is at a sample.
+	 */
 	void doNextEvent() override
 	{
 		simtime_picosec now = eventlist().now();
@@ -319,7 +320,8 @@ class Traffic : public EventSource
 		source->_ai = options_.real("ai");
 		source->_beta = options_.real("beta");
 		source->_max_mdf = options_.real("max-mdf");
-		/* SwiftSubflowSrc clones its route, and Route::clone() forgets the number of hops: added here. */
+		/* SwiftSubflowSrc clones its route, and Route::clone() forgets the number of hops: added
+		 * here. */
 		source->_base_delay = ps(options_.whole("base-target-ns") +
 					 uint64_t(out.hop_count()) * options_.whole("hop-ns"));
 		source->_h = 0;
