@@ -463,8 +463,8 @@ class Window
       public:
 	Window(const std::string &folder, Network &network, const Traffic &traffic, uint64_t from_ns,
 	       uint64_t step_ns)
-		: folder_(folder), network_(network), traffic_(traffic), from_ns_(from_ns), step_ns_(step_ns),
-		  progress_(folder + "/progress-out.csv")
+	    : folder_(folder), network_(network), traffic_(traffic), from_ns_(from_ns), step_ns_(step_ns),
+	      progress_(folder + "/progress-out.csv")
 	{
 		progress_ << "t_ns,flow,received_bytes\n";
 		Simulator::Schedule(NanoSeconds(step_ns_), &Window::Sample, this);
