@@ -12,15 +12,15 @@
  * they are the same numbers on both sides. htsim's packets have no headers, so a packet counts as a frame.
  * The ACKs of a host do not share its queue with the data that it sends: Swift's scheduler takes data alone.
  */
+#define PEER "htsim-peer"
+#include "csv.h"
+
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,41 +38,6 @@
 
 namespace
 {
-
-using Row = std::vector<std::string>;
-
-[[noreturn]] void fail(const std::string &what)
-{
-	std::fprintf(stderr, "htsim-peer: %s\n", what.c_str());
-	std::exit(2);
-}
-
-/* Rows of a CSV file without quotes; the first line must be the header. */
-std::vector<Row> read_csv(const std::string &path, const std::string &header)
-{
-	std::ifstream file(path);
-	std::string line, cell;
-	if (!std::getline(file, line) || line != header)
-		fail(path + ": the first line is not " + header);
-	std::vector<Row> rows;
-	while (std::getline(file, line)) {
-		Row row;
-		std::istringstream cells(line);
-		while (std::getline(cells, cell, ','))
-			row.push_back(cell);
-		rows.push_back(row);
-	}
-	return rows;
-}
-
-uint64_t number(const std::string &text)
-{
-	char *end = nullptr;
-	uint64_t value = std::strtoull(text.c_str(), &end, 10);
-	if (text.empty() || *end)
-		fail("'" + text + "' is no number");
-	return value;
-}
 
 simtime_picosec ps(uint64_t ns)
 {

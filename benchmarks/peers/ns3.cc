@@ -19,14 +19,15 @@
  * Routing is a hash table from destination to port: Ipv4GlobalRouting searches a list, which would slow ns-3
  * down.
  */
+#define PEER "ns3-peer"
+#include "csv.h"
+
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -51,42 +52,6 @@ constexpr uint32_t kDatagramBytes = 1472;  // 1500 less IPv4 and UDP
 constexpr uint32_t kSocketBytes = 8 << 20; // far above any window here
 constexpr uint32_t kWriteBytes = 64 << 10;
 constexpr uint8_t kEct0 = 2;
-
-[[noreturn]] void fail(const std::string &what)
-{
-	std::cerr << "ns3-peer: " << what << std::endl;
-	std::exit(2);
-}
-
-/* Rows of a CSV file without quotes; the first line must be the header. */
-std::vector<std::vector<std::string>> read_csv(const std::string &path, const std::string &header)
-{
-	std::ifstream file(path);
-	std::string line, cell;
-	if (!std::getline(file, line) || line != header)
-		fail(path + ": the first line is not " + header);
-	size_t columns = 1 + std::count(header.begin(), header.end(), ',');
-	std::vector<std::vector<std::string>> rows;
-	while (std::getline(file, line)) {
-		std::vector<std::string> row;
-		std::istringstream cells(line);
-		while (std::getline(cells, cell, ','))
-			row.push_back(cell);
-		if (row.size() != columns)
-			fail(path + ": '" + line + "' has not " + std::to_string(columns) + " columns");
-		rows.push_back(row);
-	}
-	return rows;
-}
-
-uint64_t number(const std::string &text)
-{
-	char *end = nullptr;
-	uint64_t value = std::strtoull(text.c_str(), &end, 10);
-	if (text.empty() || *end)
-		fail("'" + text + "' is no number");
-	return value;
-}
 
 /* Destination address -> route, and nothing else. */
 class TableRouting : public Ipv4RoutingProtocol

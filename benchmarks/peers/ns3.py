@@ -54,7 +54,7 @@ class Toolchain:
         return (*FLAGS, f"-std=c++{next(standard for since, standard in STANDARDS if minor >= since)}")
 
     def key(self) -> str:
-        digest = hashlib.sha256(SOURCE.read_bytes())
+        digest = hashlib.sha256(SOURCE.read_bytes() + sources.READER.read_bytes())
         digest.update(repr((self.compiler, self.compiler_version, self.flags, _extra("CPPFLAGS"), _extra("LDFLAGS"))).encode())
         digest.update(self.library.read_bytes())
         return digest.hexdigest()[:32]

@@ -14,6 +14,8 @@ from dc_gym.base.errors import UsageError
 from dc_gym.kernel import cache
 
 CACHE_PART, PROGRAM = "peers", "peer"
+READER = Path(__file__).resolve().with_name("csv.h")
+"""What all our programs include."""
 
 
 def require_commit(folder: Path, commit: str) -> None:
@@ -37,7 +39,9 @@ def built(folder: Path, library: Path, source: Path, flags: Sequence[str], inclu
         raise UsageError(f"{folder}: it has no {library}; build it as docs/peers.md says")
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     argv = [*compiler, *flags, *include, str(source), str(linked), "-o"]
-    key = hashlib.sha256(b"\0".join([source.read_bytes(), linked.read_bytes(), repr(argv).encode()])).hexdigest()[:32]
+    key = hashlib.sha256(
+        b"\0".join([source.read_bytes(), READER.read_bytes(), linked.read_bytes(), repr(argv).encode()])
+    ).hexdigest()[:32]
 
     def compile_to(out: Path) -> None:
         try:
