@@ -14,9 +14,11 @@ import json
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from dc_gym.pages.markdown import table
 
 ROOT = Path(__file__).resolve().parent.parent
 SCORE, README, ALL = "docs/score.json", "README.md", "all"
@@ -120,7 +122,7 @@ def of_all(found: Mapping[str, Any], page: Path, root: Path) -> Iterator[str]:
         (f"[{name}]({_link(homes[name], page)})" if name in homes else name, *counts(each["claims"]), _without(each))
         for name, each in found["papers"].items()
     ]
-    yield from _table(("paper", *COUNTS, "figures without results"), [*rows, ("all", *counts(found["all"]["claims"]), "")])
+    yield from table(("paper", *COUNTS, "figures without results"), [*rows, ("all", *counts(found["all"]["claims"]), "")])
     yield _source(found)
 
 
@@ -130,14 +132,14 @@ def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
     rows = [(f"`{number}`", *counts(each["claims"]), _beside(each)) for number, each in paper["figures"].items()]
     rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results") for number in paper["missing"]]
     rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results of this version") for number in paper["stale"]]
-    yield from _table(
+    yield from table(
         ("figure", *COUNTS, "counted apart: held of judged"), [*rows, ("all", *counts(paper["claims"]), _beside(paper))]
     )
     failed = [each for each in paper["not_reproduced"] if not each["group"]]
     if failed:
         yield ""
         cells = ((f"`{each['figure']}`", each["claim"].replace("|", "\\|"), _why(each["explanation"])) for each in failed)
-        yield from _table(("figure", "a claim that does not hold", "what shows why"), cells)
+        yield from table(("figure", "a claim that does not hold", "what shows why"), cells)
     yield _source(found)
 
 
@@ -172,13 +174,6 @@ def _link(home: Path, page: Path) -> str:
 
 def _source(found: Mapping[str, Any]) -> str:
     return f"\nBy `{found['command']}`, dc-gym {found['dcgym']}, fingerprint `{found['fingerprint']}`."
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |".replace("|  |", "| |")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.monitors.state_matrix import FLOW_FIELDS
+from dc_gym.pages.markdown import table
 from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.events import EventSpec
@@ -83,14 +84,6 @@ def _renewed(found: re.Match[str]) -> str:
 
 def _text_of(name: str) -> str:
     return "".join(f"{line}\n" for line in REGIONS[name]())
-
-
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Yields the lines of a table."""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |")
 
 
 def code(*words: str) -> str:

@@ -210,9 +210,9 @@ def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
 
 
 def test_queue_pairs_are_drawn_anew_or_stay() -> None:
-    redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs).splitlines()[1:]] for pairs in ("redrawn", "steady"))
+    redrawn, steady = ([row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in ("redrawn", "steady"))
     assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
-    oftener = [row.split(",") for row in figure_8.flows(2, figure_8.OFTENER).splitlines()[1:]]
+    oftener = [row.split(",") for row in figure_8.flows(2, figure_8.OFTENER, 1).splitlines()[1:]]
     for rows, phase_ms in ((redrawn, 3), (oftener, 2)):
         starts_ms = range(0, 30, phase_ms)
         counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == start for row in rows) for start in starts_ms]
@@ -222,12 +222,20 @@ def test_queue_pairs_are_drawn_anew_or_stay() -> None:
         assert len({tuple(row[:3]) for row in rows}) == len(rows)
 
 
+def test_queue_pairs_follow_the_seed() -> None:
+    drawn = [figure_8.flows(2, figure_8.REDRAWN, seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert figure_8.flows(2, figure_8.STEADY, 1) == figure_8.flows(2, figure_8.STEADY, 2)
+    files = {row.by_seed["workload.file"].format(seed=seed) for row in figure_8.ROWS for seed in (1, 2)}
+    assert len(files) == 2 * len({(senders, pairs) for senders, pairs, _, _ in figure_8.CASES})
+
+
 @pytest.mark.parametrize("case", figure_8.CASES, ids=lambda case: figure_8.name(*case))
 def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int, str, str, str]) -> None:
     senders, pairs, marking, pmax = case
     (row,) = (each for each in figure_8.ROWS if each.name == figure_8.name(*case))
     (tmp_path / "x").mkdir()
-    (tmp_path / "x" / figure_8.file_of(senders, pairs)).write_text(figure_8.flows(senders, pairs))
+    (tmp_path / "x" / figure_8.file_of(senders, pairs).format(seed=1)).write_text(figure_8.flows(senders, pairs, 1))
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
     queue = made.graph().switch_ports()[0].queue
     of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in made.flows(made.graph())}

@@ -129,7 +129,7 @@ def test_claims_with_a_shared_buffer_are_the_same_and_apart(module):
 
 @pytest.mark.parametrize("module", [figure_6, figure_7, figure_8, figure_10, table_4])
 @pytest.mark.parametrize(
-    ("variant", "who"), [(cluster.PCC, "Swift"), (cluster.NO_PATIENCE, "RL-CC"), (cluster.FIRMWARE, "DCQCN")]
+    ("variant", "who"), [(cluster.WINDOW, "Swift"), (cluster.NO_PATIENCE, "RL-CC"), (cluster.FIRMWARE, "DCQCN")]
 )
 def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(module, variant, who):
     """All others are the figure's own, about the same rows; nothing else is judged again."""
@@ -145,12 +145,12 @@ def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(modu
 @pytest.mark.parametrize(
     ("module", "variant", "who"),
     [
-        (figure_3, cluster.PCC, "Swift"),
-        (figure_9, cluster.PCC, "Swift"),
+        (figure_3, cluster.WINDOW, "Swift"),
+        (figure_9, cluster.WINDOW, "Swift"),
         (figure_9, cluster.NO_PATIENCE, "RL-CC"),
-        (figure_1, cluster.PCC, "Swift"),
-        (table_1, cluster.PCC, "Swift"),
-        (pccrl_table_2, cluster.PCC, "Swift"),
+        (figure_1, rlcc.PCC, "Swift"),
+        (table_1, rlcc.PCC, "Swift"),
+        (pccrl_table_2, rlcc.PCC, "Swift"),
     ],
 )
 def test_other_figures_judge_a_variant_apart(module, variant, who):
@@ -172,9 +172,9 @@ def test_every_row_of_table_2_is_there_without_patience(tmp_path):
     assert [claim.text for claim in mine] == [claim.text for claim in theirs]
 
 
-def test_a_task_is_mastered_beside_swift_on_pcc_apart():
+def test_a_task_is_mastered_beside_swift_with_a_window_apart():
     """The better Swift in Swift's place changes what the others are compared with, in rows of their own only."""
-    values = {"DCQCN": 0.9, "Swift": 0.5, "RL-CC": 0.9, cluster.on("Swift", cluster.PCC): 1.5}
+    values = {"DCQCN": 0.9, "Swift": 0.5, "RL-CC": 0.9, cluster.on("Swift", cluster.WINDOW): 1.5}
     names = {
         cluster.name(who, cluster.ALL_TO_ALL, count): {"goodput": {1: value}, "latency_s": {1: 1e-5}}
         for who, value in values.items()
@@ -183,10 +183,10 @@ def test_a_task_is_mastered_beside_swift_on_pcc_apart():
     found = Evidence({name: Contender(name, name, "#000000", numbers) for name, numbers in names.items()})
     mastered = [
         [table_5.ratios(found, cluster.ALL_TO_ALL, who, 1, variant)["mastered"] for who in cluster.WHO]
-        for variant in (cluster.OWN, cluster.PCC)
+        for variant in (cluster.OWN, cluster.WINDOW)
     ]
     assert mastered == [[1, 0, 1], [0, 1, 0]]
-    own, apart = (of_variant(table_5, each) for each in (cluster.OWN, cluster.PCC))
+    own, apart = (of_variant(table_5, each) for each in (cluster.OWN, cluster.WINDOW))
     assert [claim.text for claim in own] == [claim.text for claim in apart] and len(own) == 12
     assert {name for claim in apart for name in about(claim)}.isdisjoint(name for claim in own for name in about(claim))
 
@@ -203,34 +203,35 @@ def test_short_flows_of_pcc_rl_fit_into_the_buffer_but_for_those_of_its_own_rows
 def test_pages_say_what_variants_and_patience_are(tmp_path):
     options = ReproduceOptions(tmp_path)
     facts = dict(rlcc.facts(cluster.chosen(cluster.LONG_SHORT, options), options))
-    assert "footnote 1" in facts[cluster.PCC] and "Table IV" in facts[cluster.WRITES] and "ours" in facts["Patience"]
+    assert "footnote 1" in facts[cluster.WINDOW] and "Table IV" in facts[cluster.LARGE] and "ours" in facts["Patience"]
     alone = dict(
         rlcc.facts([row for row in cluster.ROWS[cluster.LONG_SHORT] if row.controller == "swift" and not row.variant], options)
     )
-    assert alone.keys().isdisjoint({cluster.PCC, cluster.WRITES, "Patience"})
+    assert alone.keys().isdisjoint({cluster.WINDOW, cluster.LARGE, "Patience"})
 
 
-def test_short_flows_of_one_write_are_in_long_short_only(tmp_path):
-    rows = [row for every in cluster.ROWS.values() for row in every if row.variant == cluster.WRITES]
+def test_short_flows_are_one_write_but_for_those_of_their_own_rows(tmp_path):
+    rows = [row for every in cluster.ROWS.values() for row in every if row.variant == cluster.LARGE]
     assert {row.name.partition(",")[0] for row in rows} == set(cluster.WHO) and len(rows) == len(cluster.WHO) * len(cluster.SHORT)
     buffer = rlcc.SEVEN.topology["buffer"]
-    for row in rows:
+    for row in cluster.ROWS[cluster.LONG_SHORT]:
         spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
-        assert (spec.workload.size_bytes, buffer) == (64_000, "5MB") and 50 * 64_000 < 5_000_000 < 100 * 64_000
-    assert len(of_variant(table_4, cluster.WRITES)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
-    assert len(of_variant(figure_10, cluster.WRITES)) == 4 and not of_variant(figure_6, cluster.WRITES)
+        assert spec.workload.size_bytes == (500_000 if row in rows else 64_000)
+    assert buffer == "5MB" and 50 * 64_000 < 5_000_000 < min(100 * 64_000, 50 * 500_000)
+    assert len(of_variant(table_4, cluster.LARGE)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
+    assert len(of_variant(figure_10, cluster.LARGE)) == 4 and not of_variant(figure_6, cluster.LARGE)
 
 
-def test_swift_on_pcc_and_no_patience_change_one_setting(tmp_path):
+def test_swift_with_a_window_and_no_patience_change_one_setting(tmp_path):
     rows = {row.name: row for every in (*cluster.ROWS.values(), figure_8.ROWS) for row in every}
     for row in rows.values():
-        if row.variant not in (cluster.PCC, cluster.NO_PATIENCE):
+        if row.variant not in (cluster.WINDOW, cluster.NO_PATIENCE):
             continue
         own, other = (
             rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (rows[row.name.replace(f", {row.variant}", "", 1)], row)
         )
-        if row.variant == cluster.PCC:
-            assert (own.nic.preset, other.nic.preset) == (None, "pcc")
+        if row.variant == cluster.WINDOW:
+            assert (own.nic.preset, other.nic.preset) == ("pcc", None)
         else:
             assert (dict(own.nic.parameters), dict(other.nic.parameters)) == ({}, {"patience": 0})
         assert replace(other, name=own.name, nic=own.nic) == own
@@ -436,7 +437,7 @@ def test_pages_have_every_row_and_judge_every_claim(module, monkeypatch, tmp_pat
     monkeypatch.setattr(rlcc, "run", made_up)
     found = module.run(ReproduceOptions(tmp_path, seeds=2), Quiet())
     names = {each.name for each in found.contenders}
-    assert any(f", {cluster.PCC}" in name or f", {cluster.NO_PATIENCE}" in name for name in names)
+    assert any(f", {variant}" in name for name in names for variant in (rlcc.PCC, rlcc.WINDOW, rlcc.NO_PATIENCE))
     assert [each.claim for each in found.verdicts] == list(module.CLAIMS) and len(page.cells(found)) == len(names)
     for verdict in found.verdicts:
         about_others = about(verdict.claim) - names

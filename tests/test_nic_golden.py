@@ -215,7 +215,7 @@ def test_a_runner_says_what_is_wrong_with_its_input():
     with pytest.raises(TestbedError, match=r"ccrun-fixed: rate: 63 is not within 64\.\.1048576"):
         golden.decisions(argv, [])
     argv = golden.runner_argv(loaded("timely"), {"reference_rtt": 1})
-    with pytest.raises(TestbedError, match="11 numbers with commas are needed"):
+    with pytest.raises(TestbedError, match="12 numbers with commas are needed"):
         golden.decisions(argv, [])
 
 

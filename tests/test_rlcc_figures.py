@@ -172,8 +172,8 @@ def test_figure_3_tells_a_curve_that_leaves_its_law_from_one_that_does_not(swift
     found = evidence(*inflations("RL-CC", lambda flows: 1.02 * theory.EQ_2(flows)), *inflations("Swift", swift))
     states = [str(judge(claim, found).state) for claim in figure_3.CLAIMS if not claim.variant]
     assert states[0] == "reproduced" and states[2:] == expected
-    apart = evidence(*found.contenders.values(), *inflations(figure_3.SWIFT_PCC, swift))
-    assert [str(judge(claim, apart).state) for claim in figure_3.CLAIMS if claim.variant == common.PCC] == expected
+    apart = evidence(*found.contenders.values(), *inflations(figure_3.SWIFT_WINDOW, swift))
+    assert [str(judge(claim, apart).state) for claim in figure_3.CLAIMS if claim.variant == common.WINDOW] == expected
     far = evidence(*inflations("RL-CC", lambda flows: 1.2 * theory.EQ_2(flows)), *inflations("Swift", swift))
     assert str(judge(figure_3.CLAIMS[0], far).state) == "not reproduced"
 
@@ -225,4 +225,4 @@ def test_everybody_begins_at_the_share_in_figure_3(tmp_path):
         nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
         lowered = {"target": figure_3.calibrated_target()} if row.variant == figure_3.CALIBRATED else {}
         assert dict(nic.parameters) == {"rate_initial": max(64, 2**20 // row.workload["flows"]), **lowered}
-        assert nic.preset == ("pcc" if row.variant == common.PCC else None)
+        assert nic.preset == ("pcc" if row.controller == "swift" and row.variant != common.WINDOW else None)

@@ -21,7 +21,7 @@ def test_a_core_decides_as_the_runner_does(tmp_path, name, march, events):
 
 def test_products_cost_instructions_where_the_core_has_none(tmp_path):
     without, with_products = (
-        rv32_cost.counts("rlcc-mlp", march, tmp_path, 1, 6) for march in (rv32_cost.WITHOUT, rv32_cost.WITH)
+        rv32_cost.Core("rlcc-mlp", march, tmp_path).counts(1, 6) for march in (rv32_cost.WITHOUT, rv32_cost.WITH)
     )
     assert without.policy > 5 * with_products.policy > 5 * 204 and without.decision > without.policy
 

@@ -278,7 +278,6 @@ def explanations() -> Iterator[Explanation]:
         "rlcc.table_4",
         "rlcc.table_5",
         "iroko.figure_5_2",
-        "iroko.figure_5_3",
     ):
         claims = import_module(f"{registry.MODULES}.{name}").CLAIMS
         found = [each.explanation for each in claims if each.explanation is not None]

@@ -63,6 +63,12 @@ def _require(holds: bool, what: str, value: object, remedy: str) -> None:
         raise TopologyError(f"{what}: value {value!r} {remedy}")
 
 
+def require_queue_size(what: str, limit_bytes: int) -> None:
+    """Raises TopologyError unless a queue can have this size; `what` names it."""
+    fits = FRAME_BYTES <= limit_bytes <= LARGEST_QUEUE_BYTES
+    _require(fits, what, limit_bytes, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES}; give room for a frame")
+
+
 @dataclass(frozen=True, slots=True)
 class Nic:
     """The addresses of one port of a host."""
@@ -243,8 +249,7 @@ class Queue:
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
         _require(self.kind in kinds, "queue kind", self.kind, f"is unknown; one of: {', '.join(kinds)}")
-        in_range = FRAME_BYTES <= limit <= LARGEST_QUEUE_BYTES
-        _require(in_range, "queue limit_bytes", limit, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES}; give room for a frame")
+        require_queue_size("queue limit_bytes", limit)
         for what, value in (("rate_bps", self.rate_bps), ("burst_bytes", self.burst_bytes)):
             _require((value > 0) == (self.kind == "tbf"), f"{what} of a queue", value, "does not fit its kind; 'tbf' has one")
         whole = self.kind != "tbf" or self.burst_bytes >= FRAME_BYTES

@@ -33,7 +33,6 @@ from dc_gym.topologies import marking
 from dc_gym.topologies.buffers import ClassRule, quanta_of_weights
 from dc_gym.topologies.graph import (
     FASTEST_BPS,
-    LARGEST_QUEUE_BYTES,
     LONGEST_DELAY_NS,
     NO_MARKING,
     QUEUE_MARKINGS,
@@ -45,6 +44,7 @@ from dc_gym.topologies.graph import (
     Queue,
     QueueClass,
     QueueKind,
+    require_queue_size,
 )
 
 MARKINGS = marking.KINDS
@@ -329,9 +329,7 @@ class Wiring:
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
         """Returns the size of a queue, by the name of the key that gives it."""
         size = in_bytes(_given(value, name), rate_bps, self.rtt_ns)
-        if not FRAME_BYTES <= size <= LARGEST_QUEUE_BYTES:
-            room = f"{FRAME_BYTES} .. {LARGEST_QUEUE_BYTES}"
-            raise TopologyError(f"topology.{name}: {size} bytes are not in {room}; give room for a frame")
+        require_queue_size(f"topology.{name}", size)
         return size
 
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dc_gym import spec as specs
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress
-from dc_gym.base.units import format_time, parse_time_ns
+from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.benchmarks.papers.rlcc.common import WARMUP_PART, folder
 from dc_gym.records.results import Result
 from dc_gym.reproduce import runs
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 5
+PAYLOAD_BYTES = 1440
+"""Payload of a NIC's full frame."""
+Bytes = TypeVar("Bytes", int, npt.NDArray[np.unsignedinteger])
 Measure = Callable[[Result], dict[str, float]]
 
 
@@ -53,9 +57,11 @@ class OwnRateRow:
     """The paper's values, by quantity."""
     full: Mapping[str, Any] = field(default_factory=dict)
     """The keys that --full changes."""
+    by_seed: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose values depend on the seed, which stands in them as `{seed}`."""
 
     def asked(self, full: bool) -> dict[str, Any]:
-        """Returns the keys of the spec, of the paper's own length if `full`."""
+        """Returns the keys of the spec that all seeds share, of the paper's own length if `full`."""
         return {**self.values, **(self.full if full else {})}
 
 
@@ -89,7 +95,8 @@ def _point(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -
 
 
 def _spec(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -> Spec:
-    values = {**row.asked(options.full), "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
+    own = {key: value.format(seed=seed) for key, value in row.by_seed.items()}
+    values = {**row.asked(options.full), **own, "metrics.slowdown": "off", "ground": options.ground, "seed": seed}
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
@@ -110,6 +117,11 @@ def _contender(
         over_time={seed: track(result) for seed, result in results.items()} if track else {},
         paper=row.paper,
     )
+
+
+def wire_bytes(size_bytes: Bytes) -> Bytes:
+    """Returns the bytes of all frames of a NIC's message, without telemetry."""
+    return size_bytes + (size_bytes + (PAYLOAD_BYTES - 1)) // PAYLOAD_BYTES * (FRAME_BYTES - PAYLOAD_BYTES)
 
 
 def _shortfall(rows: Sequence[OwnRateRow], options: ReproduceOptions) -> Shortfall:

@@ -18,8 +18,8 @@ from dc_gym.base.errors import UsageError
 MEMORY, BASE = 1 << 20, 0x1000
 """Bytes of memory, and the address of the first section. The stack begins at the memory's end."""
 WORD = 0xFFFFFFFF
-ZERO, RA, SP, SINK = 0, 1, 2, 32
-"""Registers; writes to x0 go to SINK."""
+SP, SINK = 2, 32
+"""Places of registers: the stack pointer, and one to which writes to x0 go."""
 SHF_ALLOC, SHT_SYMTAB, SHT_RELA, SHT_NOBITS = 2, 2, 4, 8
 R_32, R_CALL, R_CALL_PLT, R_HI20, R_LO12_I, R_LO12_S = 1, 18, 19, 26, 27, 28
 
@@ -214,7 +214,7 @@ def load(path: Path) -> tuple[Machine, dict[str, int]]:
     """Loads an object file. Returns a machine with it, and the addresses of its symbols by name."""
     data, machine = path.read_bytes(), Machine()
     if data[:6] != b"\x7fELF\x01\x01" or struct.unpack_from("<HH", data, 16) != (1, 243):
-        raise UsageError(f"{path}: not an object file of 32-bit RISC-V; compile with --target=riscv32 -c")
+        raise UsageError(f"{path}: not an object file of 32-bit RISC-V; compile the source for riscv32")
     (start,), (count,) = struct.unpack_from("<I", data, 32), struct.unpack_from("<H", data, 48)
     rows = [struct.unpack_from("<10I", data, start + 40 * number) for number in range(count)]
     sections = [_Section(row[1], row[2], row[4], row[5], row[7], row[8]) for row in rows]

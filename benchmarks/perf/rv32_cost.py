@@ -71,20 +71,19 @@ class Core:
         self._write("state", before)
         return count
 
+    def counts(self, seed: int, events: int = EVENTS) -> InstructionCount:
+        """Counts the instructions of decisions on the events of a golden trace."""
+        whole, alone = [], []
+        for step in golden.trace("fabric", self._algorithm, seed, flows=1, steps=events):
+            _, count = self.decide(step)
+            if step[0].type == RTT:
+                whole.append(count)
+                alone.append(self.policy())
+        return InstructionCount(float(np.mean(whole)), float(np.mean(alone)))
+
     def _read(self, name: str, count: int) -> list[int]:
         return [self._machine.word(self._symbols[name] + 4 * number) for number in range(count)]
 
     def _write(self, name: str, words: Sequence[int]) -> None:
         for number, word in enumerate(words):
             self._machine.put(self._symbols[name] + 4 * number, word)
-
-
-def counts(name: str, march: str, folder: Path, seed: int, events: int = EVENTS) -> InstructionCount:
-    """Counts the instructions of an algorithm on the events of a golden trace."""
-    core, whole, alone = Core(name, march, folder), [], []
-    for step in golden.trace("fabric", algorithms.load(name, folder), seed, flows=1, steps=events):
-        _, count = core.decide(step)
-        if step[0].type == RTT:
-            whole.append(count)
-            alone.append(core.policy())
-    return InstructionCount(float(np.mean(whole)), float(np.mean(alone)))

@@ -188,7 +188,7 @@ static __always_inline uint64_t deal_with(struct nic_port *port, uint64_t takes_
 	return port->busy_until_ns;
 }
 
-/* What was pending of a type never reaches the algorithm. */
+/* Drops what is pending of a type: the algorithm never hears of it. */
 static __always_inline void lose(struct nic_sender *s, uint32_t type)
 {
 	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,23 @@ from dc_gym.run import tgen_log
 COUNTS = "nics.bin"
 
 
-def read_counts(
-    folder: Path, duration_ns: int, started: npt.NDArray[np.uint32], table: Literal["nic_flows", "nic_events"] = "nic_flows"
-) -> Records:
-    """Returns what the NICs of a run counted for the flows that started, as one of the two tables that have it."""
+def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32], queued: bool) -> dict[str, Records]:
+    """Returns what the NICs of a run counted for the flows that started, as tables by name.
+
+    nic_events is empty unless `queued`: the NICs' queues of events had a limit.
+    """
+    found = {name: empty(name) for name in ("nic_flows", "nic_events")}
     if not (folder / COUNTS).is_file():
-        return empty(table)
+        return found
     counted = tgen_log.read_nics(folder / COUNTS)
     counted = counted[np.isin(counted["flow"], started)]
-    records = np.zeros(len(counted), TABLES[table].dtype)
-    for name in set(records.dtype.names or ()) - {"t_ns"}:
-        records[name] = counted[name]
-    records["t_ns"] = duration_ns
-    return records
+    for table in found if queued else ("nic_flows",):
+        records = np.zeros(len(counted), TABLES[table].dtype)
+        for name in set(records.dtype.names or ()) - {"t_ns"}:
+            records[name] = counted[name]
+        records["t_ns"] = duration_ns
+        found[table] = records
+    return found
 
 
 def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:

@@ -72,10 +72,9 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
     queued = experiment.spec.nic.event_queue is not None
     small = {
         "flows": _flow_table(experiment, flows),
-        "nic_flows": nic_log.read_counts(folder, duration_ns, started),
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
         "classes": _class_table(experiment.schedule, flows["flow"]),
-        "nic_events": nic_log.read_counts(folder, duration_ns, started, "nic_events") if queued else empty("nic_events"),
+        **nic_log.read_counts(folder, duration_ns, started, queued),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"

@@ -17,7 +17,6 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc.common import FABRICS, FACTS, LOSSY, NOTE, PAUSES, on, variant
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
@@ -52,8 +51,8 @@ SLOWDOWN = Quantity("slowdown", "mean slowdown", digits=4)
 MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 SHORT_TITLES = {each.name: each.title.partition(" (")[0] for each in MEASURED}
 RATIOS = {name: Quantity(f"{name}_ratio", f"{title}, over SECN0's", digits=3) for name, title in SHORT_TITLES.items()}
-LINE_BPS, BASE_NS, PAYLOAD_BYTES = 25 * 10**9, 7270, 1440
-"""A server's line, the base round trip between racks (`dcgym topology acc24a`), and the payload of a frame."""
+LINE_BPS, BASE_NS = 25 * 10**9, 7270
+"""A server's line, and the base round trip between racks (`dcgym topology acc24a`)."""
 FLOWS, UNFINISHED = Quantity("flows", "flows"), Quantity("unfinished", "unfinished")
 DROPPED = Quantity("drops", "frames dropped")
 
@@ -105,9 +104,8 @@ NOTES = (
 
 def alone_ns(size_bytes: np.ndarray) -> Floats:
     """Returns the time of lone flows between racks: their frames on a server's line, and the base round trip."""
-    packets = np.ceil(size_bytes / PAYLOAD_BYTES)
-    wire_bytes: Floats = size_bytes + packets * (FRAME_BYTES - PAYLOAD_BYTES)
-    return wire_bytes * 8 * 1e9 / LINE_BPS + BASE_NS
+    found: Floats = own_rate.wire_bytes(size_bytes) * 8 * 1e9 / LINE_BPS + BASE_NS
+    return found
 
 
 def measure(result: Result) -> dict[str, float]:

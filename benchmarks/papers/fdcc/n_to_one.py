@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES, format_time
-from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow, wire_bytes
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MB, US, MS = 10**6, 10**3, 10**6
-LINE_BPS, PAYLOAD_BYTES, DELAY_NS = 100 * 10**9, 1440, 160
+LINE_BPS, DELAY_NS = 100 * 10**9, 160
 SIZE_BYTES = 20 * MB
 MOST_BYTES = 960 * MB
 """Ours: the flows of a run send that much together, unless --full; with fewer flows each has the thesis' 20 MB."""
@@ -111,10 +111,8 @@ def row(who: str, traffic: Traffic, network: Mapping[str, Any], paper: Mapping[s
 
 def standalone_ns(size_bytes: int, links: int) -> int:
     """Returns the time of a lone flow without telemetry over a path of `links` links, all of the same rate and delay."""
-    packets = -(-size_bytes // PAYLOAD_BYTES)
-    frame_bytes = FRAME_BYTES - PAYLOAD_BYTES
-    wire_bytes = size_bytes + packets * frame_bytes + max(links - 1, 0) * FRAME_BYTES
-    return wire_bytes * 8 * 10**9 // LINE_BPS + links * DELAY_NS
+    on_the_way = wire_bytes(size_bytes) + max(links - 1, 0) * FRAME_BYTES
+    return on_the_way * 8 * 10**9 // LINE_BPS + links * DELAY_NS
 
 
 def measure(result: Result, links: int) -> dict[str, float]:

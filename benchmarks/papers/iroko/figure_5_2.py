@@ -17,7 +17,8 @@ SATURATED = Explanation(
     hypothesis="DDPG's actor is saturated: values of magnitude 7 to 12 enter its tanh, so it stays at the extreme actions",
     experiment="DDPG of figure 5.2 with training.preactivation_l2 = 0.01",
     page=FOUND,
-    showed="the reward rises to 0.65 and 0.61 a step within 40,000 steps (seeds 1 and 3); a discount of 0.999 does not help",
+    showed="after 20,000 steps the queue is 126, 130 and 150 kB (seeds 1 to 3) where CUBIC has 347, at full goodput; the RTT, "
+    "112 to 131 ms, stays above that of the thesis' DCTCP",
 )
 ENFORCED = Explanation(
     hypothesis="the thesis' tbf fills its bucket at each change, so an agent that explores limits nobody: the reward A (1 - 2Q) "
@@ -39,7 +40,7 @@ CLAIMS = (
     Claim("DDPG cuts the queue", SOURCE, (below("DDPG", "cubic", SWITCH, 0.5),), explanation=SATURATED),
     Claim("APPO cuts the queue", SOURCE, (below("APPO", "cubic", SWITCH, 0.5),)),
     Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, SWITCH), below("nv", DCTCP, REWARD))),
-    Claim("Learning agents pay with bandwidth: DDPG", SOURCE, (below("DDPG", DCTCP, GOODPUT),), explanation=SATURATED),
+    Claim("Learning agents pay with bandwidth: DDPG", SOURCE, (below("DDPG", DCTCP, GOODPUT),)),
     Claim(
         "Learning agents pay with bandwidth: APPO",
         SOURCE,

@@ -4,7 +4,7 @@
 The default runs a quarter of the fabric with the same oversubscription, and those of the paper's cases that are affordable.
 --full runs all of them on 64 hosts. The paper does not give the following, which are our choice: which host sends to which
 (many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
-round trips), the sizes, and the number of long flows in long-short.
+round trips), and the number of long flows in long-short.
 
 The contestants run as described, and once more for each variant that concerns them (WHOSE; common.ABOUT says what they are).
 """
@@ -18,16 +18,16 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import (
     FIRMWARE,
+    LARGE,
     NO_PATIENCE,
     OWN,
-    PCC,
     PERMUTATION,
     SHARED,
     SLOW,
     SPREAD,
     SPREAD_NS,
     TORS,
-    WRITES,
+    WINDOW,
     Row,
 )
 from dc_gym.benchmarks.studies.compare.measured import recovery_s
@@ -44,9 +44,9 @@ WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 WHOSE: Mapping[str, tuple[str, ...]] = {
     SHARED: tuple(WHO),
-    PCC: ("Swift",),
+    WINDOW: ("Swift",),
     NO_PATIENCE: ("RL-CC",),
-    WRITES: tuple(WHO),
+    LARGE: tuple(WHO),
     FIRMWARE: ("DCQCN",),
     SLOW: tuple(WHO),
     SPREAD: tuple(WHO),
@@ -72,9 +72,9 @@ COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
 LOOKS = {
     OWN: ("o", "-"),
     SHARED: ("s", "--"),
-    PCC: ("^", "-."),
+    WINDOW: ("^", "-."),
     NO_PATIENCE: ("v", "-."),
-    WRITES: ("P", ":"),
+    LARGE: ("P", ":"),
     FIRMWARE: ("D", "--"),
     SLOW: ("<", ":"),
     SPREAD: (">", ":"),
@@ -97,11 +97,12 @@ LENGTHS = {
     LONG_SHORT: RunLength(40 * MS, 5 * MS),
 }
 FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
-LONG, SHORT_SIZE, WRITE_SIZE = 2, "500kB", "64kB"
+LONG, SHORT_SIZE, LARGE_SIZE = 2, "64kB", "500kB"
+"""The number of long flows is ours. A short flow is one of the paper's WRITEs of 64 KB (section VI)."""
 VARIANTS = {
-    MANY_TO_ONE: (SHARED, PCC, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
-    ALL_TO_ALL: (SHARED, PCC, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
-    LONG_SHORT: (SHARED, PCC, NO_PATIENCE, WRITES, FIRMWARE, SLOW, SPREAD),
+    MANY_TO_ONE: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
+    ALL_TO_ALL: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
+    LONG_SHORT: (SHARED, WINDOW, NO_PATIENCE, LARGE, FIRMWARE, SLOW, SPREAD),
 }
 """The variants of each scenario. Spread starts of all-to-all would cost as much as its other variants together."""
 SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}
@@ -184,13 +185,13 @@ def _row(who: str, scenario: str, count: int, place: int) -> Row:
     shared: dict[str, Any] = {
         "length": length_of(scenario, variant),
         "paper": {common.DROPS.name: DROPS[who][scenario][place]} if who in DROPS else {},
-        "values": common.PRESETS.get(variant, {}),
+        "values": common.keys_of(ALL[who], variant),
         "color": COLORS[who],
         "variant": variant,
     }
     title, jitter_ns = name(who, scenario, count), SPREAD_NS if variant == SPREAD else JITTER_NS
     if scenario == LONG_SHORT:
-        size = WRITE_SIZE if variant == WRITES else SHORT_SIZE
+        size = LARGE_SIZE if variant == LARGE else SHORT_SIZE
         workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, "jitter": jitter_ns}
         return Row(title, ALL[who], network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **shared)
     network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)

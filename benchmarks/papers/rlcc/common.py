@@ -99,14 +99,16 @@ OF_SHARED = tuple(
 OF_PORTS = ("topology.buffer",)
 """Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
 
-OWN, SHARED, PCC, NO_PATIENCE, WRITES = "", "shared buffer", "PCC", "patience 0", "64 kB"
+OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
 FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
 FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
 ITERATIONS = "20 iterations"
 """The variants: "" is the set-up of all other rows. A row of a variant has the variant's name behind its contestant's."""
+RATE_ONLY: Mapping[str, Any] = {"nic.preset": "pcc"}
+"""Swift in RL-CC's figures: its authors' own, on PCC (footnote 1), whose results are rates alone."""
 FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    PCC: {"nic.preset": "pcc"},
+    PCC: RATE_ONLY,
     NO_PATIENCE: {"nic.parameters": {"patience": 0}},
     FIRMWARE: {"nic.preset": FIRMWARE_PRESET},
     SLOW: {"nic.parameters": {"rate_initial": FIRST_RATE}},
@@ -123,9 +125,13 @@ ABOUT: Mapping[str, str] = {
         "in rows so named Swift has a rate and no window, and probes raise it (preset pcc). RL-CC's authors ran a Swift of their"
         " own on PCC (its footnote 1), whose results are rates alone"
     ),
-    WRITES: (
-        "the size of short flows in rows so named, that of the paper's WRITEs; in other rows it is 500 kB, which is ours. 50"
-        " flows of 64 kB (3.2 MB) fit into 5 MB, 100 do not: in the paper's Table IV nobody loses with 50, DCQCN does with 100"
+    WINDOW: (
+        "in rows so named Swift has a window, as in its own paper (preset paper). In all others it has a rate alone (preset pcc):"
+        " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
+    ),
+    LARGE: (
+        "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"
+        " (3.2 MB) fit into 5 MB, 100 do not. In the paper's Table IV nobody loses with 50, DCQCN does with 100"
     ),
     FULL_QUEUE: (
         "in rows so named a NIC has one processor and 4 places for events, each event takes the time of a decision, those of 8"
@@ -255,6 +261,12 @@ def _apart(claim: Claim, plain: Claim, variant: str) -> Claim:
 
 def _about(claim: Claim) -> list[str]:
     return [name for each in claim.criteria for name in each.about]
+
+
+def keys_of(controller: str, variant: str) -> dict[str, Any]:
+    """Returns the keys of a contestant's rows in RL-CC's figures: those of the variant, and Swift's form."""
+    own = RATE_ONLY if controller == "swift" and variant != WINDOW else {}
+    return {**own, **PRESETS.get(variant, {})}
 
 
 def sharing(network: ScaledNetwork) -> ScaledNetwork:

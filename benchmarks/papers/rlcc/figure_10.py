@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 10 of RL-CC: long flows, and 50 or 100 short ones that join at one instant; 7 hosts, one switch.
 
-The paper gives neither the number of long flows nor the size of the short ones; here they are 2 and 500 kB. In rows named
-"64 kB" a short flow is one of the paper's WRITEs (section VI): 50 of them fit into 5 MB and 100 do not, as its Table IV has it.
+The paper gives neither the number of long flows nor the size of the short ones. Here there are 2 long ones, and a short one is
+one of the paper's WRITEs of 64 KB (section VI): 50 of them fit into 5 MB and 100 do not, as its Table IV has it. In rows named
+"500 kB" short flows are larger.
 Slowdown is completion time over base RTT, as in the paper, not over the time that the flow would take alone.
 """
 

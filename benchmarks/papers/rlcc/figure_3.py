@@ -40,13 +40,13 @@ SOURCE = "RL-CC, figure 3"
 FLOWS = (2, 8, 32, 128, 512, 2048)
 FULL_FLOWS = (*FLOWS, 8192)
 WHO = {"RL-CC": ("rlcc-tree", "#332288"), "Swift": ("swift", "#000000")}
-SWIFT_PCC = common.of_variant("Swift", common.PCC)
-"""Swift by a rate alone. Claims about it are counted apart."""
+SWIFT_WINDOW = common.of_variant("Swift", common.WINDOW)
+"""Swift with a window, as in its own paper. Claims about it are counted apart."""
 CALIBRATED = "calibrated"
 """The variant of RL-CC whose target is lowered so far that flows rest on eq. 2."""
 RL_CC_CALIBRATED = common.of_variant("RL-CC", CALIBRATED)
-CONTESTANTS = WHO | {SWIFT_PCC: ("swift", "#999933"), RL_CC_CALIBRATED: (WHO["RL-CC"][0], "#88CCEE")}
-VARIANT_OF = {SWIFT_PCC: common.PCC, RL_CC_CALIBRATED: CALIBRATED}
+CONTESTANTS = WHO | {SWIFT_WINDOW: ("swift", "#999933"), RL_CC_CALIBRATED: (WHO["RL-CC"][0], "#88CCEE")}
+VARIANT_OF = {SWIFT_WINDOW: common.WINDOW, RL_CC_CALIBRATED: CALIBRATED}
 CALIBRATED_NOTE = (
     'In rows named "calibrated" the target is lower by the offset at which flows rest in the fluid model under the policy, which'
     " is ours; other rows have the paper's target."
@@ -81,7 +81,7 @@ def _row(who: str, flows: int) -> Row:
     controller, color = CONTESTANTS[who]
     variant = VARIANT_OF.get(who, common.OWN)
     lowered = {"target": calibrated_target()} if variant == CALIBRATED else {}
-    presets = common.PRESETS.get(variant, {})
+    presets = common.keys_of(controller, variant)
     parameters = {**presets.get("nic.parameters", {}), **lowered}
     return common.many_to_one(
         name(who, flows),
@@ -174,7 +174,7 @@ OFFSET = Explanation(
 
 
 def _claims(variant: str) -> tuple[Claim, ...]:
-    swift = SWIFT_PCC if variant == common.PCC else "Swift"
+    swift = SWIFT_WINDOW if variant == common.WINDOW else "Swift"
     who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if variant == CALIBRATED else ("RL-CC", CLOSE)
     return (
         Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),), explanation=OFFSET),
@@ -193,7 +193,7 @@ def _claims(variant: str) -> tuple[Claim, ...]:
     )
 
 
-CLAIMS = common.with_variants((common.PCC, CALIBRATED), _claims)
+CLAIMS = common.with_variants((common.WINDOW, CALIBRATED), _claims)
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:

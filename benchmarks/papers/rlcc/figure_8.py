@@ -28,7 +28,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import (
     network_of,
     on,
 )
-from dc_gym.benchmarks.papers.rlcc.common import FIRMWARE, NO_PATIENCE, OWN, PCC, SHARED
+from dc_gym.benchmarks.papers.rlcc.common import FIRMWARE, NO_PATIENCE, OWN, SHARED, WINDOW
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
@@ -51,7 +51,7 @@ LOST = Quantity("lost", "dropped (lines of a host)")
 ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
-VARIANTS = (SHARED, PCC, NO_PATIENCE, FIRMWARE)
+VARIANTS = (SHARED, WINDOW, NO_PATIENCE, FIRMWARE)
 CONTESTANTS = {who: ALL[who] for who in contestants(ALL_TO_ALL, VARIANTS)}
 ROWS = [
     common.Row(
@@ -60,7 +60,7 @@ ROWS = [
         network_of(common.SMALL_FABRIC, who),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=FIRMWARE_LENGTHS[ALL_TO_ALL] if VARIANT_OF.get(who) == FIRMWARE else LENGTH,
-        values=common.PRESETS.get(VARIANT_OF.get(who, OWN), {}),
+        values=common.keys_of(controller, VARIANT_OF.get(who, OWN)),
         color=COLORS[who],
         lines=0,
         full_network=network_of(common.FABRIC, who),

@@ -22,7 +22,7 @@ from dc_gym.base.stats import estimate
 from dc_gym.base.units import format_size, parse_size_bytes
 from dc_gym.benchmarks.papers.rlcc import cluster, common
 from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO, WHOSE
-from dc_gym.benchmarks.papers.rlcc.common import ITERATIONS, NO_PATIENCE, OWN, PCC
+from dc_gym.benchmarks.papers.rlcc.common import ITERATIONS, NO_PATIENCE, OWN, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
@@ -44,8 +44,8 @@ COLUMNS = (*LATENCIES.values(), common.DROPS)
 COUNTED, ITERATED = 20, tuple(size for size in SIZES if size >= 1 << 17)
 """The iterations that count in rows of the variant with a run a size, and its sizes. Smaller messages end before an algorithm has
 changed anything: all their iterations take the same time."""
-VARIANTS = (PCC, NO_PATIENCE, ITERATIONS)
-HATCHES = {PCC: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\"}
+VARIANTS = (WINDOW, NO_PATIENCE, ITERATIONS)
+HATCHES = {WINDOW: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\"}
 """The hatches of bars by variant."""
 
 
@@ -73,7 +73,7 @@ def _row(title: str, who: str, variant: str, first: int, last: int, rounds: int)
         {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds},
         length=RunLength(150 * MS, 1 * MS),
         full=RunLength(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts", **common.PRESETS.get(variant, {})},
+        values={"nic.queue_pairs": "hosts", **common.keys_of(WHO[who], variant)},
         color=COLORS[who],
         lines=0,
         full_network=common.FABRIC,

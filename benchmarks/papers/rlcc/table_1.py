@@ -138,10 +138,8 @@ def _counted(folder: Path, seeds: int) -> tuple[dict[str, dict[str, dict[int, fl
     found: dict[str, dict[str, dict[int, float]]] = {}
     try:
         for name in forms():
-            without, with_products = (
-                {seed: rv32_cost.counts(name, march, folder, seed) for seed in range(1, seeds + 1)}
-                for march in (rv32_cost.WITHOUT, rv32_cost.WITH)
-            )
+            cores = (rv32_cost.Core(name, march, folder) for march in (rv32_cost.WITHOUT, rv32_cost.WITH))
+            without, with_products = ({seed: core.counts(seed) for seed in range(1, seeds + 1)} for core in cores)
             found[name] = {
                 RV32I.name: {seed: each.policy for seed, each in without.items()},
                 RV32I_DECISION.name: {seed: each.decision for seed, each in without.items()},

@@ -4,8 +4,8 @@
 A controller masters a task if in each of its cases it has at least BANDWIDTH of the best controller's bandwidth and takes at most
 TIME times the best one's time. Each task has its own bandwidth and time. In the network these are goodput and latency; with long
 and short flows, the long flows' goodput and the short ones' slowdown; for MPI_Alltoall the latency alone, which reflects both.
-The runs are those of figures 6, 7, 9 and 10. Rows named "PCC" compare the same with Swift by a rate alone in Swift's place. Notes
-on the page give the verdicts of criteria around the fixed one.
+The runs are those of figures 6, 7, 9 and 10. Rows named "window" compare the same with a Swift that has a window in Swift's place.
+Notes on the page give the verdicts of criteria around the fixed one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import cluster as cluster
 from dc_gym.benchmarks.papers.rlcc import common, figure_9
 from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO, on
-from dc_gym.benchmarks.papers.rlcc.common import OWN, PCC
+from dc_gym.benchmarks.papers.rlcc.common import OWN, WINDOW
 from dc_gym.figures import kit
 from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, Explanation, judge
 from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
@@ -68,8 +68,8 @@ class TaskComparison:
     time: Quantity
 
 
-VARIANTS = (PCC,)
-CONTESTANTS = (*WHO, on("Swift", PCC))
+VARIANTS = (WINDOW,)
+CONTESTANTS = (*WHO, on("Swift", WINDOW))
 """Those whose runs are compared."""
 
 
@@ -193,7 +193,7 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     facts = [
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
         ("Runs", f"those of figures 6, 7, 9 and 10, {seeds} seeds"),
-        (PCC, f"{common.ABOUT[PCC]}. Rows named PCC compare all three with it in Swift's place"),
+        (WINDOW, f"{common.ABOUT[WINDOW]}. Rows named window compare all three with it in Swift's place"),
         ("Patience", common.PATIENCE),
     ]
     verdicts = [judge(each, found) for each in CLAIMS]
