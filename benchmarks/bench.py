@@ -52,6 +52,7 @@ BENCHES = {
     "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "hpcc-peer": "HPCC in the NIC beside its authors' simulator: queue, utilization, shares (stored results)",
+    "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")
@@ -60,6 +61,9 @@ SEEDED = ("rlcc-train",)
 """Benches that also take `--seeds`."""
 OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
 """Benches that take `--policy`: a policy's name or file."""
+
+WITH_PEERS = "peers"
+"""The bench that takes `--peer`: a simulator's name and its source tree."""
 
 
 def main(args: Namespace) -> int:
@@ -81,7 +85,9 @@ def main(args: Namespace) -> int:
         raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
     if args.policy and args.name not in OF_A_POLICY:
         raise UsageError(f"bench {args.name}: --policy applies to bench {' and '.join(OF_A_POLICY)} only; leave it out")
-    chosen = {"policy": args.policy} if args.policy else {}
+    if args.peer and args.name != WITH_PEERS:
+        raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
+    chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}
     place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
     shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**repeats, **chosen))
     if args.json:

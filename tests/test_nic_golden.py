@@ -97,6 +97,15 @@ def test_alpha_of_ten_bits_ends_at_0_and_below_1():
     assert alpha == 769 / 1024  # not 1023
 
 
+@pytest.mark.parametrize(("hai_below", "steps"), [(0, [1] * 7), (1, [1] * 5 + [5] * 2)])
+def test_timely_s_raises_below_its_thresholds_count_if_asked(hai_below, steps):
+    """With the rules of HPCC's simulator the sixth raise in a row is the first of five steps, wherever the round trip is."""
+    trips = [1_000_000] + [10_000] * 7
+    events = [event(RTT, 2_000_000 * number, sent_ns=2_000_000 * number - trip) for number, trip in enumerate(trips, 1)]
+    made = decided(loaded("timely"), events, reference_rtt=0, delta=1024, hai_after=6, hai_below=hai_below)
+    assert [after.rate - before.rate for before, after in pairwise(made)] == [step * 1024 for step in steps]
+
+
 def test_dcqcn_cuts_recovers_adds_and_adds_more():
     """The paper's stages, by the clock alone: five recoveries, one step of R_AI, then R_HAI."""
     period = 55_000

@@ -76,8 +76,8 @@ def test_an_experiment_as_files(experiment, tmp_path):
     files.write_experiment(tmp_path, experiment.graph, experiment.router, [FLOW])
     assert lines(tmp_path / "nodes.csv") == ["name,address", "h1,10.0.0.1", "h2,10.0.0.2", "h3,10.0.0.3", "s1,-"]
     assert lines(tmp_path / "links.csv")[:2] == [
-        "a,b,rate_bps,delay_ns,a_limit_bytes,a_k_bytes,b_limit_bytes,b_k_bytes",
-        "h1-eth0,s1-eth1,10000000000,2500,4000000,0,4000000,90840",
+        "a,b,rate_bps,delay_ns,a_limit_bytes,a_k_bytes,a_max_bytes,a_max_ppm,b_limit_bytes,b_k_bytes,b_max_bytes,b_max_ppm",
+        "h1-eth0,s1-eth1,10000000000,2500,4000000,0,0,0,4000000,90840,90840,1000000",
     ]
     routes = lines(tmp_path / "routes.csv")
     assert routes[0] == "port,destination" and "h1-eth0,h3" in routes and "s1-eth2,h2" in routes

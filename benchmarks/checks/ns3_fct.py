@@ -61,7 +61,6 @@ routing = "single"
 """
 HEADER = "source,destination,port,start,stop,size"
 BINS = ((0, 10_000), (10_000, 100_000), (100_000, 1_000_000), (1_000_000, 10_000_000), (10_000_000, 10**12))
-EVERY_SEGMENT = "--ns3::TcpSocket::DelAckCount=1"
 EXPLAINED = (0.1, 0.2)
 LAB, NS3, ACKED = "lab", "ns-3", "ns-3, an ACK a segment"
 EQUAL_FLOWS = 150
@@ -89,7 +88,7 @@ def checks() -> Iterable[Check]:
         path = write_experiment(folder, flow_rows(FLOWS, LOAD, SEED))
         pairs = run_pairs(path, folder)
         experiment = Experiment.of(spec.load(path))
-        acked = ns3.run(ns3.ensure(), folder / "peer", experiment.spec.time.duration_ns, (EVERY_SEGMENT,))
+        acked = ns3.run(ns3.ensure(), folder / "peer", experiment.spec.time.duration_ns, (ns3.EACH_SEGMENT,))
         ends = {LAB: _lab_ends(pairs[0].lab), NS3: _peer_ends(pairs[0].peer), ACKED: _peer_ends(acked)}
         yield from slowdown_checks(slowdowns(experiment, ends))
         yield from _host_queue_checks(folder / "equal")

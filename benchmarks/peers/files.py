@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes an experiment as plain CSV files for a peer: nodes, links, routes, flows (docs/peers.md).
 
-Anything that these files cannot express raises an error: marking other than a step, hosts with several ports, flows without a
+Anything that these files cannot express raises an error: marking by averages, hosts with several ports, flows without a
 size, and equal-cost paths, between which each side would choose on its own.
 """
 
@@ -16,18 +16,25 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, UsageError
+from dc_gym.base.units import PPM
 from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 
 Row = Sequence[object]
 
 NODES = ("name", "address")
-LINKS = ("a", "b", "rate_bps", "delay_ns", "a_limit_bytes", "a_k_bytes", "b_limit_bytes", "b_k_bytes")
+NO_ADDRESS = "-"
+"""A switch's address."""
+MARKING = ("k_bytes", "max_bytes", "max_ppm")
+"""Marking begins at K, its probability rises to max_ppm at max_bytes, and is 1 from there on. A step: max_bytes is K. 0: none."""
+LINKS = ("a", "b", "rate_bps", "delay_ns", *(f"{end}_{what}" for end in "ab" for what in ("limit_bytes", *MARKING)))
 ROUTES = ("port", "destination")
 FLOWS = ("flow", "protocol", "src", "dst", "dst_port", "start_ns", "size_bytes")
 FLOWS_OUT = ("flow", "established_ns", "end_ns", "received_bytes")
 PORTS_OUT = ("port", "tx_packets", "tx_bytes", "marks", "drops")
 QUEUE_OUT = ("t_ns", "packets")
+WINDOW_OUT = ("port", "queue_bytes", "tx_bytes")
+PROGRESS_OUT = ("t_ns", "flow", "received_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,22 @@ class PortCount:
     drops: int
 
 
+@dataclass(frozen=True, slots=True)
+class PortWindow:
+    """A switch's port in the window that is measured."""
+
+    queue_bytes: int
+    """Mean over time of what waits."""
+    tx_bytes: int
+
+
 def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> None:
     """Writes the four files to `folder`."""
     numbered = list(enumerate(flows))
     for number, flow in numbered:
         if not flow.size_bytes:
             raise UsageError(f"flow {number}: it has no size; a peer runs flows to their end, so give workload.size")
-    nodes = [*((host.name, host.address) for host in graph.hosts), *((switch.name, "-") for switch in graph.switches)]
+    nodes = [*((host.name, host.address) for host in graph.hosts), *((switch.name, NO_ADDRESS) for switch in graph.switches)]
     _write(folder / "nodes.csv", NODES, nodes)
     _write(folder / "links.csv", LINKS, _links(graph))
     _write(folder / "routes.csv", ROUTES, _routes(graph, router))
@@ -88,25 +104,76 @@ def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
     return rows[:, 0], rows[:, 1]
 
 
+def read_window(folder: Path) -> dict[str, PortWindow]:
+    """Returns the switches' ports in the window, by name."""
+    return {row[0]: PortWindow(*map(int, row[1:])) for row in _read(folder / "window-out.csv", WINDOW_OUT)}
+
+
+def read_progress(folder: Path, flows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Returns the times of the samples in ns, and the bytes that each flow's receiver (columns) had."""
+    rows = np.array([list(map(int, row)) for row in _read(folder / "progress-out.csv", PROGRESS_OUT)], np.int64)
+    if not len(rows) or len(rows) % flows:
+        raise ProtocolError(f"{folder / 'progress-out.csv'}: {len(rows)} rows are not whole samples of {flows} flows")
+    samples = rows.reshape(-1, flows, 3)
+    return samples[:, 0, 0], samples[:, :, 2].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLink:
+    """A row of links.csv, without its queues."""
+
+    a: str
+    b: str
+    rate_bps: int
+    delay_ns: int
+
+
+def read_experiment(folder: Path) -> tuple[dict[str, str], list[PeerLink], list[PeerFlow]]:
+    """Returns what write_experiment wrote, for a peer that is told in another form: nodes with their addresses, links, flows."""
+    nodes = {name: address for name, address in _rows(folder / "nodes.csv", NODES)}
+    links = [PeerLink(a, b, int(rate), int(delay)) for a, b, rate, delay, *_ in _rows(folder / "links.csv", LINKS)]
+    flows = [
+        PeerFlow(src, dst, int(port), int(start), int(size), protocol)
+        for _, protocol, src, dst, port, start, size in _rows(folder / "flows.csv", FLOWS)
+    ]
+    return nodes, links, flows
+
+
+def paths(graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> list[list[str]]:
+    """Returns the ports that each flow's packets leave by, its host's first."""
+    routes = {(port.rpartition("-")[0], destination): port for port, destination in _routes(graph, router)}
+    ports = {port.ifname: port for cable in graph.cables for port in (cable.a, cable.b)}
+    found = []
+    for flow in flows:
+        node, path = flow.src, []
+        while node != flow.dst:
+            path.append(routes[node, flow.dst])
+            node = graph.peer(ports[path[-1]]).node
+        found.append(path)
+    return found
+
+
 def _links(graph: Graph) -> Iterator[Row]:
     for cable in graph.cables:
         if cable.impairment != NO_IMPAIRMENT:
             raise UsageError(f"cable {cable.name} loses or delays frames; peers know only cables that do not")
-        ends = [(port.queue.limit_bytes, _threshold(port)) for port in (cable.a, cable.b)]
+        ends = [(port.queue.limit_bytes, *_marking(port)) for port in (cable.a, cable.b)]
         yield (cable.a.ifname, cable.b.ifname, cable.rate_bps, cable.delay_ns, *ends[0], *ends[1])
 
 
-def _threshold(port: Port) -> int:
-    """Returns K; 0 means no marking."""
+def _marking(port: Port) -> tuple[int, int, int]:
+    """Returns the columns of MARKING."""
     marking = port.queue.marking
-    if marking.kind not in ("none", "step"):
-        raise UsageError(f"marking {marking.kind} of {port.ifname}: peers know only none and step; set topology.marking")
+    if marking.kind not in ("none", "step", "red-instant"):
+        raise UsageError(f"marking {marking.kind} of {port.ifname}: peers know none, step and red-instant; set topology.marking")
     if port.queue.kind == "fq":
         raise UsageError(f"queue fq of {port.ifname}: peers know only bfifo; set topology.host_qdisc")
-    return marking.k_bytes
+    if marking.kind == "red-instant":
+        return marking.min_bytes, marking.max_bytes, marking.probability_ppm
+    return marking.k_bytes, marking.k_bytes, PPM if marking.k_bytes else 0
 
 
-def _routes(graph: Graph, router: Router) -> Iterator[Row]:
+def _routes(graph: Graph, router: Router) -> Iterator[tuple[str, str]]:
     addresses: Mapping[str, str] = {host.name: host.address for host in graph.hosts}
     exact = {
         (rule.switch, rule.match): rule.out_port for rule in router.rules if rule.priority == EXACT_PRIORITY and not rule.group
@@ -138,6 +205,15 @@ def _read(path: Path, columns: Sequence[str]) -> list[list[str]]:
 
     Raises ProtocolError if it is not in the agreed form: names first, then numbers.
     """
+    rows = _rows(path, columns)
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(columns) or not all(cell.lstrip("-").isdigit() for cell in row[1:]):
+            raise ProtocolError(f"{path}:{line}: {','.join(row)!r} is not a row of {','.join(columns)}")
+    return rows
+
+
+def _rows(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """Reads the rows below the header."""
     try:
         with path.open(newline="") as file:
             rows = list(csv.reader(file))
@@ -145,7 +221,4 @@ def _read(path: Path, columns: Sequence[str]) -> list[list[str]]:
         raise ProtocolError(f"{path}: the peer did not write it: {error.strerror}") from None
     if not rows or tuple(rows[0]) != tuple(columns):
         raise ProtocolError(f"{path}: the first line is not {','.join(columns)}")
-    for line, row in enumerate(rows[1:], 2):
-        if len(row) != len(columns) or not all(cell.lstrip("-").isdigit() for cell in row[1:]):
-            raise ProtocolError(f"{path}:{line}: {','.join(row)!r} is not a row of {','.join(columns)}")
     return rows[1:]

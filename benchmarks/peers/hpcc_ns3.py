@@ -11,21 +11,21 @@ FOLDER is the simulator's `simulation`; NAME an algorithm of ALGORITHMS, all if 
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.base.terminal import say
+from dc_gym.benchmarks.peers import cases, files, sources
+from dc_gym.benchmarks.peers.cases import Layout, PeerCase, PeerData, PeerRow
+from dc_gym.benchmarks.perf import meter
 from dc_gym.metrics.fairness import jain
 
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
@@ -125,79 +125,31 @@ FILES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PeerCase:
-    """Flows of one algorithm that begin one after the other and share a port, each from its own sender."""
-
-    algorithm: str
-    topology: str
-    """`single`: all hosts at one switch. `dumbbell`: the receiver is at a second one, and the link between them is shared."""
-    flows: int
-    rate_gbps: int
-    delay_ns: int
-    """Delay of each link."""
-    gap_ns: int
-    """From one flow's start to the next."""
-    from_us: int
-    until_us: int
-    """The window in which queue and rates are measured."""
-
-    def starts_ns(self) -> list[int]:
-        return [number * self.gap_ns for number in range(self.flows)]
-
-
-@dataclass(frozen=True, slots=True)
-class PeerRow:
-    """The results of a case."""
-
-    queue_bytes: float
-    """Mean over time of what waits in the shared port. A packet that is being sent waits no more."""
-    utilization: float
-    """Bytes of whole packets that left the port, over its line rate."""
-    jain: float
-    """Jain's index of the flows' bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerData:
-    """The simulator's results, and how it was asked for them."""
-
-    simulator: Mapping[str, str]
-    rows: Mapping[PeerCase, PeerRow]
-
-
-def stored(path: Path = DATA) -> PeerData:
-    with path.open("rb") as file:
-        read = tomllib.load(file)
-    return PeerData(read["simulator"], {_part(PeerCase, each): _part(PeerRow, each) for each in read["run"]})
-
-
-def _part(kind: type[Any], row: Mapping[str, object]) -> Any:
-    return kind(**{each.name: row[each.name] for each in fields(kind)})
-
-
-def network(case: PeerCase) -> tuple[list[int], list[tuple[int, int]], int]:
-    """Returns switches, links and the receiver. Senders come first, then the receiver; the first switch has the shared port."""
-    receiver = case.flows
-    switches = [receiver + 1] if case.topology == "single" else [receiver + 1, receiver + 2]
-    trunk = [] if case.topology == "single" else [(switches[0], switches[1])]
-    return switches, [*((sender, switches[0]) for sender in range(case.flows)), *trunk, (receiver, switches[-1])], receiver
+def stored() -> PeerData:
+    return cases.stored(DATA)
 
 
 def write_inputs(case: PeerCase, folder: Path) -> Path:
-    """Writes what the simulator reads, and returns the configuration."""
-    switches, links, receiver = network(case)
-    ends = [f"{a} {b} {case.rate_gbps}Gbps {case.delay_ns}ns 0" for a, b in links]
-    first = f"{receiver + 1 + len(switches)} {len(switches)} {len(links)}"
+    """Writes what the simulator reads, from the four files of a case in the folder, and returns the configuration."""
+    nodes, links, flows = files.read_experiment(folder)
+    number = {name: index for index, name in enumerate(nodes)}
+    switches = [number[name] for name, address in nodes.items() if address == files.NO_ADDRESS]
+    owners = [(number[_owner(link.a)], number[_owner(link.b)], link) for link in links]
+    ends = [f"{a} {b} {link.rate_bps // 10**9}Gbps {link.delay_ns}ns 0" for a, b, link in owners]
+    first = f"{len(nodes)} {len(switches)} {len(links)}"
     _lines(folder / FILES["TOPOLOGY_FILE"], [first, " ".join(map(str, switches)), *ends])
-    flows = [
-        f"{sender} {receiver} {PRIORITY} {PORT} {FLOW_BYTES} {start / 1e9:.9f}" for sender, start in enumerate(case.starts_ns())
+    rows = [
+        f"{number[flow.src]} {number[flow.dst]} {PRIORITY} {PORT} {flow.size_bytes} {flow.start_ns / 1e9:.9f}" for flow in flows
     ]
-    _lines(folder / FILES["FLOW_FILE"], [str(case.flows), *flows])
-    _lines(folder / FILES["TRACE_FILE"], ["1", str(switches[0])])
+    _lines(folder / FILES["FLOW_FILE"], [str(len(rows)), *rows])
+    _lines(folder / FILES["TRACE_FILE"], [str(len(switches)), " ".join(map(str, switches))])
     path = folder / "config.txt"
     _lines(path, [f"{key} {value}" for key, value in settings(case, folder).items()])
     return path
+
+
+def _owner(port: str) -> str:
+    return port.rpartition("-")[0]
 
 
 def _lines(path: Path, lines: Sequence[str]) -> None:
@@ -218,72 +170,108 @@ def settings(case: PeerCase, folder: Path) -> dict[str, object]:
 
 
 def run(simulator: Path, case: PeerCase) -> PeerRow:
-    """Runs a case. Raises TestbedError if the simulator failed, or paused a port: the case is meant to be without PFC."""
-    program = simulator.resolve() / PROGRAM
-    if not program.is_file():
-        raise UsageError(f"no {program}: build the simulator as docs/peers.md says")
+    """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
+    program = program_of(simulator)
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
+        layout = cases.write_files(case, folder)
         path = write_inputs(case, folder)
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(simulator.resolve() / LIBRARIES)}
-        done = subprocess.run([program, path], cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            raise TestbedError(f"{program} {case}: status {done.returncode}: {done.stderr.strip()[-200:] or 'no message'}")
-        if pauses := len((folder / FILES["PFC_OUTPUT_FILE"]).read_text().splitlines()):
+        environment = ("env", f"LD_LIBRARY_PATH={simulator.resolve() / LIBRARIES}")
+        done = meter.run([*environment, str(program), str(path)])
+        if done.status:
+            raise TestbedError(f"{program} {case}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
+        pauses = count_pauses((folder / FILES["PFC_OUTPUT_FILE"]).read_text())
+        if pauses and "pfc" not in cases.OURS[case.algorithm].topology:
             raise TestbedError(f"{case}: {pauses} pauses (PFC); give fewer flows, or a larger BUFFER_SIZE")
-        return measure(case, read_trace(folder / FILES["TRACE_OUTPUT_FILE"]))
+        events = read_trace(folder / FILES["TRACE_OUTPUT_FILE"])
+        return measure(case, Shared.of(layout, folder), events, done.cost.cpu_s, pauses)
+
+
+def count_pauses(text: str) -> int:
+    """Counts the frames that pause a port. The simulator's list has those that let it go on, too (last column 0)."""
+    return sum(line.split()[-1] == "1" for line in text.splitlines())
+
+
+def program_of(simulator: Path) -> Path:
+    """Returns the simulator's program. Raises UsageError if it was not built, or from another commit than the stored results."""
+    program = simulator.resolve() / PROGRAM
+    if not program.is_file():
+        raise UsageError(f"{simulator}: it has no {PROGRAM}; build the simulator as docs/peers.md says, and give `simulation`")
+    sources.require_commit(simulator, stored().simulator["commit"])
+    return program
 
 
 def read_trace(path: Path) -> npt.NDArray[np.void]:
-    """Returns the events of data packets at the port that most of them leave by."""
+    """Returns the events of data packets at the ports of switches."""
     with path.open("rb") as file:
         speeds = int(np.fromfile(file, "<u4", 1)[0])
         file.seek(4 + PORT_SPEED_BYTES * speeds + 4)
         events = np.fromfile(file, RECORD)
-    events = events[(events["protocol"] == UDP) & np.isin(events["event"], (ENQUEUE, DEQUEUE))]
-    if not len(events):
+    found: npt.NDArray[np.void] = events[(events["protocol"] == UDP) & np.isin(events["event"], (ENQUEUE, DEQUEUE))]
+    if not len(found):
         raise ProtocolError(f"{path.name}: no packet left a port")
-    busiest: npt.NDArray[np.void] = events[events["port"] == np.bincount(events["port"]).argmax()]
-    return busiest
+    return found
 
 
-def measure(case: PeerCase, events: npt.NDArray[np.void]) -> PeerRow:
-    """Returns the means of the window."""
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The ports that are measured, as the trace numbers them: a node's number x 256 + the interface's."""
+
+    shared: Sequence[int]
+    last: Sequence[int]
+    """By flow: the port to its receiver. One flow alone is told apart by its sender."""
+
+    @classmethod
+    def of(cls, layout: Layout, folder: Path) -> Shared:
+        """Numbers a node's interfaces from 1 in the order of its links, as ns-3 does."""
+        nodes, links, _ = files.read_experiment(folder)
+        number, used, ports = {name: index for index, name in enumerate(nodes)}, Counter[str](), {}
+        for port in (end for link in links for end in (link.a, link.b)):
+            used[_owner(port)] += 1
+            ports[port] = number[_owner(port)] << 8 | used[_owner(port)]
+        return cls([ports[port] for port in layout.shared], [ports[path[-1]] for path in layout.paths])
+
+
+def measure(case: PeerCase, ports: Shared, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:
+    """Returns the means of the window over the shared ports, and the flows' shares."""
     start_ns, end_ns = case.from_us * 1000, case.until_us * 1000
-    times = events["t_ns"].astype(np.int64)
-    queue = events["queue_bytes"] + np.where(events["event"] == ENQUEUE, events["bytes"], 0).astype(np.int64)
-    lasting = np.diff(np.clip(np.append(times, end_ns), start_ns, end_ns))
-    left = events[(times >= start_ns) & (times < end_ns) & (events["event"] == DEQUEUE)]
-    sender = left["source"] >> 8 & 0xFFFF
-    sent = np.bincount(sender, weights=left["bytes"], minlength=case.flows)
     line_bytes = case.rate_gbps * (end_ns - start_ns) / 8
-    fairness = jain(sent.astype(np.float64))
+    times, port = events["t_ns"].astype(np.int64), events["node"].astype(np.int64) << 8 | events["port"]
+    within = (times >= start_ns) & (times < end_ns)
+    departure, sender = events["event"] == DEQUEUE, events["source"].astype(np.int64) >> 8 & 0xFFFF
+    queues = [_mean_queue(events[port == each], start_ns, end_ns) for each in ports.shared]
+    sent = [events["bytes"][departure & within & (port == each)].sum() for each in ports.shared]
+    arrived = [departure & (sender == flow) & (port == last) for flow, last in enumerate(ports.last)]
+    edges = np.arange(0, end_ns + 1, cases.PROGRESS_NS)
+    bins = [np.histogram(times[rows], edges, weights=events["bytes"][rows])[0].cumsum() for rows in arrived]
+    fairness = jain(np.array([float(events["bytes"][rows & within].sum()) for rows in arrived]))
     if fairness is None:
-        raise ProtocolError(f"{case.algorithm}: no packet left the port from {case.from_us} to {case.until_us} us")
+        raise ProtocolError(f"{case.algorithm}: no packet left a port from {case.from_us} to {case.until_us} us")
+    delivered = float(sum(each[-1] for each in bins)) if len(edges) > 1 else 0
     return PeerRow(
-        round(float((queue * lasting).sum() / (end_ns - start_ns)), 1),
-        round(float(sent.sum() / line_bytes), 4),
+        round(float(np.mean(queues)), 1),
+        round(float(np.mean(sent) / line_bytes), 4),
         round(fairness, 4),
+        cases.converged_us((edges[1:], np.stack(bins, axis=1)), case.starts_ns()[-1]),
+        -1 if cpu_s is None else cases.hop_ns(cpu_s, case, delivered, int(events["bytes"].max())),
+        pauses,
     )
 
 
-def cases(names: Sequence[str] = ()) -> Iterator[PeerCase]:
-    """Yields the cases that are stored."""
-    yield from (case for case in stored().rows if not names or case.algorithm in names)
-
-
-def row_text(case: PeerCase, row: PeerRow) -> str:
-    """Returns a row of DATA."""
-    values = {**asdict(case), **asdict(row)}
-    pairs = [f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values.items()]
-    return "\n".join(["[[run]]", *pairs, ""])
+def _mean_queue(events: npt.NDArray[np.void], start_ns: int, end_ns: int) -> float:
+    """Returns the mean over time of what waits in one port."""
+    times = events["t_ns"].astype(np.int64)
+    queue = events["queue_bytes"] + np.where(events["event"] == ENQUEUE, events["bytes"], 0).astype(np.int64)
+    lasting = np.diff(np.clip(np.append(times, end_ns), start_ns, end_ns))
+    return float((queue * lasting).sum() / (end_ns - start_ns))
 
 
 def main(argv: Sequence[str]) -> int:
     if not argv:
         raise UsageError("give the simulator's folder `simulation`, as docs/peers.md says")
-    for case in cases(argv[1:]):
-        say(row_text(case, run(Path(argv[0]), case)))
+    for case in stored().rows:
+        if case.algorithm in (argv[1:] or ALGORITHMS):
+            say(cases.row_text(case, run(Path(argv[0]), case)))
     return 0
 
 

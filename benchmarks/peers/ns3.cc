@@ -3,11 +3,12 @@
  * The same experiment in ns-3: topology, routes and flows from files, finish times and counters to files.
  *
  *     ns3-peer --folder=DIR --stop-ns=N [--trace-port=NAME --trace-interval-ns=N]
- *              [--ns3::TYPE::ATTRIBUTE=VALUE]
+ *              [--from-ns=N --sample-ns=N] [--ns3::TYPE::ATTRIBUTE=VALUE]
  *
  * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); flows-out.csv,
- * ports-out.csv and, with a traced port, queue-out.csv are written beside them. What the program is goes to
- * standard output as KEY=VALUE.
+ * ports-out.csv and, with a traced port, queue-out.csv are written beside them. With --sample-ns so are
+ * progress-out.csv (bytes received) and window-out.csv (what waited in each port and what it sent, from
+ * --from-ns on), both sampled in these steps. What the program is goes to standard output as KEY=VALUE.
  *
  * A link is ns-3's own PointToPointNetDevice. Its frames are 12 bytes shorter than Ethernet's (2 of PPP for
  * 14), so 12 byte times of gap and as much delay are added: a packet takes exactly the time of its Ethernet
@@ -18,13 +19,15 @@
  * Routing is a hash table from destination to port: Ipv4GlobalRouting searches a list, which would slow ns-3
  * down.
  */
+#define PEER "ns3-peer"
+#include "csv.h"
+
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -49,42 +52,6 @@ constexpr uint32_t kDatagramBytes = 1472;  // 1500 less IPv4 and UDP
 constexpr uint32_t kSocketBytes = 8 << 20; // far above any window here
 constexpr uint32_t kWriteBytes = 64 << 10;
 constexpr uint8_t kEct0 = 2;
-
-[[noreturn]] void fail(const std::string &what)
-{
-	std::cerr << "ns3-peer: " << what << std::endl;
-	std::exit(2);
-}
-
-/* Rows of a CSV file without quotes; the first line must be the header. */
-std::vector<std::vector<std::string>> read_csv(const std::string &path, const std::string &header)
-{
-	std::ifstream file(path);
-	std::string line, cell;
-	if (!std::getline(file, line) || line != header)
-		fail(path + ": the first line is not " + header);
-	size_t columns = 1 + std::count(header.begin(), header.end(), ',');
-	std::vector<std::vector<std::string>> rows;
-	while (std::getline(file, line)) {
-		std::vector<std::string> row;
-		std::istringstream cells(line);
-		while (std::getline(cells, cell, ','))
-			row.push_back(cell);
-		if (row.size() != columns)
-			fail(path + ": '" + line + "' has not " + std::to_string(columns) + " columns");
-		rows.push_back(row);
-	}
-	return rows;
-}
-
-uint64_t number(const std::string &text)
-{
-	char *end = nullptr;
-	uint64_t value = std::strtoull(text.c_str(), &end, 10);
-	if (text.empty() || *end)
-		fail("'" + text + "' is no number");
-	return value;
-}
 
 /* Destination address -> route, and nothing else. */
 class TableRouting : public Ipv4RoutingProtocol
@@ -233,7 +200,7 @@ void set_queue(PortState &port, uint64_t limit_bytes, uint64_t k_bytes)
 	port.queue = helper.Install(port.device).Get(0);
 }
 
-/* a,b,rate_bps,delay_ns,a_limit_bytes,a_k_bytes,b_limit_bytes,b_k_bytes */
+/* a,b,rate_bps,delay_ns, then for each end: limit_bytes,k_bytes,max_bytes,max_ppm */
 void build_link(Network &network, const std::vector<std::string> &row)
 {
 	DataRate rate(number(row[2]));
@@ -250,7 +217,9 @@ void build_link(Network &network, const std::vector<std::string> &row)
 		port.node = owner(network, row[end]);
 		port.device = DynamicCast<PointToPointNetDevice>(devices.Get(end));
 		port.device->TraceConnectWithoutContext("PhyTxBegin", MakeBoundCallback(&count_frame, &port));
-		set_queue(port, number(row[4 + 2 * end]), number(row[5 + 2 * end]));
+		if (row[5 + 4 * end] != row[6 + 4 * end])
+			fail("port " + row[end] + ": its marking is no step");
+		set_queue(port, number(row[4 + 4 * end]), number(row[5 + 4 * end]));
 		Ptr<Ipv4> ipv4 = port.node->GetObject<Ipv4>();
 		uint32_t interface = ipv4->AddInterface(port.device);
 		auto address = network.addresses.find(row[end].substr(0, row[end].find('-')));
@@ -275,7 +244,8 @@ Network build_network(const std::string &folder)
 		if (row[1] != "-")
 			network.addresses[row[0]] = Ipv4Address(row[1].c_str());
 	}
-	const char *columns = "a,b,rate_bps,delay_ns,a_limit_bytes,a_k_bytes,b_limit_bytes,b_k_bytes";
+	const char *columns = "a,b,rate_bps,delay_ns,a_limit_bytes,a_k_bytes,a_max_bytes,a_max_ppm,"
+			      "b_limit_bytes,b_k_bytes,b_max_bytes,b_max_ppm";
 	for (const auto &row : read_csv(folder + "/links.csv", columns))
 		build_link(network, row);
 	for (const auto &row : read_csv(folder + "/routes.csv", "port,destination")) {
@@ -452,6 +422,56 @@ void sample_queue(PortState *port, Time interval, std::ofstream *out)
 	Simulator::Schedule(interval, &sample_queue, port, interval, out);
 }
 
+/* Samples of all ports and flows, and sums of those in the window. */
+class Window
+{
+      public:
+	Window(const std::string &folder, Network &network, const Traffic &traffic, uint64_t from_ns,
+	       uint64_t step_ns)
+	    : folder_(folder), network_(network), traffic_(traffic), from_ns_(from_ns), step_ns_(step_ns),
+	      progress_(folder + "/progress-out.csv")
+	{
+		progress_ << "t_ns,flow,received_bytes\n";
+		Simulator::Schedule(NanoSeconds(step_ns_), &Window::Sample, this);
+	}
+
+	void Write()
+	{
+		std::ofstream out(folder_ + "/window-out.csv");
+		out << "port,queue_bytes,tx_bytes\n";
+		for (const std::string &name : network_.port_names)
+			out << name << ',' << (samples_ ? waited_[name] / samples_ : 0) << ','
+			    << network_.ports[name].sent_bytes - before_[name] << '\n';
+		if (!out.flush() || !progress_.flush())
+			fail(folder_ + ": cannot write the window");
+	}
+
+      private:
+	void Sample()
+	{
+		uint64_t now_ns = Simulator::Now().GetNanoSeconds();
+		for (const Flow &flow : traffic_.flows())
+			progress_ << now_ns << ',' << flow.id << ',' << flow.received << '\n';
+		for (const std::string &name : network_.port_names) {
+			PortState &port = network_.ports[name];
+			if (now_ns <= from_ns_)
+				before_[name] = port.sent_bytes;
+			else
+				waited_[name] += kFrameBytes * (port.queue->GetNPackets() +
+								port.device->GetQueue()->GetNPackets());
+		}
+		samples_ += now_ns > from_ns_;
+		Simulator::Schedule(NanoSeconds(step_ns_), &Window::Sample, this);
+	}
+
+	std::string folder_;
+	Network &network_;
+	const Traffic &traffic_;
+	uint64_t from_ns_, step_ns_, samples_ = 0;
+	std::ofstream progress_;
+	std::map<std::string, uint64_t> waited_, before_;
+};
+
 void write_results(const std::string &folder, const Network &network, const Traffic &traffic)
 {
 	std::ofstream flows(folder + "/flows-out.csv"), ports(folder + "/ports-out.csv");
@@ -480,12 +500,14 @@ double seconds_since(std::chrono::steady_clock::time_point start)
 int main(int argc, char *argv[])
 {
 	std::string folder, trace_port;
-	uint64_t stop_ns = 0, trace_ns = 0;
+	uint64_t stop_ns = 0, trace_ns = 0, from_ns = 0, sample_ns = 0;
 	CommandLine line(__FILE__);
 	line.AddValue("folder", "where the input lies and the output goes", folder);
 	line.AddValue("stop-ns", "end of the simulation at the latest", stop_ns);
 	line.AddValue("trace-port", "port whose queue is sampled", trace_port);
 	line.AddValue("trace-interval-ns", "interval of the samples", trace_ns);
+	line.AddValue("from-ns", "begin of the window that is measured", from_ns);
+	line.AddValue("sample-ns", "step in which the window is sampled", sample_ns);
 	Time::SetResolution(Time::PS); /* 12 bytes at 10 Gbit/s are 9.6 ns */
 	set_tcp();                     /* before the options, which have the last word */
 	line.Parse(argc, argv);
@@ -504,12 +526,17 @@ int main(int argc, char *argv[])
 		Simulator::ScheduleNow(&sample_queue, &network.ports[trace_port], NanoSeconds(trace_ns),
 				       &samples);
 	}
+	std::unique_ptr<Window> window;
+	if (sample_ns)
+		window.reset(new Window(folder, network, traffic, from_ns, sample_ns));
 	Simulator::Stop(NanoSeconds(stop_ns));
 	double setup_s = seconds_since(started);
 	auto running = std::chrono::steady_clock::now();
 	Simulator::Run();
 	double run_s = seconds_since(running);
 	write_results(folder, network, traffic);
+	if (window)
+		window->Write();
 	std::cout << "ns3_version=" << NS3_VERSION_MAJOR << '.' << NS3_VERSION_MINOR << '\n'
 		  << "build_profile=" << NS3_VERSION_BUILD_PROFILE << '\n'
 		  << "setup_s=" << setup_s << '\n'

@@ -12,23 +12,28 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.benchmarks.peers import files
+from dc_gym.benchmarks.peers import cases, files, sources
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
 from dc_gym.kernel import cache
 
 SOURCE = Path(__file__).resolve().parent / "ns3.cc"
+DATA = Path(__file__).resolve().with_name("ns3.toml")
+"""ns-3's results of the peers' cases."""
 PROGRAM = "ns3-peer"
 FLAGS = ("-O2", "-Wall")
 STANDARDS = ((46, 23), (41, 20), (0, 17))
 """Pairs (x, C++ standard): from version 3.x on ns-3 is built with this standard, which its headers need."""
 LIBRARIES = tuple(f"-lns3-{module}" for module in ("core", "network", "internet", "point-to-point", "traffic-control"))
 PACKAGE = "libns3-dev"
-CACHE_PART = "peers"
+EACH_SEGMENT = "--ns3::TcpSocket::DelAckCount=1"
+"""The option by which receivers acknowledge each segment."""
 FACTS = {"ns3_version": str, "build_profile": str, "setup_s": float, "run_s": float, "virtual_ns": int, "events": int}
 _PROBE = "#include <ns3/version-defines.h>\nNS3_VERSION_MAJOR NS3_VERSION_MINOR NS3_VERSION_BUILD_PROFILE\n"
 
@@ -49,7 +54,7 @@ class Toolchain:
         return (*FLAGS, f"-std=c++{next(standard for since, standard in STANDARDS if minor >= since)}")
 
     def key(self) -> str:
-        digest = hashlib.sha256(SOURCE.read_bytes())
+        digest = hashlib.sha256(SOURCE.read_bytes() + sources.READER.read_bytes())
         digest.update(repr((self.compiler, self.compiler_version, self.flags, _extra("CPPFLAGS"), _extra("LDFLAGS"))).encode())
         digest.update(self.library.read_bytes())
         return digest.hexdigest()[:32]
@@ -93,14 +98,7 @@ def toolchain() -> Toolchain:
 def ensure() -> Path:
     """Returns the compiled program, from the cache or built now."""
     tools = toolchain()
-    target = cache.cache_dir() / CACHE_PART / tools.key()
-    with cache.locked(target.with_name(f"{target.name}.lock")):
-        if not (target / PROGRAM).is_file():
-            with cache.partial(target) as work:
-                made = cache.make_folder(work / "made")
-                _compile(tools, made / PROGRAM)
-                cache.publish(made, target, work)
-    return target / PROGRAM
+    return sources.cached(tools.key(), PROGRAM, lambda out: _compile(tools, out))
 
 
 def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) -> PeerRun:
@@ -118,6 +116,20 @@ def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) 
         events=int(facts["events"]),
         cost=done.cost,
     )
+
+
+def run_case(_: Path, case: PeerCase) -> PeerRow:
+    """Runs a case of the peers. ns-3 is a package of the system, so that there is no path to it.
+
+    Receivers acknowledge each segment: ns-3's DCTCP has no floor of two segments, and a lone one would wait for a timer of 40 ms.
+    """
+    program = ensure()
+    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
+        folder = Path(name)
+        layout = cases.write_files(case, folder, protocol="tcp")
+        options = (f"--from-ns={case.from_us * 1000}", f"--sample-ns={cases.SWEEP_US * 1000}", EACH_SEGMENT)
+        done = run(program, folder, case.until_us * 1000, options)
+        return cases.read_back(case, layout, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
 
 
 def parse_facts(text: str) -> dict[str, str | float | int]:
@@ -147,7 +159,6 @@ def _compile(tools: Toolchain, out: Path) -> None:
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()[-1:]
         raise TestbedError(f"{SOURCE.name} does not compile against ns-3 {tools.ns3_version}: {(errors or ['no message'])[0]}")
-    out.chmod(0o755)
 
 
 def _extra(name: str) -> list[str]:

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""htsim as a peer: builds htsim.cc against a user's source tree of htsim, and runs cases with it.
+
+htsim is Broadcom/csg-htsim, under BSD-2. It is not part of this project: docs/peers.md says how its library is built.
+
+    python -m dc_gym.benchmarks.peers.htsim FOLDER [NAME ...]     # prints the rows of htsim.toml
+
+FOLDER is the source tree; NAME an algorithm, all if none is given.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.base.terminal import say
+from dc_gym.benchmarks.peers import cases, sources
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerData, PeerRow
+from dc_gym.benchmarks.perf import meter
+from dc_gym.ctrl.nic import algorithms
+
+DATA = Path(__file__).resolve().with_name("htsim.toml")
+"""htsim's results, with its commit, build and command."""
+SOURCE = Path(__file__).resolve().with_name("htsim.cc")
+LIBRARY = Path("sim/libhtsim.a")
+FLAGS = ("-O2", "-std=c++11", "-Wall", "-Wextra", "-Werror")
+PACKET, Q16 = 2**20, 2**16
+"""Units of Swift's parameters in the NIC: a packet, and the one of factors."""
+
+
+def stored() -> PeerData:
+    return cases.stored(DATA)
+
+
+def program_of(source: Path) -> Path:
+    """Returns our program that is linked with htsim's library, from the cache or built now."""
+    include = (f"-isystem{source / LIBRARY.parent}",)
+    return sources.built(source, LIBRARY, SOURCE, FLAGS, include, stored().simulator["commit"])
+
+
+def run(source: Path, case: PeerCase) -> PeerRow:
+    """Runs a case."""
+    program = program_of(source)
+    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
+        folder = Path(name)
+        layout = cases.write_files(case, folder)
+        done = meter.run([str(program), f"--folder={folder}", *options(case, folder)])
+        if done.status:
+            raise TestbedError(f"htsim {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
+        return cases.read_back(case, layout, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
+
+
+def options(case: PeerCase, folder: Path) -> list[str]:
+    """Returns the program's options: the window, the size of a packet, and Swift's parameters as the NIC has them."""
+    ours = cases.OURS[case.algorithm]
+    given: dict[str, float] = {
+        "stop-ns": case.until_us * 1000,
+        "from-ns": case.from_us * 1000,
+        "sample-ns": cases.PROGRESS_NS,
+        "packet-bytes": ours.frame_bytes,
+    }
+    if ours.controller == "swift":
+        given |= swift(case, folder)
+    return [f"--{name}={value}" for name, value in given.items()]
+
+
+def swift(case: PeerCase, folder: Path) -> dict[str, float]:
+    """Returns Swift's parameters in htsim's units. The first window is the line's in one base round trip, as the NIC's is."""
+    ours = cases.OURS[case.algorithm]
+    line_bps = case.rate_gbps * 10**9
+    value = algorithms.resolve_parameters(algorithms.load("swift", folder), ours.nic["preset"], {}, line_bps).values
+    if value["reference_rtt"]:
+        raise ProtocolError(f"preset {ours.nic['preset']} scales its times; htsim takes them as they are")
+    base_ns = case.links * (2 * case.delay_ns + ours.frame_bytes * 8 / case.rate_gbps)
+    return {
+        "base-target-ns": value["base_target"],
+        "hop-ns": value["hop"],
+        "fs-range-ns": value["fs_range"],
+        "retx-reset": value["retx_reset"],
+        "beta": value["beta"] / Q16,
+        "max-mdf": value["max_mdf"] / Q16,
+        "cwnd-initial": base_ns * case.rate_gbps / 8 / ours.frame_bytes,
+        **{name.replace("_", "-"): value[name] / PACKET for name in ("ai", "fs_min", "fs_max", "cwnd_min", "cwnd_max")},
+    }
+
+
+def main(argv: Sequence[str]) -> int:
+    if not argv:
+        raise UsageError("give htsim's source tree, as docs/peers.md says")
+    for case in stored().rows:
+        if not argv[1:] or case.algorithm in argv[1:]:
+            say(cases.row_text(case, run(Path(argv[0]), case)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests `dcgym bench peers` without its simulators: the cases, what is stored, how it is compared, and wrong paths."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.base.errors import ProtocolError, UsageError
+from dc_gym.benchmarks.checks import peers
+from dc_gym.benchmarks.peers import cases, files, hpcc_ns3, htsim, sources
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
+from dc_gym.cli import main
+
+CASE = PeerCase("swift", "leafspine", 16, 100, 1000, 20_000, 3000, 5000)
+ROW = PeerRow(1000.0, 0.9, 0.9)
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    argv = ["git", *identity, "-C", str(folder), *words]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with one commit, as a peer's source tree."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one")
+    return folder
+
+
+@pytest.mark.parametrize("name", list(peers.PEERS))
+def test_stored_rows_have_every_column_that_is_compared(name: str) -> None:
+    data = cases.stored(peers.PEERS[name].data)
+    assert {"repository", "commit", "build", "command"} <= data.simulator.keys()
+    for algorithm in {case.algorithm for case in data.rows}:
+        groups = Counter(case.group for case in data.rows if case.algorithm == algorithm)
+        assert len(groups) == 4 and min(groups.values()) >= 3
+        shapes = {(case.topology, case.flows) for case in data.rows if case.algorithm == algorithm}
+        assert shapes == {("single", 2), ("single", 8), ("single", 64), ("leafspine", 16)}
+    for row in data.rows.values():
+        assert row.queue_bytes > 0 and 0 < row.utilization < 1.02 and 0 < row.jain <= 1 and row.hop_ns > 0
+
+
+def test_every_bar_is_of_something_stored() -> None:
+    stored = {(name, case.algorithm) for name, peer in peers.PEERS.items() for case in cases.stored(peer.data).rows}
+    assert set(peers.BARS) < stored
+
+
+def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path, row = tmp_path / "rows.toml", PeerRow(1.5, 0.25, 0.5, 200.0, 12.5, 3)
+    path.write_text('[simulator]\ncommit = "x"\n' + cases.row_text(CASE, row))
+    assert dict(cases.stored(path).rows) == {CASE: row}
+
+
+def test_a_case_is_the_same_network_for_the_lab_and_for_peers(tmp_path: Path) -> None:
+    found = cases.write_files(CASE, tmp_path)
+    loaded = spec.load(tmp_path / f"{CASE.name}.toml")
+    assert (loaded.time.warmup_ns, loaded.time.duration_ns) == (3_000_000, 5_000_000)
+    nodes, links, flows = files.read_experiment(tmp_path)
+    assert sum(address != files.NO_ADDRESS for address in nodes.values()) == 16 and len(links) == 20
+    assert [(flow.src, flow.dst) for flow in flows] == CASE.ends() and {flow.protocol for flow in flows} == {"swift"}
+    assert len({flow.dst for flow in flows}) == 16
+    assert {len(path) for path in found.paths} == {CASE.links}
+    assert len(found.shared) == 8
+    assert {sum(port in path for path in found.paths) for port in found.shared} == {4}
+
+
+def test_convergence_is_the_first_fair_bin_after_the_last_start() -> None:
+    t_ns = np.arange(0, 1_000_001, 100_000)
+    first, second = 2.0 * np.arange(11), np.concatenate([np.zeros(5), np.arange(1, 7) * 2.0])
+    assert cases.converged_us((t_ns, np.stack([first, second], axis=1)), 200_000) == 400
+    assert cases.converged_us((t_ns, np.stack([first, 0 * second], axis=1)), 200_000) == -1
+    assert cases.converged_us((t_ns[:1], np.ones((1, 2))), 200_000) == -1
+
+
+def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
+    case = replace(CASE, topology="single", flows=2, rate_gbps=8, from_us=100, until_us=300)
+    found = cases.write_files(case, tmp_path)
+    (port,) = found.shared
+    (tmp_path / "window-out.csv").write_text(f"port,queue_bytes,tx_bytes\n{port},4000,100000\ns1-eth1,9,9\n")
+    rows = [f"{t},{flow},{t // 1000 * (flow + 1)}" for t in (100_000, 200_000, 300_000) for flow in (0, 1)]
+    (tmp_path / "progress-out.csv").write_text("\n".join(["t_ns,flow,received_bytes", *rows]) + "\n")
+    row = cases.read_back(case, found, tmp_path, 1.0, 1)
+    assert row == PeerRow(4000.0, 0.5, 0.9, 200.0, round(1e9 / (900 * 2), 1))
+    (tmp_path / "progress-out.csv").write_text("t_ns,flow,received_bytes\n1,0,1\n")
+    with pytest.raises(ProtocolError, match="1 rows are not whole samples of 2 flows"):
+        files.read_progress(tmp_path, 2)
+
+
+def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
+    given = dict(word[2:].split("=") for word in htsim.options(CASE, tmp_path))
+    assert (given["from-ns"], given["stop-ns"], given["packet-bytes"]) == ("3000000", "5000000", "1048")
+    assert (given["base-target-ns"], given["hop-ns"], given["fs-range-ns"]) == ("25000", "3050", "100000")
+    assert (float(given["fs-max"]), float(given["ai"]), float(given["max-mdf"])) == (100, 1, 0.5)
+    assert float(given["cwnd-initial"]) == pytest.approx(4 * (2000 + 83.84) * 12.5 / 1048)
+
+
+def test_only_the_bar_s_columns_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = {replace(CASE, algorithm="dctcp", gap_ns=gap): replace(ROW, utilization=0.9) for gap in (19_700, 20_000, 20_300)}
+    ours = {case: PeerRow(9e9, 0.908, 0.1) for case in theirs}
+    monkeypatch.setattr(peers, "run_lab", lambda wanted: {case: ours[case] for case in wanted})
+    queue, share, fairness, *_ = peers.compared("ns3", theirs)
+    assert queue.ok and share.ok and fairness.ok and queue.required.startswith("recorded; there 1.00")
+    ours = {case: PeerRow(1000.0, 0.92, 0.9) for case in theirs}
+    assert [each.ok for each in peers.compared("ns3", theirs)][:3] == [True, False, True]
+    assert all(each.required.startswith("recorded") for each in peers.compared("htsim", theirs))
+
+
+def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Path] = []
+
+    def run(path: Path, _: PeerCase) -> PeerRow:
+        asked.append(path)
+        return replace(ROW, queue_bytes=77_000.0)
+
+    monkeypatch.setattr(peers, "PEERS", {"htsim": replace(peers.PEERS["htsim"], run=run, require=lambda _: None)})
+    monkeypatch.setattr(peers, "run_lab", lambda wanted: {case: ROW for case in wanted})
+    assert not any("77.00" in each.required for each in peers.checks())
+    assert any("77.00" in each.required for each in peers.checks([f"htsim={tmp_path}"]))
+    assert set(asked) == {tmp_path}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("htsin=/tmp", "peer 'htsin' is unknown; did you mean htsim?"),
+        ("htsim", "'nothing' is no folder; give htsim=PATH"),
+        ("htsim=/nowhere", "'/nowhere' is no folder"),
+        ("ns3=/tmp", "give --peer ns3 alone"),
+    ],
+)
+def test_wrong_peers_are_one_line_and_status_2(given: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["bench", "peers", "--peer", given]) == 2
+    error = capsys.readouterr().err
+    assert words in error and len(error.strip().splitlines()) == 1
+
+
+def test_other_benches_take_no_peer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["bench", "links", "--peer", "ns3"]) == 2
+    assert "--peer applies to bench peers only" in capsys.readouterr().err
+
+
+def test_another_commit_is_refused(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = git(tree, "rev-parse", "HEAD")
+    sources.require_commit(tree, head)
+    with pytest.raises(UsageError, match=f"it is at {head[:7]}, and the stored results are of 0000000"):
+        sources.require_commit(tree, "0" * 40)
+    with pytest.raises(UsageError, match="its commit cannot be read"):
+        sources.require_commit(tmp_path, head)
+    assert main.main(["bench", "peers", "--peer", f"htsim={tree}"]) == 2
+    error = capsys.readouterr().err
+    assert f"it is at {head[:7]}" in error and len(error.strip().splitlines()) == 1
+
+
+def test_a_tree_without_a_build_and_a_program_that_does_not_build(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
+    head, library = git(tree, "rev-parse", "HEAD"), Path("lib.a")
+    source = tmp_path / "one.cc"
+    source.write_text("int main() { return absent; }\n")
+    with pytest.raises(UsageError, match=r"it has no lib\.a; build it"):
+        sources.built(tree, library, source, (), (), head)
+    (tree / library).write_bytes(b"!<arch>\n")
+    with pytest.raises(UsageError, match=r"one\.cc does not build against .*absent"):
+        sources.built(tree, library, source, (), (), head)
+    source.write_text("int main() { return 7; }\n")
+    program = sources.built(tree, library, source, (), (), head)
+    assert subprocess.run([program]).returncode == 7
+    with pytest.raises(UsageError, match="it has no build/scratch/third"):
+        hpcc_ns3.program_of(tree)
