@@ -15,7 +15,7 @@ from dc_gym.kernel import cache
 
 CACHE_PART, PROGRAM = "peers", "peer"
 READER = Path(__file__).resolve().with_name("csv.h")
-"""What all our programs include."""
+"""The header that all our programs include."""
 
 
 def require_commit(folder: Path, commit: str) -> None:
