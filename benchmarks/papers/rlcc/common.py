@@ -69,8 +69,9 @@ JAIN = Quantity("jain", "Jain's index", digits=3)
 PROBES = Quantity("probes", "probes (% of bytes)", 100, 2)
 
 SINGLE: Mapping[str, Any] = {**LINKS, "kind": "single", "delay": "1450ns"}
-"""The base round trip is four links of 1.45 us and a frame at each of two, 6.05 us. Table III's latencies divided by eq. 2's
-inflations give 6.0, 6.1 and 6.2 us."""
+SINGLE_LINKS, BASE_RTT_NS = 2, 6050
+"""The links of a path through the switch. The base round trip is four times a link's 1.45 us and a frame at each of two. Table
+III's latencies divided by eq. 2's inflations give 6.0, 6.1 and 6.2 us."""
 FOUR = ScaledNetwork("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 5}, 4)
 """The network of RL-CC's simulations, section IV."""
 SEVEN = ScaledNetwork("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
