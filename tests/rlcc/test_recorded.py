@@ -14,6 +14,7 @@ from dc_gym.methods.rlcc import recorded
 from dc_gym.methods.rlcc.recorded import FROM_POLICY, RoundTrips
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
+from dc_gym.records.tables import NIC_EVENTS, TABLES
 
 
 @pytest.mark.parametrize("kind", golden.KINDS)
@@ -53,3 +54,11 @@ def test_rates_in_bits_a_second_are_the_parts_that_they_were() -> None:
     parts = np.arange(64, 1 << 20, 997)
     for line in (10**7, 10**10, 10**11):
         assert (recorded._part(line * parts >> 20, np.full(len(parts), line)) == parts).all()
+
+
+def test_a_first_packet_below_the_line_is_no_overdue_probe() -> None:
+    rows = np.zeros(4, TABLES["decisions"].dtype)
+    rows["event"] = NIC_EVENTS.index("tx")
+    rows["flags"] = [golden.NEW_FLOW, 4, 4, 0]
+    rows["rate_before_bps"], rows["rate_bps"] = 10**9, [10**6, 10**6, 10**9, 10**9]
+    assert recorded._overdue(rows).tolist() == [False, True, False, False]

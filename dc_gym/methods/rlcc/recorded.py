@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.ctrl.nic import golden
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import nic_policy
@@ -134,8 +135,12 @@ def round_trips(result: Result) -> tuple[RoundTrips, Integers]:
 
 
 def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Marks rows where a packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h)."""
-    found: npt.NDArray[np.bool_] = (rows["event"] == NIC_EVENTS.index("tx")) & (rows["rate_bps"] < rows["rate_before_bps"])
+    """Marks rows where a packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h).
+
+    A flow's first packet lowers the rate, too, if flows begin below the line. That is no decision.
+    """
+    left, cut = rows["event"] == NIC_EVENTS.index("tx"), rows["rate_bps"] < rows["rate_before_bps"]
+    found: npt.NDArray[np.bool_] = left & cut & (rows["flags"] & golden.NEW_FLOW == 0)
     return found
 
 
