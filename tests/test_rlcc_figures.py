@@ -2,12 +2,16 @@
 """The figures of RL-CC and PCC-RL: their settings, their quantities, and a figure from labs."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers.rlcc import cluster, common, figure_3, table_2, table_5
+from dc_gym.benchmarks.papers.rlcc import cluster, common, figure_3, table_2, table_3, table_5
 from dc_gym.cli import main
+from dc_gym.nets import fluid, nic_policy
+from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records import results
 from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
@@ -155,6 +159,27 @@ def test_the_best_curve_of_its_kind_and_what_leaves_it():
     bent = exact | {2048: 2 * exact[2048]}
     assert max(map(abs, theory.departures(bent, theory.best_fit(bent)).values())) > 0.1
     assert theory.departures(exact, theory.at_offset(0.1))[2048] == pytest.approx(4.396 / 4.686 - 1, abs=1e-3)
+
+
+def test_a_queue_that_swings_lets_the_network_rest_higher():
+    file = nic_policy.load("rlcc-mlp")
+    settled = fluid.settle(TablePolicy(file.table()), fluid.Bottleneck(64), file.scaling)
+    assert table_3.inflation_at("rlcc-mlp", 64, 0.0) == pytest.approx(settled.inflation, abs=0.01)
+    still, swinging = (table_3.inflation_at("rlcc-mlp", 2048, each) for each in (0.0, 0.56))
+    assert (still, swinging) == (pytest.approx(4.69, abs=0.02), pytest.approx(5.06, abs=0.02))
+
+
+def test_the_swing_is_that_of_the_receiver_s_port_in_the_window(monkeypatch):
+    samples = [(t, port, 5000 * (t % 2) * (port == 1)) for t in range(8) for port in range(3)]
+    queues = np.array(samples, [("t_ns", "<i8"), ("port", "<u4"), ("backlog_bytes", "<u4")])
+    queues["backlog_bytes"][:9] = 10**6
+    spec = {"time": {"warmup": "3ns"}, "workload": {"flows": 64}, "controller": {"name": "rlcc-tree"}}
+    ports = [{"side": "host"}, {"side": "switch"}, {"side": "host"}]
+    monkeypatch.setattr(table_3, "inflation_at", lambda *asked: asked)
+    found = table_3.swing(SimpleNamespace(manifest={"spec": spec}, records=lambda _: queues, ports=ports))
+    share = float(np.std([1, 0, 1, 0, 1])) * 5000 * 8e9 / 1e11 / 6050
+    assert found["swing"] == pytest.approx(share, abs=1e-4)
+    assert found["inflation_at_swing"] == ("rlcc-tree", 64, found["swing"])
 
 
 def inflations(who, curve):
