@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.papers.rlcc import common
@@ -139,6 +141,10 @@ def _claims(variant: str) -> Iterator[Claim]:
 CLAIMS = common.with_variants(NOISE, _claims)
 
 
+LABEL_ROOM = 1.12
+"""Points whose latencies differ by less than this factor have one label together."""
+
+
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = common.run("figure-4", ROWS, options, progress)
     return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), (NOISE_NOTE,))
@@ -155,6 +161,7 @@ def _figure(evidence: Evidence) -> Figure:
         right.set_title(f"target varied, beta {BEST_BETA:g}", loc="left")
         for ax in (left, right):
             ax.set_xscale("log")
+            ax.margins(y=0.1)
             log_ticks(ax, "x")
             ax.set_xlabel(sentence(common.LATENCY.title))
             ax.set_ylabel(sentence(common.GOODPUT.title))
@@ -165,16 +172,22 @@ def _figure(evidence: Evidence) -> Figure:
 
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
     found = {value: evidence.contenders[each] for value, each in names.items() if each in evidence.contenders}
-    points = []
+    points, labels = [], list[list[float]]()
     for value, each in found.items():
         x, y = each.estimate(common.LATENCY.name), each.estimate(common.GOODPUT.name)
         if x is None or y is None:
             continue
         points.append((x.mean * common.LATENCY.factor, y.mean))
-        ax.annotate(f"{value:g}", points[-1], (4, 4), textcoords="offset points", fontsize=7.5, color=COLORS[flows])
+        near = len(points) > 1 and points[-1][0] < LABEL_ROOM * points[-2][0]
+        labels[-1:] = [[*labels[-1], value]] if near else [*labels[-1:], [value]]
         across = bar_of(points[-1][0], None if x.half is None else x.half * common.LATENCY.factor)
         up = bar_of(points[-1][1], y.half)
         ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
         ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
+    ends = np.cumsum([len(label) for label in labels])
+    for label, end in zip(labels, ends, strict=True):
+        text = " to ".join(f"{value:g}" for value in dict.fromkeys((label[0], label[-1])))
+        at, aside = (points[end - 1], (4, 4)) if len(label) == 1 else (points[end - len(label)], (0, -11))
+        ax.annotate(text, at, aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
     if points:
         ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")
