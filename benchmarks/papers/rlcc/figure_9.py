@@ -7,6 +7,10 @@ queue pairs that last. As in the OSU benchmark sizes double, a first iteration o
 latency is the mean over processes of the time until each has sent and received everything. The paper does not say which MPI it
 used, nor how many iterations it counted. One iteration counts here; in rows named "20 iterations" large sizes have a run each,
 and 20 count.
+
+The row "no control" has no algorithm: all flows send at line rate. Hypothesis: messages up to 64 KiB have left before an
+algorithm has changed anything, so that all contestants take the time of that row. 64 KiB leave in 5.4 us, and a round trip takes
+10 us.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO, WHOSE
 from dc_gym.benchmarks.papers.rlcc.common import ITERATIONS, NO_PATIENCE, OWN, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.reproduce.claims import Claim, below
+from dc_gym.reproduce.claims import Claim, Explanation, above, below
 from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -45,6 +49,10 @@ COUNTED, ITERATED = 20, tuple(size for size in SIZES if size >= 1 << 17)
 """The iterations that count in rows of the variant with a run a size, and its sizes. Smaller messages end before an algorithm has
 changed anything: all their iterations take the same time."""
 VARIANTS = (WINDOW, NO_PATIENCE, ITERATIONS)
+NO_CONTROL, UNTOUCHED = "no control", 1 << 16
+"""The row without an algorithm, and the largest message that has left before one has changed anything."""
+ALIKE = 0.03
+"""The tolerated difference from that row: probes take up to 2.4 % of the line."""
 HATCHES = {WINDOW: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\"}
 """The hatches of bars by variant."""
 
@@ -57,7 +65,10 @@ def on(who: str, variant: str, size: int = MOST) -> str:
 
 
 BASE = {on(who, variant): (who, variant) for variant in (OWN, *VARIANTS) for who in WHOSE.get(variant, tuple(WHO))}
+BASE[NO_CONTROL] = (NO_CONTROL, OWN)
 """A contestant of the page, by name: whose row it is, and the variant."""
+CONTROLLERS = {**WHO, NO_CONTROL: "fixed"}
+ALL_COLORS = {**COLORS, NO_CONTROL: "#888888"}
 
 
 def run_name(who: str, size: int) -> str:
@@ -68,13 +79,13 @@ def run_name(who: str, size: int) -> str:
 def _row(title: str, who: str, variant: str, first: int, last: int, rounds: int) -> common.Row:
     return common.Row(
         title,
-        WHO[who],
+        CONTROLLERS[who],
         common.SMALL_FABRIC,
         {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds},
         length=RunLength(150 * MS, 1 * MS),
         full=RunLength(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts", **common.keys_of(WHO[who], variant)},
-        color=COLORS[who],
+        values={"nic.queue_pairs": "hosts", **common.keys_of(CONTROLLERS[who], variant)},
+        color=ALL_COLORS[who],
         lines=0,
         full_network=common.FABRIC,
         variant=variant,
@@ -90,15 +101,41 @@ SIZE_ROWS = [
 ]
 
 
+NOTHING_TO_CONTROL = Explanation(
+    hypothesis="messages of up to 64 KiB have left before an algorithm has changed anything",
+    experiment=f"the row `{NO_CONTROL}` of dcgym reproduce rl-cc figure-9, whose flows send at line rate always",
+    page="docs/reproduce-rl-cc.md#mpi_alltoall-by-size-figure-9",
+    showed=f"up to 64 KiB each contestant takes the time of that row, within {ALIKE:.0%}",
+)
+
+
 def _claims(variant: str) -> Iterator[Claim]:
     for size in SIZES[1:]:
         criteria = tuple(below(on("RL-CC", variant, size), on(each, variant, size), LATENCIES[size]) for each in RIVALS)
-        yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", SOURCE, criteria)
+        explanation = NOTHING_TO_CONTROL if size <= UNTOUCHED else None
+        yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", SOURCE, criteria, explanation=explanation)
     criteria = (below(on("DCQCN", variant, LEAST), on("RL-CC", variant, LEAST), LATENCIES[LEAST]),)
     yield Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, criteria)
 
 
-CLAIMS = common.with_variants(VARIANTS, _claims)
+CLAIMS = (
+    *common.with_variants(VARIANTS, _claims),
+    Claim(
+        f"Up to {format_size(UNTOUCHED)} all take the time of no control at all (ours: within {ALIKE:.0%})",
+        "docs/reproduce-rl-cc.md",
+        tuple(
+            criterion
+            for size in SIZES
+            if size <= UNTOUCHED
+            for who in WHO
+            for criterion in (
+                above(who, NO_CONTROL, LATENCIES[size], 1 - ALIKE),
+                below(who, NO_CONTROL, LATENCIES[size], 1 + ALIKE),
+            )
+        ),
+        ours=True,
+    ),
+)
 
 
 def latencies(result: Result) -> dict[str, float]:
@@ -136,7 +173,7 @@ def joined(name: str, evidence: Evidence) -> Contender:
         return evidence.contenders[name]
     runs = {LATENCIES[size].name: evidence.contenders[run_name(name, size)] for size in ITERATED}
     numbers = {column: run.numbers.get(column, {}) for column, run in runs.items()}
-    return Contender(name, name, COLORS[BASE[name][0]], numbers)
+    return Contender(name, name, ALL_COLORS[BASE[name][0]], numbers)
 
 
 def _figure(evidence: Evidence) -> Figure:
