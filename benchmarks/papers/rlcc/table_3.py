@@ -85,8 +85,8 @@ SWINGS = Explanation(
     " whose cuts are weaker than its raises then rests higher",
     experiment="the columns of the queue's swing of dcgym reproduce rl-cc table-3",
     page="docs/reproduce-rl-cc.md#table-iii-reproduced-to-a-few-percent-but-for-one-claim",
-    showed="with 2048 flows the queue's swing of 0.52 to 0.69 base RTTs moves the network's rest from 4.69 base RTTs to 5.03 to 5.15,"
-    " by seed as measured; trees, with 0.26 to 0.52, rest at 4.75 to 4.89, as without a swing",
+    showed="with 2048 flows the queue's swing of 0.52 to 0.69 base RTTs moves the network's rest from 4.69 to 5.03 to 5.15, by"
+    " seed as measured; trees, with 0.26 to 0.52, rest at 4.75 to 4.89, as without a swing",
 )
 
 
