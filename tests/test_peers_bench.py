@@ -14,7 +14,8 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.benchmarks.checks import peers
-from dc_gym.benchmarks.peers import cases, files, hpcc_ns3, htsim, sources
+from dc_gym.benchmarks.peers import __main__ as rows_of_a_peer
+from dc_gym.benchmarks.peers import cases, files, hpcc_ns3, htsim, registry, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.cli import main
 
@@ -79,22 +80,34 @@ def test_convergence_is_the_first_fair_bin_after_the_last_start() -> None:
     t_ns = np.arange(0, 1_000_001, 100_000)
     first, second = 2.0 * np.arange(11), np.concatenate([np.zeros(5), np.arange(1, 7) * 2.0])
     assert cases.converged_us((t_ns, np.stack([first, second], axis=1)), 200_000) == 400
-    assert cases.converged_us((t_ns, np.stack([first, 0 * second], axis=1)), 200_000) == -1
-    assert cases.converged_us((t_ns[:1], np.ones((1, 2))), 200_000) == -1
+    assert cases.converged_us((t_ns, np.stack([first, 0 * second], axis=1)), 200_000) == cases.NEVER
+    assert cases.converged_us((t_ns[:1], np.ones((1, 2))), 200_000) == cases.NEVER
 
 
 def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
     case = replace(CASE, topology="single", flows=2, rate_gbps=8, from_us=100, until_us=300)
     found = cases.write_files(case, tmp_path)
     (port,) = found.shared
-    (tmp_path / "window-out.csv").write_text(f"port,queue_bytes,tx_bytes\n{port},4000,100000\ns1-eth1,9,9\n")
+    (tmp_path / "queues-out.csv").write_text(f"port,queue_bytes\n{port},4000\ns1-eth1,9\n")
     rows = [f"{t},{flow},{t // 1000 * (flow + 1)}" for t in (100_000, 200_000, 300_000) for flow in (0, 1)]
     (tmp_path / "progress-out.csv").write_text("\n".join(["t_ns,flow,received_bytes", *rows]) + "\n")
-    row = cases.read_back(case, found, tmp_path, 1.0, 1)
-    assert row == PeerRow(4000.0, 0.5, 0.9, 200.0, round(1e9 / (900 * 2), 1))
+    row = cases.read_back(case, found, tmp_path, 1.0, 1048)
+    carried = (200 + 400) * 8 / (8 * 200_000)
+    assert row == PeerRow(4000.0, round(carried, 4), 0.9, 200.0, round(1e9 * 1048 / (900 * 2), 1))
     (tmp_path / "progress-out.csv").write_text("t_ns,flow,received_bytes\n1,0,1\n")
     with pytest.raises(ProtocolError, match="1 rows are not whole samples of 2 flows"):
         files.read_progress(tmp_path, 2)
+
+
+def test_a_port_carries_the_data_of_the_flows_through_it(tmp_path: Path) -> None:
+    """A permutation's ports carry ACKs of other flows, too. They do not count, here and at peers."""
+    found = cases.write_files(CASE, tmp_path)
+    line_bytes = CASE.rate_gbps * (CASE.until_us - CASE.from_us) * 1000 / 8
+    alike = np.full(CASE.flows, line_bytes / 4)
+    assert cases.carried(CASE, found, alike) == pytest.approx(1)
+    only = np.zeros(CASE.flows)
+    only[0] = line_bytes
+    assert cases.carried(CASE, found, only) == pytest.approx(2 / 8), "one uplink and one downlink of eight"
 
 
 def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
@@ -105,15 +118,14 @@ def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
     assert float(given["cwnd-initial"]) == pytest.approx(4 * (2000 + 83.84) * 12.5 / 1048)
 
 
-def test_only_the_bar_s_columns_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_bar_s_columns_are_judged() -> None:
     theirs = {replace(CASE, algorithm="dctcp", gap_ns=gap): replace(ROW, utilization=0.9) for gap in (19_700, 20_000, 20_300)}
     ours = {case: PeerRow(9e9, 0.908, 0.1) for case in theirs}
-    monkeypatch.setattr(peers, "run_lab", lambda wanted: {case: ours[case] for case in wanted})
-    queue, share, fairness, *_ = peers.compared("ns3", theirs)
+    queue, share, fairness, *_ = peers.compared("ns3", theirs, ours)
     assert queue.ok and share.ok and fairness.ok and queue.required.startswith("recorded; there 1.00")
     ours = {case: PeerRow(1000.0, 0.92, 0.9) for case in theirs}
-    assert [each.ok for each in peers.compared("ns3", theirs)][:3] == [True, False, True]
-    assert all(each.required.startswith("recorded") for each in peers.compared("htsim", theirs))
+    assert [each.ok for each in peers.compared("ns3", theirs, ours)][:3] == [True, False, True]
+    assert all(each.required.startswith("recorded") for each in peers.compared("htsim", theirs, ours))
 
 
 def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -123,10 +135,11 @@ def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         asked.append(path)
         return replace(ROW, queue_bytes=77_000.0)
 
-    monkeypatch.setattr(peers, "PEERS", {"htsim": replace(peers.PEERS["htsim"], run=run, require=lambda _: None)})
+    monkeypatch.setattr(peers, "PEERS", {"htsim": replace(peers.PEERS["htsim"], run=run, require=lambda _: "7777777")})
     monkeypatch.setattr(peers, "run_lab", lambda wanted: {case: ROW for case in wanted})
     assert not any("77.00" in each.required for each in peers.checks())
-    assert any("77.00" in each.required for each in peers.checks([f"htsim={tmp_path}"]))
+    found = list(peers.checks([f"htsim={tmp_path}"]))
+    assert any("77.00" in each.required for each in found) and "7777777 runs anew" in found[0].measured
     assert set(asked) == {tmp_path}
 
 
@@ -137,12 +150,33 @@ def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("htsim", "'nothing' is no folder; give htsim=PATH"),
         ("htsim=/nowhere", "'/nowhere' is no folder"),
         ("ns3=/tmp", "give --peer ns3 alone"),
+        ("ns3 ns3", "ns3 is given twice"),
     ],
 )
 def test_wrong_peers_are_one_line_and_status_2(given: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["bench", "peers", "--peer", given]) == 2
+    words_of = [word for each in given.split() for word in ("--peer", each)]
+    assert main.main(["bench", "peers", *words_of]) == 2
     error = capsys.readouterr().err
     assert words in error and len(error.strip().splitlines()) == 1
+
+
+def test_stored_rows_are_printed_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = replace(registry.PEERS["htsim"], run=lambda path, case: ROW, require=lambda _: "7777777")
+    monkeypatch.setattr(registry, "PEERS", {"htsim": known})
+    assert rows_of_a_peer.main([f"htsim={tmp_path}", "swift"]) == 0
+    file = tmp_path / "rows.toml"
+    file.write_text('[simulator]\ncommit = "x"\n' + capsys.readouterr().out)
+    assert cases.stored(file).rows == {case: ROW for case in cases.stored(htsim.DATA).rows if case.algorithm == "swift"}
+    for words, said in (
+        ([], "no peer is given"),
+        ([f"htsim={tmp_path}", "swfit"], "did you mean swift?"),
+        (["htsim"], "no folder"),
+    ):
+        assert rows_of_a_peer.main(words) == 2
+        error = capsys.readouterr().err
+        assert said in error and len(error.strip().splitlines()) == 1
 
 
 def test_other_benches_take_no_peer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,4 +24,4 @@ def checks() -> Iterable[Check]:
     simulator = data.simulator
     yield Check("the simulator", "recorded", f"{simulator['repository']}, {simulator['commit'][:7]}", ok=True)
     theirs = {case: row for case, row in data.rows.items() if case.algorithm == ALGORITHM and case.topology == "single"}
-    yield from peers.compared("hpcc-ns3", theirs)
+    yield from peers.compared("hpcc-ns3", theirs, peers.run_lab(list(theirs)))

@@ -10,16 +10,14 @@ Each case is run with several gaps between the flows' starts, and medians are co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import UsageError
-from dc_gym.base.spelling import unknown
-from dc_gym.benchmarks.peers import cases, hpcc_ns3, htsim, ns3
+from dc_gym.benchmarks.peers import cases
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
+from dc_gym.benchmarks.peers.registry import PEERS, parse
 from dc_gym.sweep import runs
 
 JUDGED = ("queue_bytes", "utilization", "jain")
@@ -49,62 +47,30 @@ COLUMNS = (
     Column("queue_bytes", "mean queue (kB)", 1e3, 2),
     Column("utilization", "share of the line", 1, 3),
     Column("jain", "Jain's index", 1, 3),
-    Column("converged_us", "convergence (us; -1: none)", 1, 0),
+    Column("converged_us", "convergence (us; inf: none)", 1, 0),
+    Column("pauses", "PAUSE frames", 1, 0),
     Column("hop_ns", "CPU time a packet-hop (ns)", 1, 0),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A simulator: its stored results, and how a case runs in it."""
-
-    data: Path
-    run: Callable[[Path, PeerCase], PeerRow]
-    require: Callable[[Path], object]
-    """Raises UsageError if the peer cannot be run, before anything runs."""
-    package: bool = False
-    """It is a package of the system, and no source tree."""
-
-
-PEERS: Mapping[str, Peer] = {
-    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run, hpcc_ns3.program_of),
-    "htsim": Peer(htsim.DATA, htsim.run, htsim.program_of),
-    "ns3": Peer(ns3.DATA, ns3.run_case, lambda _: ns3.ensure(), package=True),
-}
 
 
 def checks(peer: Sequence[str] = ()) -> Iterable[Check]:
     """Yields the checks. `peer`: the peers to be run anew, as NAME=PATH."""
     given = parse(peer)
-    for name, path in given.items():
-        PEERS[name].require(path)
+    anew = {name: PEERS[name].require(path) for name, path in given.items()}
+    ours: dict[PeerCase, PeerRow] = {}
     for name, each in PEERS.items():
         data = cases.stored(each.data)
-        yield Check(name, "recorded", f"{data.simulator['repository']}, {data.simulator['commit'][:7]}", ok=True)
+        runs_anew = f"; {anew[name]} runs anew" if name in anew else ""
+        yield Check(name, "recorded", f"{data.simulator['repository']}, {data.simulator['commit'][:7]}{runs_anew}", ok=True)
         theirs = {case: each.run(given[name], case) if name in given else row for case, row in data.rows.items()}
         for algorithm in dict.fromkeys(case.algorithm for case in theirs):
-            yield from compared(name, {case: row for case, row in theirs.items() if case.algorithm == algorithm})
+            mine = {case: row for case, row in theirs.items() if case.algorithm == algorithm}
+            ours |= run_lab([case for case in mine if case not in ours])
+            yield from compared(name, mine, ours)
 
 
-def parse(peer: Sequence[str]) -> dict[str, Path]:
-    """Returns the peers' source trees by name. Raises UsageError if a name is unknown, or a path no folder."""
-    given = {}
-    for each in peer:
-        name, _, path = each.partition("=")
-        if name not in PEERS:
-            raise UsageError(unknown("peer", name, PEERS))
-        if PEERS[name].package:
-            if path:
-                raise UsageError(f"--peer {each}: {name} is a package of the system; give --peer {name} alone")
-        elif not path or not Path(path).is_dir():
-            raise UsageError(f"--peer {each}: {path or 'nothing'!r} is no folder; give {name}=PATH, the simulator's source tree")
-        given[name] = Path(path)
-    return given
-
-
-def compared(peer: str, theirs: Mapping[PeerCase, PeerRow]) -> Iterator[Check]:
-    """Runs one algorithm's cases in the lab, and yields the checks of each group of them."""
-    ours = run_lab(list(theirs))
+def compared(peer: str, theirs: Mapping[PeerCase, PeerRow], ours: Mapping[PeerCase, PeerRow]) -> Iterator[Check]:
+    """Yields the checks of each group of cases of one algorithm."""
     for group in dict.fromkeys(case.group for case in theirs):
         mine = [case for case in theirs if case.group == group]
         tolerance, judged = BARS.get((peer, mine[0].algorithm), (0, ()))
@@ -119,9 +85,7 @@ def run_lab(wanted: Sequence[PeerCase]) -> dict[PeerCase, PeerRow]:
     with runs.scratch("peers") as folder:
         cells = {case: cases.cell(f"{case.algorithm}-{case.name}".replace("_", "-"), case, folder) for case in wanted}
         found = runs.run_all(list(cells.values()))
-        return {
-            case: cases.measured(case, found[cell.name], cases.layout(case, cell.spec).shared) for case, cell in cells.items()
-        }
+        return {case: cases.measured(case, found[cell.name], cases.layout(case, cell.spec)) for case, cell in cells.items()}
 
 
 def check(title: str, column: Column, theirs: Sequence[PeerRow], ours: Sequence[PeerRow], tolerance: float | None) -> Check:

@@ -34,6 +34,7 @@ SHIFT = HOSTS_PER_LEAF + 1
 """A permutation sends from each host to the one so many places further: always to another leaf, and not all to one."""
 BIN_NS, FAIR = 200_000, 0.9
 """Flows have converged when Jain's index of a bin of BIN_NS is at least FAIR for the first time."""
+NEVER = float("inf")
 SWEEP_US, PROGRESS_NS = 10, 100_000
 """From one reading of the queues to the next, and of the flows' bytes."""
 
@@ -47,8 +48,8 @@ class PeerCase:
 
     algorithm: str
     topology: str
-    """`single`: all hosts at one switch. `dumbbell`: the receiver is at a second one, and the link between them is shared.
-    `leafspine`: a permutation of 16 hosts below 4 leaves and one spine. Four flows share each link between leaf and spine."""
+    """`single`: all hosts at one switch. `leafspine`: a permutation of 16 hosts below 4 leaves and one spine. Four flows share
+    each link between leaf and spine."""
     flows: int
     rate_gbps: int
     delay_ns: int
@@ -71,7 +72,7 @@ class PeerCase:
     @property
     def links(self) -> int:
         """Returns the number of links of a flow's path."""
-        return {"single": 2, "dumbbell": 3, "leafspine": 4}[self.topology]
+        return {"single": 2, "leafspine": 4}[self.topology]
 
     def starts_ns(self) -> list[int]:
         return [number * self.gap_ns for number in range(self.flows)]
@@ -91,13 +92,14 @@ class PeerRow:
     queue_bytes: float
     """Mean over time of what waits in a shared port, and over these ports. A packet that is being sent waits no more."""
     utilization: float
-    """Bytes of whole packets that left a shared port, over its line rate; mean over these ports."""
+    """Data that a shared port carried, as whole packets, over its line rate; mean over these ports. ACKs do not count."""
     jain: float
     """Jain's index of the flows' bytes."""
-    converged_us: float = -1
-    """From the last start until the flows were fair; -1: they were not while the run lasted."""
+    converged_us: float = NEVER
+    """From the last start until the flows were fair; infinite: they were not while the run lasted."""
     hop_ns: float = -1
-    """CPU time of the traffic for a packet of data on a link, in ns: what that machine and that build took. -1: not measured."""
+    """CPU time for a packet of data on a link, in ns: what that machine and that build took. Ours is that of the traffic, a
+    peer's that of its whole process. -1: not measured."""
     pauses: int = 0
     """PAUSE frames of priority flow control."""
 
@@ -157,7 +159,6 @@ OURS = {
 """By the peer's name of an algorithm."""
 SHAPES: Mapping[str, str] = {
     "single": 'kind = "single"\nhosts = {hosts}',
-    "dumbbell": 'kind = "dumbbell"\npairs = {flows}',
     "leafspine": f'kind = "leafspine"\nleaves = {LEAVES}\nhosts_per_leaf = {HOSTS_PER_LEAF}\nspines = 1',
 }
 SPEC = """
@@ -194,7 +195,7 @@ def write_spec(case: PeerCase, folder: Path, name: str) -> Path:
         from_us=case.from_us,
         sweep_us=SWEEP_US,
         progress_ns=PROGRESS_NS,
-        shape=SHAPES[case.topology].format(hosts=case.flows + 1, flows=case.flows),
+        shape=SHAPES[case.topology].format(hosts=case.flows + 1),
         rate=case.rate_gbps,
         delay=case.delay_ns,
         keys="\n".join(f'{key} = "{value}"' for key, value in ours.topology.items()),
@@ -241,16 +242,31 @@ def write_files(case: PeerCase, folder: Path, protocol: str | None = None) -> La
 
 
 def converged_us(progress: Progress, last_start_ns: int) -> float:
-    """Returns the time from the last start until the first bin in which the flows' shares are fair; -1 without one."""
+    """Returns the time from the last start until the first bin in which the flows' shares are fair."""
     t_ns, delivered = progress
     edges = np.arange(last_start_ns, int(t_ns[-1]) + 1, BIN_NS) if len(t_ns) else np.empty(0)
     if len(edges) < 2:
-        return -1
+        return NEVER
     at = np.stack([np.interp(edges, t_ns, column) for column in delivered.T], axis=1)
     for edge, shares in zip(edges[1:], np.diff(at, axis=0), strict=True):
         if (jain(shares) or 0) >= FAIR:
             return float(edge - last_start_ns) / 1000
-    return -1
+    return NEVER
+
+
+def carried(case: PeerCase, layout: Layout, delivered: npt.NDArray[np.float64]) -> float:
+    """Returns the mean share of their line that the shared ports carried.
+
+    `delivered`: what each flow brought to its receiver in the window, in bytes of whole packets.
+    """
+    ports = [sum(delivered[flow] for flow, path in enumerate(layout.paths) if port in path) for port in layout.shared]
+    return float(np.mean(ports)) * 8 / (case.rate_gbps * (case.until_us - case.from_us) * 1000)
+
+
+def within(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
+    """Returns each flow's bytes of the window. It begins at a sample."""
+    t_ns, received = progress
+    return np.asarray(received[-1] - received[np.searchsorted(t_ns, case.from_us * 1000)])
 
 
 def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: int) -> float:
@@ -258,17 +274,17 @@ def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: i
     return round(cpu_s * 1e9 / (delivered_bytes / packet_bytes * case.links), 1)
 
 
-def measured(case: PeerCase, result: Result, shared: Sequence[str]) -> PeerRow:
+def measured(case: PeerCase, result: Result, layout: Layout) -> PeerRow:
     """Returns a row of the lab's own."""
     ports = result.derived("port_metrics")
     if ports is None:
         raise ProtocolError(f"{result.path}: it has no table of ports")
-    mask = np.isin(ports["port"].to_pylist(), list(shared))
-    progress = delivered(result, case.flows)
-    cpu_s, payload_bytes = float(result.manifest["cpu_s"]["traffic"]), OURS[case.algorithm].payload_bytes
+    mask = np.isin(ports["port"].to_pylist(), layout.shared)
+    progress, ours = delivered(result, case.flows), OURS[case.algorithm]
+    cpu_s, payload_bytes = float(result.manifest["cpu_s"]["traffic"]), ours.payload_bytes
     return PeerRow(
         float(np.asarray(ports["mean_queue_bytes"], np.float64)[mask].mean()),
-        float(np.asarray(ports["utilization"], np.float64)[mask].mean()),
+        carried(case, layout, within(case, progress) * ours.frame_bytes / payload_bytes),
         float(result.summary["jain"] or 0),
         converged_us(progress, case.starts_ns()[-1]),
         hop_ns(cpu_s, case, float(progress[1][-1].sum()), payload_bytes),
@@ -290,15 +306,12 @@ def read_back(case: PeerCase, layout: Layout, folder: Path, cpu_s: float, packet
 
     `packet_bytes`: what a packet adds to the received bytes.
     """
-    span_ns = (case.until_us - case.from_us) * 1000
-    window, progress = files.read_window(folder), files.read_progress(folder, case.flows)
-    t_ns, received = progress
-    within = received[-1] - received[np.searchsorted(t_ns, case.from_us * 1000)]
-    sent = [window[port].tx_bytes for port in layout.shared]
+    queues, progress = files.read_queues(folder), files.read_progress(folder, case.flows)
+    received = within(case, progress)
     return PeerRow(
-        round(float(np.mean([window[port].queue_bytes for port in layout.shared])), 1),
-        round(float(np.mean(sent)) * 8 / (case.rate_gbps * span_ns), 4),
-        round(jain(within) or 0, 4),
+        round(float(np.mean([queues[port] for port in layout.shared])), 1),
+        round(carried(case, layout, received * OURS[case.algorithm].frame_bytes / packet_bytes), 4),
+        round(jain(received) or 0, 4),
         converged_us(progress, case.starts_ns()[-1]),
-        hop_ns(cpu_s, case, float(received[-1].sum()), packet_bytes),
+        hop_ns(cpu_s, case, float(progress[1][-1].sum()), packet_bytes),
     )

@@ -33,7 +33,7 @@ FLOWS = ("flow", "protocol", "src", "dst", "dst_port", "start_ns", "size_bytes")
 FLOWS_OUT = ("flow", "established_ns", "end_ns", "received_bytes")
 PORTS_OUT = ("port", "tx_packets", "tx_bytes", "marks", "drops")
 QUEUE_OUT = ("t_ns", "packets")
-WINDOW_OUT = ("port", "queue_bytes", "tx_bytes")
+QUEUES_OUT = ("port", "queue_bytes")
 PROGRESS_OUT = ("t_ns", "flow", "received_bytes")
 
 
@@ -66,15 +66,6 @@ class PortCount:
     drops: int
 
 
-@dataclass(frozen=True, slots=True)
-class PortWindow:
-    """A switch's port in the window that is measured."""
-
-    queue_bytes: int
-    """Mean over time of what waits."""
-    tx_bytes: int
-
-
 def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> None:
     """Writes the four files to `folder`."""
     numbered = list(enumerate(flows))
@@ -104,9 +95,9 @@ def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
     return rows[:, 0], rows[:, 1]
 
 
-def read_window(folder: Path) -> dict[str, PortWindow]:
-    """Returns the switches' ports in the window, by name."""
-    return {row[0]: PortWindow(*map(int, row[1:])) for row in _read(folder / "window-out.csv", WINDOW_OUT)}
+def read_queues(folder: Path) -> dict[str, int]:
+    """Returns what waited in each port of a switch, in bytes: the mean over the window."""
+    return {port: int(queue_bytes) for port, queue_bytes in _read(folder / "queues-out.csv", QUEUES_OUT)}
 
 
 def read_progress(folder: Path, flows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

@@ -11,7 +11,6 @@ FOLDER is the simulator's `simulation`; NAME an algorithm of ALGORITHMS, all if 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.base.terminal import say
 from dc_gym.benchmarks.peers import cases, files, sources
 from dc_gym.benchmarks.peers.cases import Layout, PeerCase, PeerData, PeerRow
 from dc_gym.benchmarks.perf import meter
@@ -31,8 +29,6 @@ from dc_gym.metrics.fairness import jain
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
 """The simulator's results, with its commit, build and command."""
 PROGRAM, LIBRARIES = Path("build/scratch/third"), Path("build")
-FLOW_BYTES = 4_000_000_000
-"""A flow's size, near the most that the simulator counts (2^32): none ends while it is measured."""
 PORT, PRIORITY = 100, 3
 UDP, ENQUEUE, DEQUEUE = 0x11, 1, 2
 RECORD = np.dtype(
@@ -179,12 +175,18 @@ def run(simulator: Path, case: PeerCase) -> PeerRow:
         environment = ("env", f"LD_LIBRARY_PATH={simulator.resolve() / LIBRARIES}")
         done = meter.run([*environment, str(program), str(path)])
         if done.status:
-            raise TestbedError(f"{program} {case}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
+            raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
         pauses = count_pauses((folder / FILES["PFC_OUTPUT_FILE"]).read_text())
         if pauses and "pfc" not in cases.OURS[case.algorithm].topology:
-            raise TestbedError(f"{case}: {pauses} pauses (PFC); give fewer flows, or a larger BUFFER_SIZE")
+            raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
         events = read_trace(folder / FILES["TRACE_OUTPUT_FILE"])
         return measure(case, Shared.of(layout, folder), events, done.cost.cpu_s, pauses)
+
+
+def require(simulator: Path) -> str:
+    """Returns the commit that runs. Raises UsageError if it is another than that of the stored results, or was not built."""
+    program_of(simulator)
+    return stored().simulator["commit"][:7]
 
 
 def count_pauses(text: str) -> int:
@@ -264,16 +266,3 @@ def _mean_queue(events: npt.NDArray[np.void], start_ns: int, end_ns: int) -> flo
     queue = events["queue_bytes"] + np.where(events["event"] == ENQUEUE, events["bytes"], 0).astype(np.int64)
     lasting = np.diff(np.clip(np.append(times, end_ns), start_ns, end_ns))
     return float((queue * lasting).sum() / (end_ns - start_ns))
-
-
-def main(argv: Sequence[str]) -> int:
-    if not argv:
-        raise UsageError("give the simulator's folder `simulation`, as docs/peers.md says")
-    for case in stored().rows:
-        if case.algorithm in (argv[1:] or ALGORITHMS):
-            say(cases.row_text(case, run(Path(argv[0]), case)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@
  *
  *     htsim-peer --folder=DIR --stop-ns=N --from-ns=N --sample-ns=N --packet-bytes=N [--NAME=VALUE ...]
  *
- * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); window-out.csv
+ * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); queues-out.csv
  * (what waited in each switch's port and what it sent, from --from-ns on) and progress-out.csv (bytes that
  * the receivers had, in steps of --sample-ns) are written beside them.
  *
@@ -101,7 +101,6 @@ class Port : public Queue
 		Packet *packet = _enqueued.back();
 		if (k_ && _queuesize > k_)
 			packet->set_flags(packet->flags() | ECN_CE);
-		sent_bytes += packet->size();
 		Queue::completeService();
 	}
 
@@ -109,7 +108,6 @@ class Port : public Queue
 	void clear()
 	{
 		area = 0;
-		sent_bytes = 0;
 		since_ = eventlist().now();
 	}
 
@@ -122,7 +120,6 @@ class Port : public Queue
 
 	std::string label;
 	double area = 0; /* bytes x ps */
-	uint64_t sent_bytes = 0;
 
       private:
 	mem_b k_;
@@ -251,12 +248,11 @@ class Traffic : public EventSource
 	void write_window(const std::string &path)
 	{
 		std::ofstream out(path);
-		out << "port,queue_bytes,tx_bytes\n";
+		out << "port,queue_bytes\n";
 		double span = double(eventlist().now() - from_);
 		for (auto &port : network_.ports) {
 			port.second->pass();
-			out << port.first << ',' << uint64_t(port.second->area / span + 0.5) << ','
-			    << port.second->sent_bytes << '\n';
+			out << port.first << ',' << uint64_t(port.second->area / span + 0.5) << '\n';
 		}
 		if (!out.flush() || !progress_.flush())
 			fail(path + ": cannot write the results");
@@ -337,6 +333,6 @@ int main(int argc, char *argv[])
 	Traffic traffic(network, options, events);
 	while (events.doNextEvent())
 		;
-	traffic.write_window(folder + "/window-out.csv");
+	traffic.write_window(folder + "/queues-out.csv");
 	return 0;
 }

@@ -2,21 +2,14 @@
 """htsim as a peer: builds htsim.cc against a user's source tree of htsim, and runs cases with it.
 
 htsim is Broadcom/csg-htsim, under BSD-2. It is not part of this project: docs/peers.md says how its library is built.
-
-    python -m dc_gym.benchmarks.peers.htsim FOLDER [NAME ...]     # prints the rows of htsim.toml
-
-FOLDER is the source tree; NAME an algorithm, all if none is given.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.base.terminal import say
+from dc_gym.base.errors import ProtocolError, TestbedError
 from dc_gym.benchmarks.peers import cases, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerData, PeerRow
 from dc_gym.benchmarks.perf import meter
@@ -39,6 +32,12 @@ def program_of(source: Path) -> Path:
     """Returns our program that is linked with htsim's library, from the cache or built now."""
     include = (f"-isystem{source / LIBRARY.parent}",)
     return sources.built(source, LIBRARY, SOURCE, FLAGS, include, stored().simulator["commit"])
+
+
+def require(source: Path) -> str:
+    """Returns the commit that runs. Raises UsageError if it is another than that of the stored results, or does not build."""
+    program_of(source)
+    return stored().simulator["commit"][:7]
 
 
 def run(source: Path, case: PeerCase) -> PeerRow:
@@ -85,16 +84,3 @@ def swift(case: PeerCase, folder: Path) -> dict[str, float]:
         "cwnd-initial": base_ns * case.rate_gbps / 8 / ours.frame_bytes,
         **{name.replace("_", "-"): value[name] / PACKET for name in ("ai", "fs_min", "fs_max", "cwnd_min", "cwnd_max")},
     }
-
-
-def main(argv: Sequence[str]) -> int:
-    if not argv:
-        raise UsageError("give htsim's source tree, as docs/peers.md says")
-    for case in stored().rows:
-        if not argv[1:] or case.algorithm in argv[1:]:
-            say(cases.row_text(case, run(Path(argv[0]), case)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -7,7 +7,7 @@
  *
  * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); flows-out.csv,
  * ports-out.csv and, with a traced port, queue-out.csv are written beside them. With --sample-ns so are
- * progress-out.csv (bytes received) and window-out.csv (what waited in each port and what it sent, from
+ * progress-out.csv (bytes received) and queues-out.csv (what waited in each port and what it sent, from
  * --from-ns on), both sampled in these steps. What the program is goes to standard output as KEY=VALUE.
  *
  * A link is ns-3's own PointToPointNetDevice. Its frames are 12 bytes shorter than Ethernet's (2 of PPP for
@@ -422,6 +422,15 @@ void sample_queue(PortState *port, Time interval, std::ofstream *out)
 	Simulator::Schedule(interval, &sample_queue, port, interval, out);
 }
 
+/* Of Ethernet frames. The queue disc has packets of IP, the device's queue has frames of PPP. */
+uint64_t waiting_bytes(const PortState &port)
+{
+	Ptr<Queue<Packet>> frame = port.device->GetQueue();
+
+	return port.queue->GetNBytes() + port.queue->GetNPackets() * kEthernetBytes + frame->GetNBytes() +
+	       frame->GetNPackets() * (kEthernetBytes - kPppBytes);
+}
+
 /* Samples of all ports and flows, and sums of those in the window. */
 class Window
 {
@@ -437,11 +446,10 @@ class Window
 
 	void Write()
 	{
-		std::ofstream out(folder_ + "/window-out.csv");
-		out << "port,queue_bytes,tx_bytes\n";
+		std::ofstream out(folder_ + "/queues-out.csv");
+		out << "port,queue_bytes\n";
 		for (const std::string &name : network_.port_names)
-			out << name << ',' << (samples_ ? waited_[name] / samples_ : 0) << ','
-			    << network_.ports[name].sent_bytes - before_[name] << '\n';
+			out << name << ',' << (samples_ ? waited_[name] / samples_ : 0) << '\n';
 		if (!out.flush() || !progress_.flush())
 			fail(folder_ + ": cannot write the window");
 	}
@@ -452,15 +460,11 @@ class Window
 		uint64_t now_ns = Simulator::Now().GetNanoSeconds();
 		for (const Flow &flow : traffic_.flows())
 			progress_ << now_ns << ',' << flow.id << ',' << flow.received << '\n';
-		for (const std::string &name : network_.port_names) {
-			PortState &port = network_.ports[name];
-			if (now_ns <= from_ns_)
-				before_[name] = port.sent_bytes;
-			else
-				waited_[name] += kFrameBytes * (port.queue->GetNPackets() +
-								port.device->GetQueue()->GetNPackets());
+		if (now_ns > from_ns_) {
+			samples_++;
+			for (const std::string &name : network_.port_names)
+				waited_[name] += waiting_bytes(network_.ports[name]);
 		}
-		samples_ += now_ns > from_ns_;
 		Simulator::Schedule(NanoSeconds(step_ns_), &Window::Sample, this);
 	}
 
@@ -469,7 +473,7 @@ class Window
 	const Traffic &traffic_;
 	uint64_t from_ns_, step_ns_, samples_ = 0;
 	std::ofstream progress_;
-	std::map<std::string, uint64_t> waited_, before_;
+	std::map<std::string, uint64_t> waited_;
 };
 
 void write_results(const std::string &folder, const Network &network, const Traffic &traffic)

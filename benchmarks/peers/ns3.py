@@ -118,6 +118,12 @@ def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) 
     )
 
 
+def require(_: Path) -> str:
+    """Returns the version that runs. Raises UsageError if ns-3 or a compiler is missing."""
+    ensure()
+    return toolchain().ns3_version
+
+
 def run_case(_: Path, case: PeerCase) -> PeerRow:
     """Runs a case of the peers. ns-3 is a package of the system, so that there is no path to it.
 
