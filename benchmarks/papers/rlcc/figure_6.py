@@ -23,8 +23,8 @@ PARAMETERS = Explanation(
     hypothesis="the paper's DCQCN has its NICs' parameters, which leave less of the line unused than those of DCQCN's paper",
     experiment="the rows named `firmware` of dcgym reproduce rl-cc figure-6",
     page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-    showed="once their flood is over, DCQCN's 128 flows have 0.951 of the line with the firmware's parameters (seeds 1, 2, 11),"
-    " and RL-CC's 0.927 at a quarter of the latency; with the parameters of DCQCN's paper they have 0.923",
+    showed="once their flood is over, DCQCN's 128 flows have 0.951 of the line with the firmware's parameters (five seeds), and"
+    " RL-CC's 0.927 at a quarter of the latency; with the parameters of DCQCN's paper they have 0.924",
 )
 COLLAPSE = Explanation(
     hypothesis="128 flows raise by several lines before the marks of a queue of 37 MB arrive, and most of what they send is lost",
