@@ -75,7 +75,7 @@ START = Explanation(
     hypothesis="the paper's losses with one flow a host are those of the flows' start, which our criterion does not count",
     experiment="the drops of whole runs in dcgym reproduce rl-cc table-4, rows `DCQCN` and `DCQCN, firmware`",
     page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-    showed="while flows start, DCQCN's lose 260 packets each with the firmware's parameters (35 to 510 by seed; paper: 225), and 77"
+    showed="while flows start, DCQCN's lose 260 packets each with the firmware's parameters (35 to 510; paper: 225), and 77"
     " with those of its paper (none with two seeds of five), those of Swift and RL-CC none, and nobody loses any afterwards",
 )
 EXPLAINED = {(MANY_TO_ONE, 128): ONE_BY_ONE, (ALL_TO_ALL, 1): START, (ALL_TO_ALL, 8): STILL_FLOODED}
