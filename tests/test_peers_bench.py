@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,6 +111,18 @@ def test_a_port_carries_the_data_of_the_flows_through_it(tmp_path: Path) -> None
     assert cases.carried(CASE, found, only) == pytest.approx(2 / 8), "one uplink and one downlink of eight"
 
 
+def test_a_port_s_counters_tell_data_from_acks(tmp_path: Path) -> None:
+    case = replace(CASE, topology="single", flows=2, rate_gbps=8, from_us=100, until_us=300)
+    found = cases.write_files(case, tmp_path)
+    (name,) = found.shared
+    rows = np.zeros(3, [("t_ns", "<i8"), ("port", "<u4"), ("tx_bytes", "<u8"), ("tx_packets", "<u8")])
+    rows["t_ns"], rows["port"] = [100_000, 200_000, 300_000], 1
+    rows["tx_packets"] = [7, 57, 107]
+    rows["tx_bytes"] = 5000 + np.array([0, 25, 50]) * (1048 + 74)
+    result = SimpleNamespace(ports=[{"name": "s1-eth9"}, {"name": name}], records=lambda _: rows)
+    assert cases.carried_here(case, result, found) == pytest.approx(50 * 1048 * 8 / (8 * 200_000))
+
+
 def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
     given = dict(word[2:].split("=") for word in htsim.options(CASE, tmp_path))
     assert (given["from-ns"], given["stop-ns"], given["packet-bytes"]) == ("3000000", "5000000", "1048")
@@ -119,13 +132,18 @@ def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
 
 
 def test_only_the_bar_s_columns_are_judged() -> None:
-    theirs = {replace(CASE, algorithm="dctcp", gap_ns=gap): replace(ROW, utilization=0.9) for gap in (19_700, 20_000, 20_300)}
+    theirs = {
+        replace(CASE, algorithm="dctcp", topology="single", flows=2, gap_ns=gap): replace(ROW, utilization=0.9)
+        for gap in (19_700, 20_000, 20_300)
+    }
     ours = {case: PeerRow(9e9, 0.908, 0.1) for case in theirs}
     queue, share, fairness, *_ = peers.compared("ns3", theirs, ours)
     assert queue.ok and share.ok and fairness.ok and queue.required.startswith("recorded; there 1.00")
     ours = {case: PeerRow(1000.0, 0.92, 0.9) for case in theirs}
     assert [each.ok for each in peers.compared("ns3", theirs, ours)][:3] == [True, False, True]
     assert all(each.required.startswith("recorded") for each in peers.compared("htsim", theirs, ours))
+    theirs, ours = ({replace(case, topology="leafspine", flows=16): row for case, row in rows.items()} for rows in (theirs, ours))
+    assert all(each.required.startswith("recorded") for each in peers.compared("ns3", theirs, ours)), "UNJUDGED"
 
 
 def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -140,8 +140,13 @@ class Ours:
     """A packet of the peer, and so of ours, as the cable carries it."""
 
     @property
+    def header_bytes(self) -> int:
+        """Bytes of a frame that are no payload, and so of an ACK."""
+        return HEADERS.get(self.controller, NIC_HEADERS)
+
+    @property
     def payload_bytes(self) -> int:
-        return self.frame_bytes - HEADERS.get(self.controller, NIC_HEADERS)
+        return self.frame_bytes - self.header_bytes
 
 
 NIC_HEADERS, HEADERS = 74, {"hpcc": 116, "dctcp": 66}
@@ -264,7 +269,7 @@ def carried(case: PeerCase, layout: Layout, delivered: npt.NDArray[np.float64]) 
 
 
 def within(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
-    """Returns each flow's bytes of the window. It begins at a sample."""
+    """Returns each flow's bytes of the window, whose ends are samples."""
     t_ns, received = progress
     return np.asarray(received[-1] - received[np.searchsorted(t_ns, case.from_us * 1000)])
 
@@ -274,17 +279,34 @@ def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: i
     return round(cpu_s * 1e9 / (delivered_bytes / packet_bytes * case.links), 1)
 
 
+def carried_here(case: PeerCase, result: Result, layout: Layout) -> float:
+    """Returns the same share in a run of the lab's own, from the ports' counters.
+
+    Packets of data have one size and ACKs another, so bytes and packets tell how many of each left. CNPs and probes are as small
+    as ACKs, and count as these.
+    """
+    names, ours, queues = [port["name"] for port in result.ports], OURS[case.algorithm], result.records("queues")
+    window_ns = np.array([case.from_us, case.until_us]) * 1000
+    shares = []
+    for port in layout.shared:
+        rows = queues[queues["port"] == names.index(port)]
+        size, count = (float(np.diff(np.interp(window_ns, rows["t_ns"], rows[each]))[0]) for each in ("tx_bytes", "tx_packets"))
+        data = (size - ours.header_bytes * count) / ours.payload_bytes
+        shares.append(data * ours.frame_bytes * 8 / (case.rate_gbps * float(np.diff(window_ns)[0])))
+    return float(np.mean(shares))
+
+
 def measured(case: PeerCase, result: Result, layout: Layout) -> PeerRow:
     """Returns a row of the lab's own."""
     ports = result.derived("port_metrics")
     if ports is None:
         raise ProtocolError(f"{result.path}: it has no table of ports")
     mask = np.isin(ports["port"].to_pylist(), layout.shared)
-    progress, ours = delivered(result, case.flows), OURS[case.algorithm]
-    cpu_s, payload_bytes = float(result.manifest["cpu_s"]["traffic"]), ours.payload_bytes
+    progress = delivered(result, case.flows)
+    cpu_s, payload_bytes = float(result.manifest["cpu_s"]["traffic"]), OURS[case.algorithm].payload_bytes
     return PeerRow(
         float(np.asarray(ports["mean_queue_bytes"], np.float64)[mask].mean()),
-        carried(case, layout, within(case, progress) * ours.frame_bytes / payload_bytes),
+        carried_here(case, result, layout),
         float(result.summary["jain"] or 0),
         converged_us(progress, case.starts_ns()[-1]),
         hop_ns(cpu_s, case, float(progress[1][-1].sum()), payload_bytes),
