@@ -55,8 +55,8 @@ SLOW_START = Explanation(
     hypothesis="the paper's zeros are those of flows that do not begin at line rate",
     experiment="the rows named `slow start` of dcgym reproduce rl-cc table-4",
     page="docs/reproduce-rl-cc.md#how-flows-begin-decides-what-table-iv-counts",
-    showed="from 1/256 of the line flows lose nothing over whole runs; from line rate 100 short ones lose 6 packets each, and those"
-    " of many-to-one 900 to 1650 over whole runs",
+    showed="from 1/256 of the line flows lose nothing over whole runs; from line rate 100 short ones lose 6 packets each,"
+    " and those of many-to-one 900 to 1650 over whole runs",
 )
 ONE_BY_ONE = Explanation(
     hypothesis="the paper's flows start one after another, and DCQCN's give way to a newcomer too slowly",
