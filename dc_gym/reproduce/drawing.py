@@ -85,7 +85,7 @@ def dots(evidence: Evidence, column: Quantity, title: str) -> Figure:
         ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
         ax.set_ylim(len(contenders) - 0.5, -0.5)
         ax.set_xlabel(sentence(column.title))
-        ax.set_title(title, loc="left")
+        kit.title(canvas, title)
     return canvas
 
 

@@ -150,8 +150,8 @@ START = Explanation(
 OPEN = ((7, "SECN1"), (2, "SECN2"), (7, "SECN2"))
 """The claims that do not hold, and whose cause is not shown.
 
-With draws each 2 ms TCP takes 12.9 points under SECN1 with 7:1, and with a Pmax of 100 % as well 11.0 under SECN2 with 2:1. But
-these values were found by trial: 1 and 6 ms give less than 3 ms, and a Pmax of 100 % alone 6.7 points.
+Draws each 2 ms, and a Pmax of 100 % as well, bring SECN1 with 7:1 and SECN2 with 2:1 above 10 points. But these values were found
+by trial: 1 and 6 ms give less than 3 ms.
 """
 
 
