@@ -34,6 +34,7 @@ WHO_SAYS = {
     "benchmarks/bench.py": ("bench",),
     "benchmarks/checks": ("bench",),
     "benchmarks/checks/nic_check.py": ("nic",),
+    "benchmarks/peers": ("bench",),
     "benchmarks/perf": ("bench",),
     "dc_gym/conformance": ("conformance",),
     "benchmarks/studies/demo.py": ("demo",),

@@ -266,8 +266,12 @@ def test_a_figure_s_sources_are_what_makes_and_judges_it(tmp_path: Path, monkeyp
     provenance.sources.cache_clear()
 
 
+MODULES = sorted({module for paper in registry.PAPERS.values() for module in paper.figures.values()})
+"""Those of all papers, before a test has others."""
+
+
 def explanations() -> Iterator[Explanation]:
-    for name in sorted({module for paper in registry.PAPERS.values() for module in paper.figures.values()}):
+    for name in MODULES:
         claims = getattr(import_module(f"{registry.MODULES}.{name}"), "CLAIMS", ())
         found = [each.explanation for each in claims if each.explanation is not None]
         yield from found
@@ -275,7 +279,7 @@ def explanations() -> Iterator[Explanation]:
 
 def test_each_explanation_names_a_page_that_has_its_anchor() -> None:
     found = list(explanations())
-    assert len(found) > len(registry.PAPERS)
+    assert len(found) > 20
     for each in found:
         name, _, anchor = each.page.partition("#")
         titles = re.findall(r"^#+ (.*)$", (ROOT / name).read_text(), re.M)
