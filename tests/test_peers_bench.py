@@ -103,12 +103,20 @@ def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
 def test_a_port_carries_the_data_of_the_flows_through_it(tmp_path: Path) -> None:
     """A permutation's ports carry ACKs of other flows, too. They do not count, here and at peers."""
     found = cases.write_files(CASE, tmp_path)
-    line_bytes = CASE.rate_gbps * (CASE.until_us - CASE.from_us) * 1000 / 8
-    alike = np.full(CASE.flows, line_bytes / 4)
+    line_bps = CASE.rate_gbps * 1e9
+    alike = np.full(CASE.flows, line_bps / 4)
     assert cases.carried(CASE, found, alike) == pytest.approx(1)
     only = np.zeros(CASE.flows)
-    only[0] = line_bytes
+    only[0] = line_bps
     assert cases.carried(CASE, found, only) == pytest.approx(2 / 8), "one uplink and one downlink of eight"
+
+
+def test_a_peer_that_ends_before_its_last_sample_carries_no_less() -> None:
+    t_ns = np.arange(100_000, CASE.until_us * 1000 + 1, 100_000)
+    received = np.outer(t_ns, np.ones(CASE.flows)) * 10 / 8
+    for samples in (len(t_ns), len(t_ns) - 1):
+        found = cases.rates_bps(CASE, (t_ns[:samples], received[:samples]))
+        assert found == pytest.approx(np.full(CASE.flows, 10e9))
 
 
 def test_a_port_s_counters_tell_data_from_acks(tmp_path: Path) -> None:
@@ -153,7 +161,8 @@ def test_a_given_peer_runs_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         asked.append(path)
         return replace(ROW, queue_bytes=77_000.0)
 
-    monkeypatch.setattr(peers, "PEERS", {"htsim": replace(peers.PEERS["htsim"], run=run, require=lambda _: "7777777")})
+    known = replace(peers.PEERS["htsim"], program=lambda path: path, run=run, version=lambda: "7777777")
+    monkeypatch.setattr(peers, "PEERS", {"htsim": known})
     monkeypatch.setattr(peers, "run_lab", lambda wanted: {case: ROW for case in wanted})
     assert not any("77.00" in each.required for each in peers.checks())
     found = list(peers.checks([f"htsim={tmp_path}"]))
@@ -181,7 +190,7 @@ def test_wrong_peers_are_one_line_and_status_2(given: str, words: str, capsys: p
 def test_stored_rows_are_printed_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = replace(registry.PEERS["htsim"], run=lambda path, case: ROW, require=lambda _: "7777777")
+    known = replace(registry.PEERS["htsim"], program=lambda path: path, run=lambda program, case: ROW)
     monkeypatch.setattr(registry, "PEERS", {"htsim": known})
     assert rows_of_a_peer.main([f"htsim={tmp_path}", "swift"]) == 0
     file = tmp_path / "rows.toml"

@@ -57,14 +57,17 @@ COLUMNS = (
 
 def checks(peer: Sequence[str] = ()) -> Iterable[Check]:
     """Yields the checks. `peer`: the peers to be run anew, as NAME=PATH."""
-    given = parse(peer)
-    anew = {name: PEERS[name].require(path) for name, path in given.items()}
+    programs = {name: PEERS[name].program(path) for name, path in parse(peer).items()}
     ours: dict[PeerCase, PeerRow] = {}
     for name, each in PEERS.items():
         data = cases.stored(each.data)
-        runs_anew = f"; {anew[name]} runs anew" if name in anew else ""
-        yield Check(name, "recorded", f"{data.simulator['repository']}, {data.simulator['commit'][:7]}{runs_anew}", ok=True)
-        theirs = {case: each.run(given[name], case) if name in given else row for case, row in data.rows.items()}
+        commit = data.simulator["commit"][:7]
+        stored = f"{data.simulator['repository']}, {commit}"
+        theirs = data.rows
+        if program := programs.get(name):
+            stored += f"; {each.version() if each.version else commit} runs anew"
+            theirs = {case: each.run(program, case) for case in theirs}
+        yield Check(name, "recorded", stored, ok=True)
         for algorithm in dict.fromkeys(case.algorithm for case in theirs):
             mine = {case: row for case, row in theirs.items() if case.algorithm == algorithm}
             ours |= run_lab([case for case in mine if case not in ours])

@@ -36,10 +36,10 @@ def _run(argv: Sequence[str]) -> None:
     for algorithm in argv[1:]:
         if algorithm not in known:
             raise UsageError(unknown("algorithm", algorithm, known))
-    peer.require(path)
+    program = peer.program(path)
     for case in rows:
         if case.algorithm in (argv[1:] or known):
-            say(cases.row_text(case, peer.run(path, case)))
+            say(cases.row_text(case, peer.run(program, case)))
 
 
 if __name__ == "__main__":

@@ -259,19 +259,20 @@ def converged_us(progress: Progress, last_start_ns: int) -> float:
     return NEVER
 
 
-def carried(case: PeerCase, layout: Layout, delivered: npt.NDArray[np.float64]) -> float:
+def carried(case: PeerCase, layout: Layout, delivered_bps: npt.NDArray[np.float64]) -> float:
     """Returns the mean share of their line that the shared ports carried.
 
-    `delivered`: what each flow brought to its receiver in the window, in bytes of whole packets.
+    `delivered_bps`: the rate at which each flow brought whole packets to its receiver.
     """
-    ports = [sum(delivered[flow] for flow, path in enumerate(layout.paths) if port in path) for port in layout.shared]
-    return float(np.mean(ports)) * 8 / (case.rate_gbps * (case.until_us - case.from_us) * 1000)
+    ports = [sum(delivered_bps[flow] for flow, path in enumerate(layout.paths) if port in path) for port in layout.shared]
+    return float(np.mean(ports)) / (case.rate_gbps * 1e9)
 
 
-def within(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
-    """Returns each flow's bytes of the window, whose ends are samples."""
+def rates_bps(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
+    """Returns each flow's rate in the window, from its first sample to the last one, with which a peer may end before it."""
     t_ns, received = progress
-    return np.asarray(received[-1] - received[np.searchsorted(t_ns, case.from_us * 1000)])
+    first = np.searchsorted(t_ns, case.from_us * 1000)
+    return np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))
 
 
 def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: int) -> float:
@@ -324,16 +325,16 @@ def delivered(result: Result, flows: int) -> Progress:
 
 
 def read_back(case: PeerCase, layout: Layout, folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
-    """Returns a peer's row from its window-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
+    """Returns a peer's row from its queues-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
 
     `packet_bytes`: what a packet adds to the received bytes.
     """
     queues, progress = files.read_queues(folder), files.read_progress(folder, case.flows)
-    received = within(case, progress)
+    rates = rates_bps(case, progress)
     return PeerRow(
         round(float(np.mean([queues[port] for port in layout.shared])), 1),
-        round(carried(case, layout, received * OURS[case.algorithm].frame_bytes / packet_bytes), 4),
-        round(jain(received) or 0, 4),
+        round(carried(case, layout, rates * OURS[case.algorithm].frame_bytes / packet_bytes), 4),
+        round(jain(rates) or 0, 4),
         converged_us(progress, case.starts_ns()[-1]),
         hop_ns(cpu_s, case, float(progress[1][-1].sum()), packet_bytes),
     )

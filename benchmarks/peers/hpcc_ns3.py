@@ -28,7 +28,8 @@ from dc_gym.metrics.fairness import jain
 
 DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
 """The simulator's results, with its commit, build and command."""
-PROGRAM, LIBRARIES = Path("build/scratch/third"), Path("build")
+PROGRAM = Path("build/scratch/third")
+"""The simulator's program, two folders below its libraries."""
 PORT, PRIORITY = 100, 3
 UDP, ENQUEUE, DEQUEUE = 0x11, 1, 2
 RECORD = np.dtype(
@@ -165,14 +166,13 @@ def settings(case: PeerCase, folder: Path) -> dict[str, object]:
     }
 
 
-def run(simulator: Path, case: PeerCase) -> PeerRow:
+def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
-    program = program_of(simulator)
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
         layout = cases.write_files(case, folder)
         path = write_inputs(case, folder)
-        environment = ("env", f"LD_LIBRARY_PATH={simulator.resolve() / LIBRARIES}")
+        environment = ("env", f"LD_LIBRARY_PATH={program.parents[1]}")
         done = meter.run([*environment, str(program), str(path)])
         if done.status:
             raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
@@ -181,12 +181,6 @@ def run(simulator: Path, case: PeerCase) -> PeerRow:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
         events = read_trace(folder / FILES["TRACE_OUTPUT_FILE"])
         return measure(case, Shared.of(layout, folder), events, done.cost.cpu_s, pauses)
-
-
-def require(simulator: Path) -> str:
-    """Returns the commit that runs. Raises UsageError if it is another than that of the stored results, or was not built."""
-    program_of(simulator)
-    return stored().simulator["commit"][:7]
 
 
 def count_pauses(text: str) -> int:

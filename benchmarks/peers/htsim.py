@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import ProtocolError, TestbedError
 from dc_gym.benchmarks.peers import cases, sources
-from dc_gym.benchmarks.peers.cases import PeerCase, PeerData, PeerRow
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
 from dc_gym.ctrl.nic import algorithms
 
@@ -24,25 +24,14 @@ PACKET, Q16 = 2**20, 2**16
 """Units of Swift's parameters in the NIC: a packet, and the one of factors."""
 
 
-def stored() -> PeerData:
-    return cases.stored(DATA)
-
-
 def program_of(source: Path) -> Path:
     """Returns our program that is linked with htsim's library, from the cache or built now."""
     include = (f"-isystem{source / LIBRARY.parent}",)
-    return sources.built(source, LIBRARY, SOURCE, FLAGS, include, stored().simulator["commit"])
+    return sources.built(source, LIBRARY, SOURCE, FLAGS, include, cases.stored(DATA).simulator["commit"])
 
 
-def require(source: Path) -> str:
-    """Returns the commit that runs. Raises UsageError if it is another than that of the stored results, or does not build."""
-    program_of(source)
-    return stored().simulator["commit"][:7]
-
-
-def run(source: Path, case: PeerCase) -> PeerRow:
+def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case."""
-    program = program_of(source)
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
         layout = cases.write_files(case, folder)

@@ -118,18 +118,11 @@ def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) 
     )
 
 
-def require(_: Path) -> str:
-    """Returns the version that runs. Raises UsageError if ns-3 or a compiler is missing."""
-    ensure()
-    return toolchain().ns3_version
-
-
-def run_case(_: Path, case: PeerCase) -> PeerRow:
-    """Runs a case of the peers. ns-3 is a package of the system, so that there is no path to it.
+def run_case(program: Path, case: PeerCase) -> PeerRow:
+    """Runs a case of the peers.
 
     Receivers acknowledge each segment: ns-3's DCTCP has no floor of two segments, and a lone one would wait for a timer of 40 ms.
     """
-    program = ensure()
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
         layout = cases.write_files(case, folder, protocol="tcp")

@@ -18,17 +18,18 @@ class Peer:
     """A simulator: its stored results, and how a case runs in it."""
 
     data: Path
+    program: Callable[[Path], Path]
+    """Returns the program of a source tree, built if need be. Raises UsageError if there is none, or of another commit."""
     run: Callable[[Path, PeerCase], PeerRow]
-    require: Callable[[Path], str]
-    """Returns the version that would run. Raises UsageError if none can."""
-    package: bool = False
-    """It is a package of the system, and no source tree."""
+    """Runs a case with that program."""
+    version: Callable[[], str] | None = None
+    """Returns the version of a package of the system. None: it is a source tree, of the commit of the stored results."""
 
 
 PEERS: Mapping[str, Peer] = {
-    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.run, hpcc_ns3.require),
-    "htsim": Peer(htsim.DATA, htsim.run, htsim.require),
-    "ns3": Peer(ns3.DATA, ns3.run_case, ns3.require, package=True),
+    "hpcc-ns3": Peer(hpcc_ns3.DATA, hpcc_ns3.program_of, hpcc_ns3.run),
+    "htsim": Peer(htsim.DATA, htsim.program_of, htsim.run),
+    "ns3": Peer(ns3.DATA, lambda _: ns3.ensure(), ns3.run_case, lambda: ns3.toolchain().ns3_version),
 }
 
 
@@ -44,7 +45,7 @@ def parse(peers: Sequence[str]) -> dict[str, Path]:
             raise UsageError(unknown("peer", name, PEERS))
         if name in given:
             raise UsageError(f"--peer {each}: {name} is given twice; give it once")
-        if PEERS[name].package:
+        if PEERS[name].version:
             if path:
                 raise UsageError(f"--peer {each}: {name} is a package of the system; give --peer {name} alone")
         elif not path or not Path(path).is_dir():
