@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dc_gym.base.checks import Check
 from dc_gym.base.readable import quantity
 from dc_gym.records.results import Result
+from dc_gym.reproduce.theory import crossing
 from dc_gym.sweep import Cell, runs
 
 FRAME_BYTES = 1514
@@ -79,13 +80,10 @@ class Sawtooth:
 
 
 def closed_form(flows: int, capacity_pps: float, rtt_s: float, k_packets: float) -> Sawtooth:
-    """Returns the sawtooth of `flows` DCTCP flows; alpha is the exact root of equation 6, by bisection."""
+    """Returns the sawtooth of `flows` DCTCP flows; alpha is the root of equation 6."""
     window = (capacity_pps * rtt_s + k_packets) / flows
     target = (2 * window + 1) / (window + 1) ** 2
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        alpha = (low + high) / 2
-        low, high = (alpha, high) if alpha**2 * (1 - alpha / 4) < target else (low, alpha)
+    alpha = crossing(0.0, 1.0, lambda alpha: alpha**2 * (1 - alpha / 4) < target, 1e-15)
     amplitude = flows * (window + 1) * alpha / 2
     return Sawtooth(window, alpha, amplitude, k_packets + flows)
 

@@ -65,6 +65,10 @@ class OwnRateRow:
         return {**self.values, **(self.full if full else {})}
 
 
+def seeds_of(options: ReproduceOptions) -> range:
+    return range(1, (options.seeds or SEEDS) + 1)
+
+
 def run(
     name: str,
     rows: Sequence[OwnRateRow],
@@ -80,7 +84,7 @@ def run(
         place.mkdir(parents=True, exist_ok=True)
     for file, content in (files or {}).items():
         put(place / file, content.encode())
-    seeds = range(1, (options.seeds or SEEDS) + 1)
+    seeds = seeds_of(options)
     points = {(row.name, seed): _point(name, row, options, seed) for row in rows for seed in seeds}
     found = runs.run_all(name, ("row", "seed"), list(points.values()), place, options, progress)
     progress.phase("measuring")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,14 @@ def best_fit(measured: Mapping[int, float]) -> Root:
     terms = np.stack([np.ones_like(flows), np.sqrt(flows)], axis=1) / values[:, None]
     (a, b), *_ = np.linalg.lstsq(terms, np.ones_like(values), rcond=None)
     return Root(float(a), float(b))
+
+
+def crossing(low: float, high: float, is_below: Callable[[float], bool], within: float) -> float:
+    """Returns the point of low..high up to which `is_below` is true, by bisection; at most `within` above it."""
+    while high - low > within:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return high
 
 
 def departures(measured: Mapping[int, float], curve: Root) -> dict[int, float]:

@@ -218,9 +218,10 @@ def measure(result: Result) -> dict[str, float]:
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    seeds = range(1, (options.seeds or own_rate.SEEDS) + 1)
     files = {
-        file_of(senders, pairs).format(seed=seed): flows(senders, pairs, seed) for senders, pairs, _, _ in CASES for seed in seeds
+        file_of(senders, pairs).format(seed=seed): flows(senders, pairs, seed)
+        for senders, pairs, _, _ in CASES
+        for seed in own_rate.seeds_of(options)
     }
     evidence = own_rate.run(NAME, ROWS, options, progress, measure, files=files)
     return own_rate.findings(TITLE, FACTS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)

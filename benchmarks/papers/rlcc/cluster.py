@@ -34,6 +34,7 @@ from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Explanation
 from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
@@ -169,6 +170,16 @@ def length_of(scenario: str, variant: str) -> RunLength:
         return FIRMWARE_LENGTHS[scenario]
     own, later_ns = LENGTHS[scenario], SPREAD_NS if variant == SPREAD else 0
     return RunLength(own.duration_ns + later_ns, own.warmup_ns + later_ns)
+
+
+def still_flooded(figure: str, showed: str) -> Explanation:
+    """Returns the explanation by the NICs' own parameters, under which DCQCN's flood of all-to-all goes on."""
+    return Explanation(
+        hypothesis="the paper's DCQCN has its NICs' parameters, under which a flood of all-to-all goes on",
+        experiment=f"the rows named `firmware` of dcgym reproduce rl-cc {figure}",
+        page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
+        showed=showed,
+    )
 
 
 def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:

@@ -56,14 +56,19 @@ CALIBRATED = "calibrated"
 RL_CC_CALIBRATED = common.of_variant("RL-CC", CALIBRATED)
 STEPS = {"step / 4": 0.25, "step x 4": 4.0}
 """The variants of Swift with another additive step, in packets a round trip; all others have 1."""
-SWIFT_STEPS = {common.of_variant("Swift", variant): variant for variant in STEPS}
-BY_STEP = ("Swift, step / 4", "Swift", "Swift, step x 4")
+SMALL_STEP, LARGE_STEP = (common.of_variant("Swift", variant) for variant in STEPS)
+BY_STEP = (SMALL_STEP, "Swift", LARGE_STEP)
 CONTESTANTS = WHO | {
     SWIFT_WINDOW: ("swift", "#999933"),
     RL_CC_CALIBRATED: (WHO["RL-CC"][0], "#88CCEE"),
-    **dict(zip(SWIFT_STEPS, [("swift", "#888888"), ("swift", "#CC6677")], strict=True)),
+    SMALL_STEP: ("swift", "#888888"),
+    LARGE_STEP: ("swift", "#CC6677"),
 }
-VARIANT_OF = {SWIFT_WINDOW: common.WINDOW, RL_CC_CALIBRATED: CALIBRATED, **SWIFT_STEPS}
+VARIANT_OF = {
+    SWIFT_WINDOW: common.WINDOW,
+    RL_CC_CALIBRATED: CALIBRATED,
+    **dict(zip((SMALL_STEP, LARGE_STEP), STEPS, strict=True)),
+}
 STEPS_NOTE = (
     'In rows named "step / 4" and "step x 4" Swift\'s additive step is a quarter of a packet a round trip, or four packets,'
     " instead of one."
@@ -75,6 +80,8 @@ CALIBRATED_NOTE = (
 CLOSE, CALIBRATED_CLOSE = 0.05, 0.02
 MANY = 128
 """From this number of flows on, Swift leaves its curve in the paper."""
+PACKET = 1 << 20
+"""A packet, in the unit of Swift's windows and steps."""
 FROM = 32
 """From this number of flows on, Swift is above its own law."""
 
@@ -100,20 +107,15 @@ def swift_law(flows: float) -> float:
     number of flows.
     """
     value = algorithms.resolve_parameters(algorithms.load("swift", Path()), "", {}, LINE_BPS).values
-    packet = 1 << 20
     base_packets = common.BASE_RTT_NS * LINE_BPS / (8e9 * FRAME_BYTES)
-    low, high = (1 / sqrt(value[name] / packet) for name in ("fs_max", "fs_min"))
+    low, high = (1 / sqrt(value[name] / PACKET) for name in ("fs_max", "fs_min"))
 
     def target(inflation: float) -> float:
         scaling = (1 / sqrt(inflation * base_packets / flows) - low) / (high - low)
         added = value["fs_range"] * min(1.0, max(0.0, scaling))
         return (value["base_target"] + common.SINGLE_LINKS * value["hop"] + added) / value["reference_rtt"]
 
-    least, most = 0.0, target(1e-9)
-    while most - least > 1e-9:
-        middle = (least + most) / 2
-        least, most = (middle, most) if middle < target(middle) else (least, middle)
-    return most
+    return theory.crossing(0.0, target(1e-9), lambda inflation: inflation < target(inflation), 1e-9)
 
 
 def length(flows: int) -> RunLength:
@@ -132,7 +134,7 @@ def _row(who: str, flows: int) -> Row:
     if variant == CALIBRATED:
         parameters["target"] = calibrated_target()
     if variant in STEPS:
-        parameters["ai"] = round(STEPS[variant] * (1 << 20))
+        parameters["ai"] = round(STEPS[variant] * PACKET)
     return common.many_to_one(
         name(who, flows),
         controller,
@@ -162,6 +164,11 @@ def measured(evidence: Evidence, who: str, seed: int | None = None) -> dict[int,
     return found
 
 
+def _by_seed(evidence: Evidence, who: str) -> list[dict[int, float]]:
+    """Returns the inflation by number of flows of each seed."""
+    return [measured(evidence, who, seed) for seed in evidence.values(name(who, FLOWS[0]), common.INFLATION.name)]
+
+
 def _told(departures: Mapping[int, float]) -> str:
     return ", ".join(f"{flows} flows {each:+.1%}" for flows, each in departures.items())
 
@@ -183,8 +190,7 @@ def _leaves(swift: str) -> Criterion:
     def judge(evidence: Evidence) -> CriterionOutcome:
         worst = {}
         for who in ("RL-CC", swift):
-            seeds = evidence.values(name(who, FLOWS[0]), common.INFLATION.name)
-            by_seed = [measured(evidence, who, seed) for seed in seeds]
+            by_seed = _by_seed(evidence, who)
             worst[who] = [max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in by_seed]
         fit = theory.best_fit(measured(evidence, swift))
         said = f"{swift} off {fit.a:.3g} + {fit.b:.3g} sqrt(N): {_told(theory.departures(measured(evidence, swift), fit))}"
@@ -214,8 +220,7 @@ def _above_its_law() -> Criterion:
     """Returns the criterion that Swift lies above its own law from FROM flows on, with every seed."""
 
     def judge(evidence: Evidence) -> CriterionOutcome:
-        seeds = evidence.values(name("Swift", FLOWS[0]), common.INFLATION.name)
-        by_seed = [measured(evidence, "Swift", seed) for seed in seeds]
+        by_seed = _by_seed(evidence, "Swift")
         found = {flows: value / swift_law(flows) - 1 for flows, value in measured(evidence, "Swift").items()}
         above = all(each[flows] > swift_law(flows) for each in by_seed for flows in each if flows >= FROM)
         return CriterionOutcome(above, f"Swift off its law: {_told(found)}")

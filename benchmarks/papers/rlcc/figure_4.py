@@ -13,11 +13,9 @@ probes find a longer round trip on a path that is not congested. So with a beta 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
@@ -170,24 +168,27 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
+def _near(latencies: Sequence[float]) -> list[tuple[int, int]]:
+    """Returns the first and the last index of each run of points that have one label together."""
+    starts = [at for at, latency in enumerate(latencies) if not at or latency >= LABEL_ROOM * latencies[at - 1]]
+    return list(zip(starts, [start - 1 for start in (*starts[1:], len(latencies))], strict=True))
+
+
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
     found = {value: evidence.contenders[each] for value, each in names.items() if each in evidence.contenders}
-    points, labels = [], list[list[float]]()
+    values, points = [], []
     for value, each in found.items():
         x, y = each.estimate(common.LATENCY.name), each.estimate(common.GOODPUT.name)
         if x is None or y is None:
             continue
+        values.append(value)
         points.append((x.mean * common.LATENCY.factor, y.mean))
-        near = len(points) > 1 and points[-1][0] < LABEL_ROOM * points[-2][0]
-        labels[-1:] = [[*labels[-1], value]] if near else [*labels[-1:], [value]]
         across = bar_of(points[-1][0], None if x.half is None else x.half * common.LATENCY.factor)
         up = bar_of(points[-1][1], y.half)
         ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
         ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
-    ends = np.cumsum([len(label) for label in labels])
-    for label, end in zip(labels, ends, strict=True):
-        text = " to ".join(f"{value:g}" for value in dict.fromkeys((label[0], label[-1])))
-        at, aside = (points[end - 1], (4, 4)) if len(label) == 1 else (points[end - len(label)], (0, -11))
-        ax.annotate(text, at, aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
+    for first, last in _near([latency for latency, _ in points]):
+        text, aside = (f"{values[first]:g}", (4, 4)) if first == last else (f"{values[first]:g} to {values[last]:g}", (0, -11))
+        ax.annotate(text, points[first], aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
     if points:
         ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")

@@ -15,7 +15,7 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc import cluster, common
 from dc_gym.benchmarks.papers.rlcc.cluster import (
     ALL,
     ALL_TO_ALL,
@@ -32,7 +32,7 @@ from dc_gym.benchmarks.papers.rlcc.common import FIRMWARE, NO_PATIENCE, OWN, SHA
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.reproduce.claims import Claim, Explanation, less_than, more_than
+from dc_gym.reproduce.claims import Claim, less_than, more_than
 from dc_gym.reproduce.evidence import Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -71,11 +71,9 @@ ROWS = [
 COLUMNS = (common.GOODPUT, common.LATENCY, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
 
 
-PARAMETERS = Explanation(
-    hypothesis="the paper's DCQCN has its NICs' parameters, under which a flood of all-to-all goes on",
-    experiment="the rows named `firmware` of dcgym reproduce rl-cc figure-8",
-    page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-    showed="with the firmware's parameters DCQCN's flows lose 1212 to 1476 packets each from 75 to 100 ms, by seed; with those of"
+PARAMETERS = cluster.still_flooded(
+    "figure-8",
+    "with the firmware's parameters DCQCN's flows lose 1212 to 1476 packets each from 75 to 100 ms, by seed; with those of"
     " DCQCN's paper they lose nothing after bring-up",
 )
 

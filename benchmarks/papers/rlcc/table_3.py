@@ -19,8 +19,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import name
+from dc_gym.methods.rlcc.scenario import open_loop_actions
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Floats
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import Result
 from dc_gym.reproduce import series
@@ -30,6 +30,7 @@ from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.reproduce.scaled import LINE_BPS, MS, RunLength
 from dc_gym.reproduce.series import ContestantLine
+from dc_gym.reproduce.theory import crossing
 
 TITLE = "The network and its trees, a decision taking 2 us: goodput and latency"
 SOURCE = "RL-CC, Table III"
@@ -46,8 +47,9 @@ ALIKE, NEAR = 0.02, 0.05
 SWING = Quantity("swing", "queue's swing (base RTTs)", digits=3)
 """The standard deviation of the queue over time."""
 AT_SWING = Quantity("inflation_at_swing", "inflation at that swing", digits=4)
-PERIOD, PHASES, DECISIONS, SETTLED_AFTER = 4.05, 16, 160, 16
-"""The swing's period in decisions of a flow, as measured with 2048 flows (seed 11), and an open loop's size."""
+PERIOD, PERIODS = 4.05, 20
+"""The swing's period in decisions of a flow, as measured with 2048 flows (seed 11). So many periods are a whole number of
+decisions, 81, which see as many phases."""
 AGREES = 0.03
 """The tolerated difference between the inflation that was measured and the one computed for the swing."""
 
@@ -93,7 +95,7 @@ SWINGS = Explanation(
 def swing(result: Result) -> dict[str, float]:
     """Returns how much the queue before the receiver swings, and the inflation that follows from it."""
     spec, queues = result.manifest["spec"], result.records("queues")
-    port = len(result.ports) - 1 - [each["side"] for each in reversed(result.ports)].index("switch")
+    *_, port = (number for number, each in enumerate(result.ports) if each["side"] == "switch")
     at_ns, backlog = (queues[name].reshape(-1, len(result.ports))[:, port] for name in ("t_ns", "backlog_bytes"))
     inside = at_ns >= parse_time_ns(spec["time"]["warmup"])
     base_rtts = backlog[inside].astype(np.float64) * 8e9 / LINE_BPS / common.BASE_RTT_NS
@@ -105,25 +107,18 @@ def swing(result: Result) -> dict[str, float]:
 def inflation_at(algorithm: str, flows: int, swing: float) -> float:
     """Returns the mean inflation at which flows keep their rate on average, while the inflation swings as a sine does.
 
-    `swing`: its standard deviation in base RTTs. Flows have equal rates, and see each phase of the swing equally often.
+    `swing`: its standard deviation in base RTTs. Flows have equal rates.
     """
-    file = nic_policy.load(algorithm)
-    scaling, policy, rates = file.scaling, TablePolicy(file.table()), np.full(PHASES, 1.0 / flows)
-    phases = np.arange(PHASES) / PHASES
-    least, most = 1.0, 4.0 * float(scaling.inflation(flows))
-    while most - least > 1e-4:
-        mean = (least + most) / 2
-        changes = []
-        inputs: Floats = np.tile([1.0, 0.0, 1.0, 0.0], (PHASES, 1))
-        acted: Floats = np.ones(PHASES)
-        for number in range(DECISIONS):
-            sine = np.sqrt(2.0) * np.sin(2.0 * np.pi * (number / PERIOD + phases))
-            error = scaling.error(mean + swing * sine, rates)
-            inputs = np.stack([inputs[:, 2], inputs[:, 3], acted, error], axis=1)
-            acted = policy(inputs)
-            changes.append(np.log(acted))
-        least, most = (mean, most) if np.mean(changes[SETTLED_AFTER:]) > 0 else (least, mean)
-    return most
+    file, counted = nic_policy.load(algorithm), round(PERIOD * PERIODS)
+    policy, scaling = TablePolicy(file.table()), file.scaling
+    sine = np.sqrt(2.0) * np.sin(2.0 * np.pi * np.arange(2 * counted) / PERIOD)
+
+    def raises(mean: float) -> bool:
+        errors = scaling.error(mean + swing * sine, 1.0 / flows) / scaling.unit
+        acted = open_loop_actions(policy, errors.tolist(), scaling.unit)
+        return bool(np.log(acted[counted:]).sum() > 0)
+
+    return crossing(1.0, 4.0 * float(scaling.inflation(flows)), raises, 1e-4)
 
 
 def _alike(flows: int) -> tuple[Claim, Claim]:

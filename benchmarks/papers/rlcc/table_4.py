@@ -65,11 +65,9 @@ ONE_BY_ONE = Explanation(
     showed="with starts over 100 ms DCQCN's 128 flows lose 28 to 172 packets each over whole runs, with every seed; RL-CC's lose"
     " 0, 0, 12, 0 and 2. With 32 flows neither loses any",
 )
-STILL_FLOODED = Explanation(
-    hypothesis="the paper's DCQCN has its NICs' parameters, under which a flood of all-to-all goes on",
-    experiment="the rows named `firmware` of dcgym reproduce rl-cc table-4",
-    page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-    showed="with 8 flows a host DCQCN's flows lose 2909 packets each from 75 to 100 ms (five seeds), and 3232 from 50 to 100 ms"
+STILL_FLOODED = cluster.still_flooded(
+    "table-4",
+    "with 8 flows a host DCQCN's flows lose 2909 packets each from 75 to 100 ms (five seeds), and 3232 from 50 to 100 ms"
     " (seed 11); with the parameters of DCQCN's paper they lose nothing after bring-up",
 )
 START = Explanation(
