@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         _run(argv)
     except (TestbedError, UsageError) as error:
-        print(f"peers: {error}", file=sys.stderr)
+        say(f"peers: {error}", file=sys.stderr)
         return 2
     return 0
 
