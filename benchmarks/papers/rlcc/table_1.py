@@ -77,7 +77,14 @@ NO_PRODUCTS = Explanation(
 
 def _costs(cost: Quantity, variant: str = "") -> Iterator[Claim]:
     """Yields the claims that compare the forms' costs."""
-    yield Claim("Trees cost less than the MLP", SOURCE + ": 17 / 0.9 = 19 times", (below("trees", "MLP", cost),), variant=variant)
+    explanation = None if variant else NO_PRODUCTS
+    yield Claim(
+        "Trees cost less than the MLP",
+        SOURCE + ": 17 / 0.9 = 19 times",
+        (below("trees", "MLP", cost),),
+        variant=variant,
+        explanation=explanation,
+    )
     yield Claim(
         "By an order of magnitude",
         SOURCE + ": 17 / 0.9 = 19 times",
@@ -85,7 +92,7 @@ def _costs(cost: Quantity, variant: str = "") -> Iterator[Claim]:
         why="a server's processor multiplies integers about as fast as it compares them, so 204 products cost it little more than"
         " 80 comparisons and the observation, which is in both; a NIC's cores and memory are smaller",
         variant=variant,
-        explanation=None if variant else NO_PRODUCTS,
+        explanation=explanation,
     )
     if "rlcc-lstm" in algorithms.names():
         source = SOURCE + ": 450 / 17 = 26 times"
