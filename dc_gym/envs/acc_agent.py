@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy `acc`: ACC's agent (Yan et al., SIGCOMM 2021), which sets Kmin, Kmax and Pmax of the queues of a switch (docs/acc.md).
 
-With agent.agents = "switches" each switch has an agent of its own, which makes one inference a queue. It reads the counters of its
-own queues, whatever agent.observe says, and its reward is that of each queue, whatever agent.reward says.
+With agent.agents = "switches" each switch has an agent of its own, which makes one inference a queue. It reads the counters of
+its own queues, whatever agent.observe says, and its reward is that of each queue, whatever agent.reward says.
 
 An agent that learns makes one update of its net at each decision. Its replay takes in what the other switches have seen once in
 controller.exchange, through a global replay (section 3.4).

@@ -66,7 +66,8 @@ class Replay:
 
         A share `prefer` of them is the one with the larger reward of two that were drawn; the others are drawn uniformly.
         """
-        first, second = random.integers(len(self), size=(2, count))
+        oldest = self.added - len(self)  # a draw counts from it, so that it is the same after of_arrays
+        first, second = (oldest + random.integers(len(self), size=(2, count))) % self.capacity
         better = self._held.rewards[second] > self._held.rewards[first]
         return self._held.rows(np.where(better & (random.random(count) < prefer), second, first))
 
