@@ -265,7 +265,7 @@ def test_a_draw_is_the_same_after_a_replay_was_kept() -> None:
 
 
 def test_a_draw_may_prefer_large_rewards() -> None:
-    """Of two uniform draws the larger has the mean 2/3."""
+    """The larger of two uniform draws has the mean 2/3."""
     replay, rewards = Replay(1000, 1), np.linspace(0, 1, 1000)
     replay.add(Transitions(np.zeros((1000, 1)), np.zeros(1000, np.int64), rewards, np.zeros((1000, 1))))
     means = [replay.draw(np.random.default_rng(1), 20_000, prefer).rewards.mean() for prefer in (0.0, 0.5, 1.0)]

@@ -68,7 +68,7 @@ class AccTrainingSettings:
 
 
 class Trainer:
-    """What a training has learned, and from what it goes on."""
+    """A training: what it has learned, and from what it goes on."""
 
     def __init__(self, settings: AccTrainingSettings, learner: DoubleDqn, replay: Replay, curve: npt.NDArray[np.void]) -> None:
         self.settings, self.learner, self.replay, self.curve = settings, learner, replay, curve

@@ -26,7 +26,7 @@ from dc_gym.traffic.storage import MIXES
 
 RATE_BPS = 25 * 10**9
 DELAY_NS = 580
-"""Of a link: the idle round trip is the 2.32 us of ACC's racks."""
+"""Delay of a link: the idle round trip is the 2.32 us of ACC's racks."""
 MOST_SENDING_HOSTS = 16
 HOSTS = 8
 """Hosts of all scenarios but incast."""
@@ -112,7 +112,7 @@ SCENARIOS: Mapping[str, Callable[[Stream], Scenario]] = {
     "ring_allreduce": _training("ring_allreduce"),
 }
 SHARES = ("incast", "incast", "incast", *(name for name in SCENARIOS if name != "incast"))
-"""What an episode is drawn from: incast has three eighths."""
+"""The kinds from which an episode is drawn: incast has three eighths."""
 
 
 def drawn(seed: int, *labels: object) -> Scenario:
