@@ -16,13 +16,15 @@ import pytest
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc import checkpoint, on_labs, scenarios, train
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.acc.scenarios import MOST_INCAST_BYTES, SHARES, drawn
+from dc_gym.methods.acc.scenarios import MOST_INCAST_BYTES, MOST_OUTSTANDING, SHARES, drawn
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.nets.double_dqn import DqnSettings
 from dc_gym.spec.load import load
+from dc_gym.traffic.storage import MIXES
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples/acc.toml"
 SMALL = AccTrainingSettings(episodes=3, labs=2, steps=12, updates_per_step=1, replay=30, dqn=DqnSettings(batch_size=4))
@@ -45,6 +47,16 @@ def test_scenarios_are_drawn_by_seed_and_within_the_paper_s_ranges() -> None:
             assert flows * size <= max(MOST_INCAST_BYTES, 64 * 10_000)
         if "load" in each.workload:
             assert 0.1 <= each.workload["load"] <= 0.9
+
+
+@pytest.mark.parametrize("mix", sorted(MOST_OUTSTANDING))
+def test_an_episode_of_storage_has_room_in_a_lab(mix: str) -> None:
+    """The state matrix of a lab is 4 MiB, and a row of a flow has 64 bytes."""
+    assert set(MOST_OUTSTANDING) == set(MIXES)
+    workload = {"kind": "storage", "mix": mix, "outstanding": MOST_OUTSTANDING[mix]}
+    spec = scenarios.Scenario("storage", scenarios.HOSTS, workload).spec(DEPLOYED, DEPLOYED.interval_ns * 10, 1)
+    flows = len(Experiment.of(spec).schedule.flows)
+    assert 10 < flows * on_labs.MOST_STEPS / 10 < 60_000
 
 
 @pytest.mark.parametrize("kind", scenarios.SCENARIOS)
@@ -148,6 +160,7 @@ def test_exploration_falls_by_half_after_its_steps() -> None:
     [
         (("--episodes", "0"), "--episodes 0: give 1 or more"),
         (("--labs", "65"), "--labs 65: give 64 or fewer"),
+        (("--steps", "151"), "--steps 151: a lab has no room for the flows of so long an episode; give 150 or fewer"),
         (("--updates-per-step", "-1"), "--updates-per-step -1: give 1 or more"),
         (("--template", "acc-deploid"), "template 'acc-deploid' is unknown; did you mean acc-deployed"),
         (("--template", "none.toml"), "cannot read the template"),

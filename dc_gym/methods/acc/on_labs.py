@@ -29,6 +29,7 @@ from dc_gym.nets.replay import Replay, Transitions
 from dc_gym.topologies.ecmp import draw
 
 MOST_LABS = 64
+MOST_STEPS = 150
 MOST_REPEATS = 3
 """An episode whose labs die so often ends the training."""
 CURVE = np.dtype([("decisions", "<i8"), ("reward", "<f8"), ("error", "<f8"), ("explore", "<f8")])
@@ -63,6 +64,10 @@ class AccTrainingSettings:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
         if self.labs > MOST_LABS:
             raise UsageError(f"--labs {self.labs}: give {MOST_LABS} or fewer")
+        if self.steps > MOST_STEPS:
+            raise UsageError(
+                f"--steps {self.steps}: a lab has no room for the flows of so long an episode; give {MOST_STEPS} or fewer"
+            )
         if self.worth not in WORTHS:
             raise UsageError(f"--worth {self.worth}: give one of {', '.join(WORTHS)}")
 
