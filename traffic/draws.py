@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
+from math import isqrt
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ STARTS = ("uniform", "gaussian")
 WORD = 2**64
 SIGMAS_BELOW = 6  # sigmas in the range of a Gaussian draw
 LN2_Q64 = 0xB17217F7D1CF79AC  # ln 2 x 2^64
+HALVINGS = 10  # of the range of a log-uniform draw
 LOG_BITS = 40  # binary places of a logarithm
 
 
@@ -53,6 +55,16 @@ class Stream:
             log2_kept = minus_log2(self.bits()) * LN2_Q64 * 2 * bound * bound  # 2 bound^2 ln(1 / u), scaled
             if log2_kept >= z_bound * z_bound << LOG_BITS + 64:
                 return drawn
+
+    def log_uniform(self, low: int, high: int) -> int:
+        """Returns a draw that is uniform on a logarithmic scale, from `low` on and below `high`.
+
+        It halves the range ten times, in whole numbers.
+        """
+        for _ in range(HALVINGS):
+            middle = isqrt(low * high)
+            low, high = (middle, high) if self.below(2) else (low, middle)
+        return low
 
     def chance(self, probability: float) -> bool:
         """Returns True with that probability."""

@@ -79,8 +79,8 @@ def _policy(value: str) -> str | Path:
     return Path(value) if value.endswith(".npz") else value
 
 
-def _nic_policy(value: str) -> str | Path:
-    """Does the same for a NIC's policy. A name is that of a policy shipped with dc-gym."""
+def _name_or_path(value: str) -> str | Path:
+    """Does the same where a name has no dot and no slash."""
     return Path(value) if "." in value or "/" in value else value
 
 
@@ -126,7 +126,8 @@ PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
 CODE_PATH = Kind((str,), 'a path such as "my.py"', Path, str)
 """The path of a Python file. A result keeps it as it keeps plug-ins."""
 POLICY = Kind((str,), 'a policy such as "max", "policy.npz" or "module:Class"', _policy, str)
-NIC_POLICY = Kind((str,), 'a policy such as "policy.npz" or "record-tree"', _nic_policy, str)
+NIC_POLICY = Kind((str,), 'a policy such as "policy.npz" or "record-tree"', _name_or_path, str)
+NAME_OR_PATH = Kind((str,), 'a name, or a path such as "mine.toml"', _name_or_path, str)
 NUMBER = Kind((int, float), "a number such as 0.5", float, _same)
 
 

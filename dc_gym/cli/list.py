@@ -95,7 +95,7 @@ def _rewards() -> list[str]:
 
 def _known_policies() -> Mapping[str, Entry]:
     """Returns the registered policies. Importing them takes a moment, so it happens here."""
-    import dc_gym.envs.policies  # noqa: F401
+    import dc_gym.envs.policy_selection  # noqa: F401
 
     return policy_kinds.KINDS
 

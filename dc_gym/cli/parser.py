@@ -456,6 +456,14 @@ def _add_rlcc(commands: Any) -> None:
     rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
 
 
+def _add_acc(commands: Any) -> None:
+    from dc_gym.cli import acc as acc
+
+    body = _delegate("dc_gym.cli.acc", progress=False)
+    summary = "train ACC's policies for switches"
+    acc.add_arguments(_add(commands, "acc", summary, "dcgym acc train --out results/acc", body))
+
+
 def _add_bench(commands: Any) -> None:
     body = _delegate("dc_gym.benchmarks.bench", progress=False)
     parser = _add(
@@ -587,6 +595,7 @@ ADD = {
     "topology": _add_topology,
     "nic": _add_nic,
     "rlcc": _add_rlcc,
+    "acc": _add_acc,
     "bench": _add_bench,
     "doctor": _add_doctor,
     "kernel": _add_kernel,

@@ -179,11 +179,15 @@ class Action:
 
     def from_values(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Returns the action that comes nearest to these values, [values]."""
+        return self.exactly(values).astype(np.float32)
+
+    def exactly(self, values: npt.ArrayLike) -> Floats:
+        """Returns the same in double precision, in which `to_values` gives back each whole number."""
         wanted = np.asarray(values, np.float64)
         if wanted.shape != self.bound.shape:
             raise AgentError(f"action: values of shape {wanted.shape} where {self.bound.size} are set; give one for each")
         found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self.parts])
-        nearest: npt.NDArray[np.float32] = np.clip(found, -self.bound, self.bound).astype(np.float32)
+        nearest: Floats = np.clip(found, -self.bound, self.bound)
         return nearest
 
 

@@ -7,7 +7,7 @@ oracle) reads it from the frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
+from dc_gym.base.registry import Entry
 from dc_gym.ctrl.policies import KINDS
 from dc_gym.envs.action import Action
 from dc_gym.envs.agents import CENTRAL, NETWORK
@@ -65,6 +66,8 @@ class PolicyContext:
     """The keys of [controller] that the policy declares, by name."""
     observation: tuple[str, ...] = ()
     """One name for each element of this agent's observation."""
+    shared: MutableMapping[str, Any] = field(default_factory=dict)
+    """The things that the agents of one run have in common, by name. The first agent that needs one puts it here."""
 
 
 _registry: dict[str, Callable[..., Policy]] = {}
@@ -80,7 +83,10 @@ def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
     """
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    KINDS.add(name, make, keys)
+    if name in KINDS and name not in _registry and keys is KINDS[name].keys:
+        KINDS[name] = Entry(name, make, keys)  # its keys were declared in dc_gym/ctrl
+    else:
+        KINDS.add(name, make, keys)
     _registry[name] = make
 
 

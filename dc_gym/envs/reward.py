@@ -26,6 +26,7 @@ from dc_gym.envs import measures
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import jain
+from dc_gym.nets.acc_template import step_worth
 
 Compute = Callable[[Frame, Scene, Floats], float]
 Range = Callable[[Scene], tuple[float, float]]
@@ -225,6 +226,14 @@ def _port_delay(frame: Frame, scene: Scene, share: Floats) -> float:
     return float(delays.mean()) if len(delays) else 0.0
 
 
+def _acc(frame: Frame, scene: Scene, share: Floats) -> float:
+    rows = scene.switch_rows
+    used = (frame.change("tx_bytes") / measures.carried_bytes(frame, scene))[rows]
+    worth = step_worth(frame.change("queue_byte_ns")[rows] / max(1, frame.elapsed_ns))
+    each = (0.7 * used + 0.3 * worth)[used > 0]
+    return float(each.mean()) if len(each) else 0.0
+
+
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
     found = measures.slowdowns(frame)
     return float(found.mean()) if len(found) else 0.0
@@ -274,6 +283,13 @@ register(
     "mean over the same ports of the time that their queues take to leave, in base RTTs",
     _port_delay,
     cost=True,
+    flows=False,
+)
+register(
+    "acc",
+    (0, INFINITY),
+    "mean over the same ports of 0.7 bytes sent over what the line carries + 0.3 D(mean queue): ACC, design 2",
+    _acc,
     flows=False,
 )
 register(

@@ -128,6 +128,10 @@ class Scene:
     classes: ClassRows = field(default_factory=ClassRows)
     fastest_bps: float = 0.0
     """The rate of the fastest line. 0 stands for the largest of `rate_bps`."""
+    scale: int = 1
+    """topology.scale, by which rates are divided and times multiplied."""
+    is_stock: Bools = field(default_factory=lambda: np.empty(0, bool))
+    """[ports]: whether the port has a stock queue, which counts neither its time integral nor CE."""
     rows: tuple[str, ...] = field(init=False)
     """The names of the rows of the state matrix: the ports, then the classes."""
     of_classes: Scene | None = field(init=False)
@@ -207,6 +211,8 @@ class Scene:
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
             capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
             classes=ClassRows.of(graph),
+            scale=experiment.spec.topology.scale or 1,
+            is_stock=np.array([port.queue.kind != "port" for port in ports], bool),
         )
 
     @property

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy file: one .npz format for the policies of NICs and of agents (docs/policy-file.md).
+"""The policy file: one .npz format for the policies of NICs, of agents and of switches (docs/policy-file.md).
 
 A file is an envelope around a payload. The envelope is a manifest: the format's name and version, the kind of the payload, the
-policy's provenance, and a checksum of the whole file. The payload is the policy itself: NicPolicy (integers for a NIC) or
-AgentPolicy (a network of floats for an environment's agent).
+policy's provenance, and a checksum of the whole file. The payload is the policy itself: NicPolicy (integers for a NIC),
+AgentPolicy (a network of floats for an environment's agent) or AccPolicy (a network of floats for a switch's queues).
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ from dc_gym.base.spelling import unknown
 
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
-NIC, AGENT = "a NIC", "an agent"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
-"""The owner of each kind of payload: a NIC or an agent runs it."""
-RUN = {NIC: "--set controller=rlcc-{kind} --set nic.policy={path}", AGENT: "--set controller={path}"}
+NIC, AGENT, SWITCH = "a NIC", "an agent", "a switch"
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT, "acc": SWITCH}
+"""The owner of each kind of payload: a NIC, an agent, or a switch that runs ACC."""
+RUN = {
+    NIC: "--set controller=rlcc-{kind} --set nic.policy={path}",
+    AGENT: "--set controller={path}",
+    SWITCH: "--set controller.policy=acc --set controller.start={path}",
+}
 """The options of `dcgym run` for a policy file."""
 OLD = {
     ("dcgym-nic-policy", 1): "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
@@ -55,7 +59,7 @@ class PolicyFile(ABC):
 
     __slots__ = ()
     OWNER: ClassVar[str]
-    """NIC or AGENT: it runs the policy."""
+    """NIC, AGENT or SWITCH: it runs the policy."""
 
     @property
     @abstractmethod

@@ -66,8 +66,8 @@ def _controller(asked: ControllerSpec, schedule: Schedule) -> ControllerSpec:
     """Returns the controller of lone flows. NICs without a flow do not run: TCP beside RDMA is then a run's controller."""
     has_nics = any(flow.request.transport == "rdma" for flow in schedule.flows)
     if asked.tcp is None or has_nics:
-        return replace(asked, policy=None)
-    return replace(asked, policy=None, name=asked.tcp, tcp=None)
+        return replace(asked, policy=None, own=())
+    return replace(asked, policy=None, own=(), name=asked.tcp, tcp=None)
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:

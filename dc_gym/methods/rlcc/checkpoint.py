@@ -57,7 +57,7 @@ def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings,
         head = plain_json.loads(str(arrays.pop("head")[()]))
         if (head["format"], head["version"]) != (FORMAT, VERSION):
             raise UsageError(f"{path}: format {head['format']!r}, version {head['version']!r}; {GUIDE}")
-        _same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
+        require_same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
         held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
         adam = Adam(held["weight"])
         adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
@@ -70,11 +70,12 @@ def _numbered(arrays: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return tuple(arrays[each] for each in sorted(arrays) if each.removeprefix(name).isdigit())
 
 
-def _same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], section: str = "") -> None:
+def require_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], section: str = "") -> None:
+    """Raises UsageError unless a training depends on the same as before."""
     for name in sorted({*before, *now}):
         was, found = before.get(name), now.get(name)
         if isinstance(was, dict) and isinstance(found, dict):
-            _same(path, was, found, f"{section}{name}.")
+            require_same(path, was, found, f"{section}{name}.")
         elif was != found:
             raise UsageError(
                 f"{path}: {section}{name} was {json.dumps(was)} and is {json.dumps(found)} now; a training goes on"

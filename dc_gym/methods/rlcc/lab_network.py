@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ RATES_BPS = (2 * 10**9, 40 * 10**9)
 BASE_PACKETS = (40, 160)
 BUFFERS = (8, 32)
 """Ranges of the randomisation: line rate, packets that the line sends in a base round trip, port buffer in base round trips."""
-HALVINGS = 10
 SAMPLE_INTERVAL_NS = 10_000_000
 """Interval between samples of queues and flows. Training does not read them; only a watcher does."""
 
@@ -111,7 +109,7 @@ class LabNetwork:
 def randomised(network: LabNetwork, seed: int) -> LabNetwork:
     """Returns a network with another line rate, base round trip and buffer, each drawn log-uniformly."""
     stream = Stream(seed, "rlcc domain")
-    rate_bps, packets, buffers = (_between(stream, *span) for span in (RATES_BPS, BASE_PACKETS, BUFFERS))
+    rate_bps, packets, buffers = (stream.log_uniform(*span) for span in (RATES_BPS, BASE_PACKETS, BUFFERS))
     base_ns = packets * FRAME_BYTES * 8 * 10**9 // rate_bps
     delay_ns = max(0, base_ns - 2 * FRAME_BYTES * 8 * 10**9 // rate_bps) // LINKS
     return replace(network, rate_bps=rate_bps, delay_ns=delay_ns, buffer_bytes=buffers * packets * FRAME_BYTES)
@@ -121,14 +119,6 @@ def varied(patterns: Sequence[TrafficPattern], seed: int) -> tuple[TrafficPatter
     """Returns as many patterns as given, each with two flows up to as many as it had."""
     stream = Stream(seed, "rlcc flows")
     return tuple(replace(case, flows=2 + stream.below(case.flows - 1)) for case in patterns)
-
-
-def _between(stream: Stream, low: int, high: int) -> int:
-    """Halves the range ten times on a logarithmic scale. It uses whole numbers, since logarithms differ between machines."""
-    for _ in range(HALVINGS):
-        middle = isqrt(low * high)
-        low, high = (middle, high) if stream.below(2) else (low, middle)
-    return low
 
 
 def _seconds(time_ns: int) -> str:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym acc train`: trains ACC's net offline, on labs with drawn scenarios (on_labs.py).
+
+The output folder holds `policy.npz`, which a run reads with controller.start; `manifest.json`, everything that the net follows
+from; `curve.csv` and TensorBoard's events, a row for each episode; and `checkpoint.npz`. One seed gives one policy: the same
+programs give the same bytes, interrupted or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym import __version__
+from dc_gym.base import resume as resuming
+from dc_gym.base import tensorboard
+from dc_gym.base.files import put, scratch
+from dc_gym.base.progress import Progress, choose, short_time
+from dc_gym.base.terminal import say
+from dc_gym.kernel import build, openvswitch
+from dc_gym.methods.acc import checkpoint, on_labs, scenarios
+from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
+from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.nets.acc_policy import AccPolicy
+from dc_gym.nets.acc_template import template_of
+from dc_gym.nets.double_dqn import DqnSettings
+from dc_gym.records import fingerprint
+
+POLICY, MANIFEST, CURVE_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "tensorboard"
+OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "worth")
+OF_DQN = ("discount", "learning_rate", "batch_size", "target_every", "prefer")
+SHOWN_EPISODES = 10
+"""Number of episodes over which progress shows the mean."""
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = settings_of(args)
+    with choose(args.quiet) as progress, open_folder(args.out, args.resume):
+        try:
+            made = train(settings, args.out, progress, resume=args.resume)
+        except KeyboardInterrupt:
+            progress.announce(resuming.interrupted(*_last(args, settings)))
+            raise
+    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
+    return 0
+
+
+def settings_of(args: argparse.Namespace) -> AccTrainingSettings:
+    """Returns the settings of the options that were given."""
+
+    def given(names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
+
+    template = template_of(Path(args.template) if "." in args.template or "/" in args.template else args.template)
+    return AccTrainingSettings(template=template, dqn=DqnSettings(**given(OF_DQN)), **given(OPTIONS))
+
+
+def _last(args: argparse.Namespace, settings: AccTrainingSettings) -> tuple[str | None, Path, str]:
+    """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
+    place: Path = args.out / CHECKPOINT
+    if not place.is_file():
+        return None, place, resuming.command(args, resume=False)
+    return f"episode {checkpoint.episodes(args.out)} of {settings.episodes}", place, resuming.command(args)
+
+
+def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resume: bool = False) -> AccPolicy:
+    """Trains and writes everything into a folder that is there."""
+    environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
+    versions = {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    depends_on = {"settings": asdict(settings), "environment": environment, "versions": versions}
+    trainer = checkpoint.read(out, depends_on, settings) if resume else Trainer.new(settings)
+    report = _Report(trainer, out, progress)
+    if resume:
+        progress.note(resuming.goes_on(f"episode {len(trainer.curve)} of {settings.episodes}", out / CHECKPOINT))
+
+    def on_episode(trainer: Trainer) -> None:
+        checkpoint.write(trainer, out, depends_on)
+        put(out / CURVE_CSV, _curve_csv(trainer))
+        report()
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
+        repeats = on_labs.run(trainer, folder, on_episode)
+    told = asdict(settings) | {"template": settings.template.name}
+    provenance = {"command": "dcgym acc train", "made": "trained on labs", "seed": settings.seed, "settings": told}
+    made = AccPolicy(trainer.learner.net, settings.template, provenance)
+    made.write(out / POLICY)
+    manifest = {
+        "reproducible": "yes: the same settings, programs and versions give the same policy",
+        "policy_sha256": made.sha256(),
+        **depends_on,
+        **report.facts(),
+        "episodes_repeated": repeats,
+    }
+    put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return made
+
+
+def _curve_csv(trainer: Trainer) -> bytes:
+    lines = ["episode,scenarios,decisions,mean_reward,mean_error,share_at_random"]
+    for number, row in enumerate(trainer.curve):
+        kinds = "+".join(_kinds(trainer.settings, number))
+        lines.append(f"{number + 1},{kinds},{row['decisions']},{row['reward']:.6f},{row['error']:.6f},{row['explore']:.6f}")
+    return "\n".join([*lines, ""]).encode()
+
+
+def _kinds(settings: AccTrainingSettings, episode: int) -> list[str]:
+    return [scenarios.drawn(settings.seed, lab, episode).kind for lab in range(settings.labs)]
+
+
+class _Report:
+    """Reports progress after each episode, on the terminal and to TensorBoard."""
+
+    def __init__(self, trainer: Trainer, out: Path, progress: Progress) -> None:
+        self._trainer, self._progress, self._begun, self._first = trainer, progress, time.monotonic(), len(trainer.curve)
+        self._events = tensorboard.Events(out / EVENTS)
+        for number in range(self._first):
+            self._add(number)
+        progress.phase("train")
+
+    def _add(self, number: int) -> None:
+        row = self._trainer.curve[number]
+        self._events.add(number + 1, {f"train/{name}": float(row[name]) for name in row.dtype.names or ()})
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the length of the training, for its manifest."""
+        curve = self._trainer.curve
+        wall_s = round(time.monotonic() - self._begun, 1)
+        return {"decisions": int(curve["decisions"].sum()), "wall_s": wall_s, "resumed_at_episode": self._first}
+
+    def __call__(self) -> None:
+        curve, episodes = self._trainer.curve, self._trainer.settings.episodes
+        self._add(len(curve) - 1)
+        left = (episodes - len(curve)) * (time.monotonic() - self._begun) / (len(curve) - self._first)
+        recent = curve[-SHOWN_EPISODES:]
+        state = f"reward {recent['reward'].mean():.3f}, error {recent['error'].mean():.3f}, {short_time(left)} to go"
+        self._progress.advance(len(curve), episodes, f"episode {len(curve)} of {episodes}: {state}")
