@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACC's offline training: one net learns from the queues of many labs (Yan et al., SIGCOMM 2021, section 4.3).
 
-An episode has a scenario of its own in each lab (scenarios.py). All labs stand still at each decision. Then their transitions
-go into one replay, in the order of the labs, and while the labs run on, the net is updated from it. Nothing depends on wall time:
-one seed gives one net, bit for bit. If a lab dies, its episode is repeated from its beginning.
+The labs of an episode have one scenario and one seed (scenarios.py), so that they differ by their actions alone. All labs stand
+still at each decision. Then their transitions go into one replay, in the order of the labs, and while the labs run on, the net is
+updated from it. Nothing depends on wall time: one seed gives one net, bit for bit. If a lab dies, its episode is repeated from
+its beginning.
+
+Two things are ours. What traffic arrives moves a reward far more than an action does. So a reward counts relative to that of the
+same queue in the same slot in the other labs. And DCQCN takes milliseconds to answer a marking, many slots. So an action at
+random is kept for a while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +37,15 @@ MOST_LABS = 64
 MOST_STEPS = 150
 MOST_REPEATS = 3
 """An episode whose labs die so often ends the training."""
+USUAL_REWARD = 0.7
+"""What is added to relative rewards, so that a net's values have the size of those that a switch learns from in a run."""
 CURVE = np.dtype([("decisions", "<i8"), ("reward", "<f8"), ("error", "<f8"), ("explore", "<f8")])
 """A row for each episode: decisions by the net or at random, their mean reward, the mean error of the updates, and the share of
 decisions at random at its end."""
+
+
+DQN = DqnSettings(prefer=0.0)
+"""The learner's settings. A relative reward is large by chance as well, so large ones are not preferred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +55,25 @@ class AccTrainingSettings:
     template: Template = DEPLOYED
     seed: int = 1
     episodes: int = 200
-    labs: int = 2
+    labs: int = 4
+    """Labs that have the scenario of an episode."""
     steps: int = 100
     """Decision times of an episode."""
-    updates_per_step: int = 2
-    replay: int = 20_000
+    updates_per_step: int = 4
+    replay: int = 60_000
     explore: float = 1.0
     """Share of decisions at random, at first."""
-    half_life: int = 2000
+    half_life: int = 10_000
     """Decision times after which it is half as much."""
-    explore_least: float = 0.02
+    explore_least: float = 0.05
+    hold: int = 20
+    """Mean number of decision times for which an action at random is kept."""
     worth: str = "step"
     throughput_weight: float = 0.7
-    dqn: DqnSettings = field(default_factory=DqnSettings)
+    dqn: DqnSettings = DQN
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "labs", "steps", "updates_per_step", "replay", "half_life"):
+        for name in ("episodes", "labs", "steps", "updates_per_step", "replay", "half_life", "hold"):
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
         if self.labs > MOST_LABS:
@@ -109,31 +123,50 @@ class _Lab:
 
     def __init__(self, stack: ExitStack, settings: AccTrainingSettings, number: int, episode: int, folder: Path) -> None:
         template = settings.template
-        scenario = scenarios.drawn(settings.seed, number, episode)
-        self.seed = draw(settings.seed, "acc lab", number, episode) % 2**32
+        scenario = scenarios.drawn(settings.seed, episode)
+        self.seed = draw(settings.seed, "acc lab", episode) % 2**32
         spec = scenario.spec(template, settings.steps * template.interval_ns, self.seed)
         self.session = stack.enter_context(Session(spec, folder))
         self.queues = AccQueues(
             self.session.scene, template, worth=settings.worth, throughput_weight=settings.throughput_weight, idle=QUEUE
         )
-        self._random = np.random.default_rng(self.seed)
+        self._random = np.random.default_rng(draw(settings.seed, "acc explore", number, episode))
+        self._hold, self._kept = settings.hold, np.zeros(len(self.queues), np.int64)
         self._decided: tuple[Slot, Actions, npt.NDArray[np.intp]] | None = None
 
-    def observe(self, frame: Frame) -> tuple[Slot, Transitions | None]:
-        """Returns the slot that ends with a frame, and what the last decisions led to."""
-        slot, found = self.queues.observe(frame), None
-        if self._decided is not None:
-            before, actions, busy = self._decided
-            found = Transitions(before.states[busy], actions[busy], slot.rewards[busy], slot.states[busy])
-        return slot, found
+    def observe(self, frame: Frame) -> Slot:
+        """Returns the slot that ends with a frame."""
+        return self.queues.observe(frame)
+
+    def learned(self, slot: Slot, rewards: npt.NDArray[np.float64]) -> Transitions | None:
+        """Returns what the last decisions led to, with the rewards of a slot as they count; None at the first slot."""
+        if self._decided is None:
+            return None
+        before, actions, busy = self._decided
+        return Transitions(before.states[busy], actions[busy], rewards[busy], slot.states[busy])
+
+    def rewards_of(self, slot: Slot) -> list[float]:
+        """Returns the rewards of the last decisions as they are."""
+        assert self._decided is not None
+        _, _, busy = self._decided
+        return list(slot.rewards[busy].tolist())
 
     def decide(self, slot: Slot, learner: DoubleDqn, at_random: float) -> None:
-        """Chooses an action for each busy queue, and lets the lab run for one interval."""
-        actions, busy = self.queues.settings.copy(), np.flatnonzero(~slot.idle)
-        if len(busy):
-            best = learner.net(slot.states[busy]).argmax(axis=1)
-            drawn = self._random.integers(learner.net.sizes[-1], size=len(busy))
-            actions[busy] = np.where(self._random.random(len(busy)) < at_random, drawn, best)
+        """Chooses an action for each busy queue, and lets the lab run for one interval.
+
+        `at_random`: share of decision times whose action is drawn. A drawn action is kept for `hold` of them on average.
+        """
+        actions, count = self.queues.settings.copy(), len(self.queues)
+        free = self._kept <= 0
+        begins = at_random / (at_random + self._hold * (1.0 - at_random))
+        starts = free & (self._random.random(count) < begins)
+        drawn = self._random.integers(learner.net.sizes[-1], size=count)
+        self._kept = np.where(starts, self._random.geometric(1.0 / self._hold, size=count), self._kept) - 1
+        actions[starts] = drawn[starts]
+        busy = np.flatnonzero(~slot.idle)
+        led = busy[(free & ~starts)[busy]]
+        if len(led):
+            actions[led] = learner.net(slot.states[led]).argmax(axis=1)
         self.queues.settings, self._decided = actions, (slot, actions, busy)
         self.session.post(self.queues.values(actions))
 
@@ -173,17 +206,28 @@ def _episode(trainer: Trainer, folder: Path) -> tuple[int, float, float, float]:
         for lab in labs:
             lab.session.post_begin(lab.seed)
         for step in range(settings.steps + 1):
-            for lab in labs:
-                slot, found = lab.observe(lab.session.collect())
-                if found is not None:
+            slots = [lab.observe(lab.session.collect()) for lab in labs]
+            for lab, slot, counted in zip(labs, slots, relative([slot.rewards for slot in slots]), strict=True):
+                if (found := lab.learned(slot, counted)) is not None:
                     trainer.replay.add(found)
-                    rewards += found.rewards.tolist()
+                    rewards += lab.rewards_of(slot)
                 if step < settings.steps:
                     lab.decide(slot, trainer.learner, at_random)
             if step < settings.steps:
                 errors += [trainer.learner.learn(trainer.replay, random) for _ in range(settings.updates_per_step)]
     known = [error for error in errors if error == error]
     return len(rewards), _mean(rewards), _mean(known), at_random
+
+
+def relative(rewards: Sequence[npt.NDArray[np.float64]]) -> list[npt.NDArray[np.float64]]:
+    """Returns the rewards of each lab's queues less the mean of the same queues in the other labs, plus USUAL_REWARD.
+
+    A lone lab's rewards stay as they are.
+    """
+    if len(rewards) < 2:
+        return list(rewards)
+    total, others = np.sum(rewards, axis=0), len(rewards) - 1
+    return [each - (total - each) / others + USUAL_REWARD for each in rewards]
 
 
 def _mean(values: list[float]) -> float:

@@ -13,7 +13,7 @@ import json
 import platform
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,10 @@ from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.train import open_folder
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import template_of
-from dc_gym.nets.double_dqn import DqnSettings
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "tensorboard"
-OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "worth")
+OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "hold", "worth")
 OF_DQN = ("discount", "learning_rate", "batch_size", "target_every", "prefer")
 SHOWN_EPISODES = 10
 """Number of episodes over which progress shows the mean."""
@@ -61,7 +60,7 @@ def settings_of(args: argparse.Namespace) -> AccTrainingSettings:
         return {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
 
     template = template_of(Path(args.template) if "." in args.template or "/" in args.template else args.template)
-    return AccTrainingSettings(template=template, dqn=DqnSettings(**given(OF_DQN)), **given(OPTIONS))
+    return AccTrainingSettings(template=template, dqn=replace(on_labs.DQN, **given(OF_DQN)), **given(OPTIONS))
 
 
 def _last(args: argparse.Namespace, settings: AccTrainingSettings) -> tuple[str | None, Path, str]:
@@ -105,15 +104,11 @@ def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resum
 
 
 def _curve_csv(trainer: Trainer) -> bytes:
-    lines = ["episode,scenarios,decisions,mean_reward,mean_error,share_at_random"]
+    lines = ["episode,scenario,decisions,mean_reward,mean_error,share_at_random"]
     for number, row in enumerate(trainer.curve):
-        kinds = "+".join(_kinds(trainer.settings, number))
-        lines.append(f"{number + 1},{kinds},{row['decisions']},{row['reward']:.6f},{row['error']:.6f},{row['explore']:.6f}")
+        kind = scenarios.drawn(trainer.settings.seed, number).kind
+        lines.append(f"{number + 1},{kind},{row['decisions']},{row['reward']:.6f},{row['error']:.6f},{row['explore']:.6f}")
     return "\n".join([*lines, ""]).encode()
-
-
-def _kinds(settings: AccTrainingSettings, episode: int) -> list[str]:
-    return [scenarios.drawn(settings.seed, lab, episode).kind for lab in range(settings.labs)]
 
 
 class _Report:
