@@ -127,6 +127,8 @@ def difference(rows: Sequence[Mapping[str, float]], one: str, other: str) -> Est
 
 
 def _shares(rows: Sequence[Mapping[str, float]], single: str, seeds: Sequence[int]) -> str:
-    oracle = np.mean([max(row[name] for name in STATIC) - row[single] for row in rows])
+    oracle = float(np.mean([max(row[name] for name in STATIC) - row[single] for row in rows]))
+    if not oracle:
+        return f"nothing to gain: {single} is best in each case"
     shares = [float(np.mean([row[f"{NET} {seed}"] - row[single] for row in rows]) / oracle) for seed in seeds]
     return f"{', '.join(f'{share:.0%}' for share in shares)} of {oracle:.4f} above {single}"
