@@ -226,17 +226,22 @@ def test_another_commit_is_refused(tree: Path, tmp_path: Path, capsys: pytest.Ca
 def test_a_tree_without_a_build_and_a_program_that_does_not_build(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By the C compiler that all tests need: one for C++ may be missing."""
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CXX", "cc")
     head, library = git(tree, "rev-parse", "HEAD"), Path("lib.a")
-    source = tmp_path / "one.cc"
+    source = tmp_path / "one.c"
     source.write_text("int main() { return absent; }\n")
     with pytest.raises(UsageError, match=r"it has no lib\.a; build it"):
         sources.built(tree, library, source, (), (), head)
     (tree / library).write_bytes(b"!<arch>\n")
-    with pytest.raises(UsageError, match=r"one\.cc does not build against .*absent"):
+    with pytest.raises(UsageError, match=r"one\.c does not build against .*absent"):
         sources.built(tree, library, source, (), (), head)
     source.write_text("int main() { return 7; }\n")
     program = sources.built(tree, library, source, (), (), head)
     assert subprocess.run([program]).returncode == 7
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UsageError, match=r"no C\+\+ compiler 'no-such-compiler' .*: apt-get install g"):
+        sources.built(tree, library, source, (), (), head)
     with pytest.raises(UsageError, match="it has no build/scratch/third"):
         hpcc_ns3.program_of(tree)
