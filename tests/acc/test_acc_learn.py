@@ -23,7 +23,7 @@ BUSY = scenarios.Scenario("incast", 3, {"kind": "many_to_one", "flows": 8})
 
 
 def test_rewards_count_beside_those_of_the_other_labs() -> None:
-    """What all labs have in common falls out. One lab has nothing to be compared with."""
+    """The part that all labs have in common falls out. One lab has nothing to be compared with."""
     found = relative([np.array([0.5, 0.9]), np.array([0.7, 0.9]), np.array([0.9, 0.9])])
     assert np.allclose(found, USUAL_REWARD + np.array([[-0.3, 0], [0, 0], [0.3, 0]]))
     assert np.allclose(relative([np.array([0.2])]), [[0.2]])

@@ -30,7 +30,7 @@ WARMUP = 10
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """What sets the markings: `choose(slot, queues)` returns an action of the template for each queue."""
+    """A rule that sets markings: `choose(slot, queues)` returns an action of the template for each queue."""
 
     template: Template
     choose: Callable[[Slot, AccQueues], Actions]
