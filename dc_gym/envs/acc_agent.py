@@ -26,7 +26,7 @@ from dc_gym.envs.agents import CENTRAL
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import PolicyContext
-from dc_gym.nets.acc_policy import AccPolicy, misfit
+from dc_gym.nets.acc_policy import SHIPPED, AccPolicy, misfit
 from dc_gym.nets.acc_template import Template, template_of
 from dc_gym.nets.double_dqn import DoubleDqn
 from dc_gym.nets.replay import Replay, Transitions
@@ -140,9 +140,9 @@ def _learner(context: PolicyContext, keys: AccKeys, template: Template, random: 
     """Returns the net as controller.start says, and the number of decisions for which it has explored already."""
     if keys.start == UNTRAINED:
         return DoubleDqn.random(template.inputs, len(template.actions), keys.dqn, random), 0
-    path = Path(keys.start)
-    if not isinstance(keys.start, Path):
-        raise AgentError(f"controller.start: {keys.start!r} is unknown; {GUIDE}, or untrained")
+    path = keys.start if isinstance(keys.start, Path) else SHIPPED.get(keys.start)
+    if path is None:
+        raise AgentError(f"controller.start: {keys.start!r} is unknown; {GUIDE}, or {', '.join((UNTRAINED, *SHIPPED))}")
     arrays = load_arrays(path, GUIDE)
     if "manifest" in arrays:
         policy = AccPolicy.read(path)

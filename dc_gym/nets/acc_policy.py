@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from dc_gym.base.errors import AgentError
@@ -18,6 +19,10 @@ from dc_gym.nets.q_network import QNetwork
 KIND = "acc"
 ENTRIES = {"template": str, "interval_ns": int, "history": int, "queue": str, "actions": list}
 """The required entries of the payload and their types."""
+
+
+SHIPPED = {name: Path(__file__).resolve().parent / f"policies/{name}.npz" for name in ("acc-deployed",)}
+"""The files of the policies that come with dc-gym, by the name of their template."""
 
 
 @dataclass(frozen=True, slots=True)

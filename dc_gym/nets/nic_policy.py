@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import int8, lstm, mlp, trees
+from dc_gym.nets import acc_policy, int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
 from dc_gym.nets.int8 import Mlp8
 from dc_gym.nets.lstm import Lstm
@@ -135,8 +135,9 @@ def checksum(table: Words) -> int:
 def shipped(name: str) -> Path:
     """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
     path = SHIPPED / f"{name}.npz"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
+    if not path.is_file() or path in acc_policy.SHIPPED.values():
+        own = set(SHIPPED.glob("*.npz")) - set(acc_policy.SHIPPED.values())
+        known = ", ".join(sorted(file.stem for file in own))
         raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
     return path
 

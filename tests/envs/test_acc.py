@@ -22,8 +22,8 @@ from dc_gym.envs.action import Action
 from dc_gym.envs.actors import Actors
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import PolicyContext
-from dc_gym.nets.acc_policy import AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED, Template
+from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
+from dc_gym.nets.acc_template import DEPLOYED, TEMPLATES, Template
 from dc_gym.nets.q_network import QNetwork
 from dc_gym.run.runner import run
 from tests.envs.made import CLASSES, MS, STEP, cells, class_cells, experiment, frame, scene
@@ -143,7 +143,11 @@ def context(*overrides: str, seed: int = 7) -> PolicyContext:
         (MARKING, {"template": "acc-deployed"}, "agent.interval is 10000 us, and template acc-deployed decides each 500 us"),
         (MARKING, {"constant": 3}, "controller.constant = 3: template mine.toml has actions 0 to 2; give one"),
         (MARKING, {"constant": 1, "learn": True}, "an agent that keeps one action learns none"),
-        (MARKING, {"start": "trained"}, "controller.start: 'trained' is unknown; give a policy file"),
+        (
+            MARKING,
+            {"start": "trained"},
+            "controller.start: 'trained' is unknown; give a policy file .* or untrained, acc-deployed",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_told_in_one_line(
@@ -180,6 +184,13 @@ def test_a_policy_of_another_template_or_interval_is_refused(tmp_path: Path) -> 
     (tmp_path / "text.npz").write_text("no arrays")
     with pytest.raises(AgentError, match=r"is not an \.npz file of plain arrays; give a policy file"):
         AccAgent(context(), keys(template=template, start=tmp_path / "text.npz"))
+
+
+def test_the_policy_that_comes_with_dc_gym_is_of_its_template(tmp_path: Path) -> None:
+    for name, path in SHIPPED.items():
+        assert not AccPolicy.read(path).template.difference(TEMPLATES[name])
+        with pytest.raises(AgentError, match="was trained with another template"):
+            AccAgent(context(), keys(template=written(tmp_path), start=name))
 
 
 # --- agents
