@@ -47,6 +47,8 @@ CASES = {INCAST: 8, WEBSEARCH: 8, MIX: 16}
 """Held-out scenarios by kind. The mix is drawn as in a training."""
 CHOSEN_IN = 16
 """Scenarios of trainings in which the best single action is chosen."""
+LITTLE = 1e-3
+"""The oracle's gain below which no share of it is told."""
 UNTRAINED, CHANCE, NET = "untrained", "random", "net"
 STATIC = {f"action {number}": constant(DEPLOYED, number) for number in range(len(DEPLOYED.actions))}
 
@@ -128,7 +130,7 @@ def difference(rows: Sequence[Mapping[str, float]], one: str, other: str) -> Est
 
 def _shares(rows: Sequence[Mapping[str, float]], single: str, seeds: Sequence[int]) -> str:
     oracle = float(np.mean([max(row[name] for name in STATIC) - row[single] for row in rows]))
-    if not oracle:
-        return f"nothing to gain: {single} is best in each case"
+    if oracle < LITTLE:
+        return f"{oracle:.4f} above {single}: too little to share"
     shares = [float(np.mean([row[f"{NET} {seed}"] - row[single] for row in rows]) / oracle) for seed in seeds]
     return f"{', '.join(f'{share:.0%}' for share in shares)} of {oracle:.4f} above {single}"
