@@ -165,6 +165,21 @@ def test_swift_on_pcc_has_a_rate_alone_which_probes_raise():
     assert decided(algorithm, [*probes, late], **values)[-1].state[0] == pytest.approx((packets + 4) / 2 * 2**20, rel=1e-4)
 
 
+def test_a_held_swift_rate_follows_its_window_alone():
+    """The round trip does not change it, each probe below target adds a packet a base round trip, and the line is its end."""
+    algorithm = loaded("swift")
+    values = golden.values_of(algorithm, "held") | {"rate_initial": 2**18}
+    rtts_ns = (20_000, 40_000, 30_000)
+    made = decided(algorithm, [event(RTT, 10**6 * n, sent_ns=10**6 * n - rtt) for n, rtt in enumerate(rtts_ns, 1)], **values)
+    packets = 100_000 * 20_000 / 8000 / 1514
+    for number, row in enumerate(made, 1):
+        assert row.rate / 2**20 == pytest.approx((packets / 4 + number) / packets, rel=1e-3) and row.window_bytes == 0
+    many = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 20_000) for number in range(1, 200)]
+    slow = event(RTT, 10**9, sent_ns=10**9 - 400_000)
+    full, cut = decided(algorithm, [*many, slow], **values)[-2:]
+    assert full.rate == pytest.approx(2**20, abs=1) and cut.rate == pytest.approx(2**19, rel=0.01)
+
+
 def test_a_swift_flow_may_begin_at_its_share():
     """Its first window is a share of the usual one; below a packet, and with preset pcc, that is a rate."""
     algorithm = loaded("swift")

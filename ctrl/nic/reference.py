@@ -139,7 +139,12 @@ class TimelyPatched(Timely):
 
 
 class Swift:
-    """Kumar et al., SIGCOMM 2020, without the endpoint's window. With `rate_only` a probe raises, and the answer is a rate."""
+    """Kumar et al., SIGCOMM 2020, without the endpoint's window.
+
+    With `rate_only` a probe raises, and the answer is a rate; if it is HELD, the round trip does not change that.
+    """
+
+    HELD = 2
 
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
@@ -172,8 +177,7 @@ class Swift:
 
     def _begin(self, event: NicEvent, flow: NicFlow) -> None:
         self._cut_ns = event.now_ns - LONGEST_NS
-        bdp = flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)
-        self._cwnd = self._p["cwnd_initial"] / PACKET or max(1.0, min(MOST_PACKETS, bdp))
+        self._cwnd = self._p["cwnd_initial"] / PACKET or self._line(flow)
         self._cwnd *= self._p["rate_initial"] / 2**20
         self._cwnd = max(self._p["cwnd_min"] / PACKET, min(self._p["cwnd_max"] / PACKET, self._cwnd))
         self._delay_ns = min(LONGEST_NS, flow.base_rtt_ns)
@@ -183,9 +187,19 @@ class Swift:
         target = self.target_ns(flow)
         self._below = self._delay_ns < target
         if self._below:
-            self._cwnd += self._p["ai"] / PACKET if self._p["rate_only"] else 0
+            if self._p["rate_only"]:
+                self._raise(flow)
         else:
             self._cut(min(self._p["beta"] / ONE * (self._delay_ns - target) / self._delay_ns, self._mdf), event.now_ns)
+
+    def _raise(self, flow: NicFlow) -> None:
+        raised = self._cwnd + self._p["ai"] / PACKET
+        self._cwnd = max(self._cwnd, min(raised, self._line(flow))) if self._p["rate_only"] == self.HELD else raised
+
+    @staticmethod
+    def _line(flow: NicFlow) -> float:
+        """What the line carries in a base round trip, in packets."""
+        return max(1.0, min(MOST_PACKETS, flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)))
 
     def _acknowledged(self, packets: int) -> None:
         packets = min(packets, 65535)
@@ -212,9 +226,14 @@ class Swift:
     def _mdf(self) -> float:
         return self._p["max_mdf"] / ONE
 
+    def _share(self, flow: NicFlow) -> float:
+        """The window in one round trip, of the line."""
+        rtt_ns = min(LONGEST_NS, flow.base_rtt_ns) if self._p["rate_only"] == self.HELD else self._delay_ns
+        return self._cwnd * flow.packet_bytes / max(1e-9, flow.line_mbps * rtt_ns / 8000)
+
     def _decision(self, flow: NicFlow) -> Decision:
         window = min(2.0**32 - 1, max(1.0, self._cwnd) * flow.packet_bytes)
-        share = self._cwnd * flow.packet_bytes / max(1e-9, flow.line_mbps * self._delay_ns / 8000)
+        share = self._share(flow)
         gain = 1.0 if self._cwnd < 1 else self._p["pace_gain"] / 2**8
         if self._p["rate_only"]:
             return Decision(clamped(min(1.0, share) * (gain or 1.0)), 0.0, True)

@@ -17,6 +17,8 @@
  * With rate_only there is no window: the rate is cwnd / RTT, and a probe below target adds ai, not an ACK.
  * RL-CC's authors ran a Swift of their own on NVIDIA's PCC (Fuhrer et al. 2023, footnote 1), whose results
  * are rates alone. Their code is not public: that a probe raises is our choice, raises and cuts are as above.
+ * With rate_only = 2 the rate is cwnd / base round trip: cwnd alone changes it, and nothing raises a flow at
+ * line rate. NVIDIA's example for PCC keeps a rate in this way.
  *
  * Sources: htsim is github.com/Broadcom/csg-htsim at 841d9e7, sim/swift.cpp, whose author calls most values
  * guesses. falcon-transport/isekai at ab3a028, isekai/host/falcon/rue/algorithm/swift.cc, is Google's and
@@ -54,7 +56,7 @@
 	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
 	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least") \
 	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's") \
-	X(rate_only, "0 or 1", 0, 0, 1, "RL-CC, footnote 1: on PCC", "1: no window, a rate of cwnd / RTT, and raises at probes instead of ACKs") \
+	X(rate_only, "0..2", 0, 0, 2, "RL-CC, footnote 1: on PCC", "1: no window, a rate of cwnd / RTT, and raises at probes instead of ACKs; 2: of cwnd / base RTT") \
 	X(rate_initial, "Q20", CC_LINE_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours", "share of cwnd_initial that a new flow starts with; with rate_only that of the line")
 
 #define CC_PRESETS(X) \
@@ -64,7 +66,8 @@
 	  CC_SET(reference_rtt, 0) CC_SET(hop, 1000) CC_SET(fs_max, 268435456) CC_SET(cwnd_min, 10486) \
 	  CC_SET(cwnd_max, 268435456) CC_SET(retx_reset, 3)) \
 	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320)) \
-	X(pcc, "the same as a rate alone: no window, and probes raise it; the results of NVIDIA's PCC are rates", CC_SET(rate_only, 1))
+	X(pcc, "the same as a rate alone: no window, and probes raise it; the results of NVIDIA's PCC are rates", CC_SET(rate_only, 1)) \
+	X(held, "the same with a rate that stays from probe to probe: cwnd over the base round trip", CC_SET(rate_only, 2))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };
@@ -81,6 +84,7 @@ _Static_assert(SWIFT_TIMEOUTS + 1 == CC_STATE_WORDS, "Swift's state");
 #define SWIFT_ONE       65536u /* of factors */
 #define SWIFT_PACKET    (1u << 20)
 #define SWIFT_DELAY_MAX (1u << 30)
+#define SWIFT_HELD      2u /* rate_only: the rate does not follow the RTT */
 
 /*
  * 1 / sqrt(x) of x > 0 in Q20, in Q24. x = m 4^(5-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line
@@ -142,19 +146,21 @@ static inline void swift_set(uint32_t *state, const uint32_t *parameter, uint64_
 }
 
 /* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; at most 4096 packets, which no window has. */
-static inline uint64_t swift_first(const struct cc_flow *flow, const uint32_t *parameter)
+static inline uint64_t swift_line(const struct cc_flow *flow)
 {
-	uint64_t bytes, packets;
+	uint64_t bytes = (uint64_t)flow->line_mbps * flow->base_rtt_ns / 8000, packets;
 
-	if (parameter[P_cwnd_initial])
-		return parameter[P_cwnd_initial];
-	bytes = (uint64_t)flow->line_mbps * flow->base_rtt_ns / 8000;
 	if (bytes >> 40)
 		return 1ull << 32;
 	packets = (bytes << 20) / (flow->packet_bytes ? flow->packet_bytes : 1);
 	if (packets >> 32)
 		return 1ull << 32;
 	return packets > SWIFT_PACKET ? packets : SWIFT_PACKET;
+}
+
+static inline uint64_t swift_first(const struct cc_flow *flow, const uint32_t *parameter)
+{
+	return parameter[P_cwnd_initial] ? parameter[P_cwnd_initial] : swift_line(flow);
 }
 
 /* 33 + 21 bits */
@@ -181,6 +187,16 @@ static inline void swift_cut(uint32_t *state, const uint32_t *parameter, uint32_
 	swift_set(state, parameter, (uint64_t)state[SWIFT_CWND] * (SWIFT_ONE - cut) >> 16);
 }
 
+/* A probe's raise. A held rate does not pass the line's by it. */
+static inline uint64_t swift_raised(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
+{
+	uint64_t before = state[SWIFT_CWND], raised = before + parameter[P_ai], line = swift_line(flow);
+
+	if (parameter[P_rate_only] != SWIFT_HELD || raised < line)
+		return raised;
+	return before > line ? before : line;
+}
+
 static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 				const uint32_t *parameter)
 {
@@ -192,7 +208,7 @@ static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, c
 	state[SWIFT_BELOW] = rtt_ns < target_ns;
 	if (state[SWIFT_BELOW]) {
 		if (parameter[P_rate_only]) /* one probe is under way at a time: about one a round trip */
-			swift_set(state, parameter, (uint64_t)state[SWIFT_CWND] + parameter[P_ai]);
+			swift_set(state, parameter, swift_raised(state, flow, parameter));
 		return;
 	}
 	cut = parameter[P_beta] * (rtt_ns - target_ns) / rtt_ns; /* 17 + 30 bits */
@@ -228,12 +244,14 @@ static inline void swift_on_loss(uint32_t *state, const struct cc_event *event, 
  * A window of so many packets in one round trip, in Q20 of the line. Both in Q16 bytes: 32 + 16 - 4 bits, and
  * what the line carries in a round trip: 23 + 30 bits and 10 more.
  */
-static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow)
+static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
 {
 	uint64_t packet_bytes = flow->packet_bytes < 65535 ? flow->packet_bytes : 65535;
 	uint64_t line_mbps = flow->line_mbps < 1u << 23 ? flow->line_mbps : 1u << 23;
+	uint64_t base_ns = flow->base_rtt_ns < SWIFT_DELAY_MAX ? flow->base_rtt_ns : SWIFT_DELAY_MAX;
+	uint64_t rtt_ns = parameter[P_rate_only] == SWIFT_HELD ? base_ns : state[SWIFT_DELAY];
 	uint64_t window = state[SWIFT_CWND] * packet_bytes >> 4;
-	uint64_t line = line_mbps * state[SWIFT_DELAY] * 1024 / 125;
+	uint64_t line = line_mbps * rtt_ns * 1024 / 125;
 
 	return window < line ? (window << 20) / line : CC_LINE_RATE;
 }
@@ -250,9 +268,9 @@ static inline void swift_answer(const uint32_t *state, const struct cc_flow *flo
 	if (parameter[P_rate_only])
 		result->window_bytes = 0;
 	if (cwnd >= SWIFT_PACKET && parameter[P_pace_gain])
-		result->rate = cc_clamp(swift_rate(state, flow) * parameter[P_pace_gain] >> 8);
+		result->rate = cc_clamp(swift_rate(state, flow, parameter) * parameter[P_pace_gain] >> 8);
 	else if (cwnd < SWIFT_PACKET || parameter[P_rate_only])
-		result->rate = cc_clamp(swift_rate(state, flow));
+		result->rate = cc_clamp(swift_rate(state, flow, parameter));
 	else
 		result->rate = CC_LINE_RATE;
 	result->probe = true;
