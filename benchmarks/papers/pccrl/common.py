@@ -58,7 +58,7 @@ def printed(values: Sequence[float]) -> dict[str, float]:
 
 def swift(variant: str) -> str:
     """Returns the name of Swift in a comparison of a variant."""
-    return SWIFT_PCC if variant == rlcc.PCC else "Swift"
+    return rlcc.of_variant("Swift", variant) if variant in (rlcc.PCC, rlcc.HELD) else "Swift"
 
 
 def label(who: str) -> str:

@@ -18,6 +18,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import (
     FIRMWARE,
+    HELD,
     LARGE,
     NO_PATIENCE,
     OWN,
@@ -46,6 +47,7 @@ RIVALS = ("DCQCN", "Swift")
 WHOSE: Mapping[str, tuple[str, ...]] = {
     SHARED: tuple(WHO),
     WINDOW: ("Swift",),
+    HELD: ("Swift",),
     NO_PATIENCE: ("RL-CC",),
     LARGE: tuple(WHO),
     FIRMWARE: ("DCQCN",),
@@ -74,6 +76,7 @@ LOOKS = {
     OWN: ("o", "-"),
     SHARED: ("s", "--"),
     WINDOW: ("^", "-."),
+    HELD: ("d", ":"),
     NO_PATIENCE: ("v", "-."),
     LARGE: ("P", ":"),
     FIRMWARE: ("D", "--"),
@@ -103,7 +106,7 @@ LONG, SHORT_SIZE, LARGE_SIZE = 2, "64kB", "500kB"
 VARIANTS = {
     MANY_TO_ONE: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
     ALL_TO_ALL: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
-    LONG_SHORT: (SHARED, WINDOW, NO_PATIENCE, LARGE, FIRMWARE, SLOW, SPREAD),
+    LONG_SHORT: (SHARED, WINDOW, HELD, NO_PATIENCE, LARGE, FIRMWARE, SLOW, SPREAD),
 }
 """The variants of each scenario. Spread starts of all-to-all would cost as much as its other variants together."""
 SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}

@@ -101,6 +101,7 @@ OF_PORTS = ("topology.buffer",)
 """Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
 
 OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
+HELD = "held"
 FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
 FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
 ITERATIONS = "20 iterations"
@@ -110,6 +111,7 @@ RATE_ONLY: Mapping[str, Any] = {"nic.preset": "pcc"}
 FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PCC: RATE_ONLY,
+    HELD: {"nic.preset": "held"},
     NO_PATIENCE: {"nic.parameters": {"patience": 0}},
     FIRMWARE: {"nic.preset": FIRMWARE_PRESET},
     SLOW: {"nic.parameters": {"rate_initial": FIRST_RATE}},
@@ -129,6 +131,10 @@ ABOUT: Mapping[str, str] = {
     WINDOW: (
         "in rows so named Swift has a window, as in its own paper (preset paper). In all others it has a rate alone (preset pcc):"
         " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
+    ),
+    HELD: (
+        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example for"
+        " PCC keeps a rate in this way; that of RL-CC's authors is not known"
     ),
     LARGE: (
         "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"
