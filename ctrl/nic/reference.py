@@ -198,7 +198,7 @@ class Swift:
 
     @staticmethod
     def _line(flow: NicFlow) -> float:
-        """What the line carries in a base round trip, in packets."""
+        """Returns the packets that the line carries in a base round trip."""
         return max(1.0, min(MOST_PACKETS, flow.line_mbps * flow.base_rtt_ns / 8000 / max(1, flow.packet_bytes)))
 
     def _acknowledged(self, packets: int) -> None:

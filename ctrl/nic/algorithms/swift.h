@@ -188,7 +188,8 @@ static inline void swift_cut(uint32_t *state, const uint32_t *parameter, uint32_
 }
 
 /* A probe's raise. A held rate does not pass the line's by it. */
-static inline uint64_t swift_raised(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
+static inline uint64_t swift_raised(const uint32_t *state, const struct cc_flow *flow,
+				    const uint32_t *parameter)
 {
 	uint64_t before = state[SWIFT_CWND], raised = before + parameter[P_ai], line = swift_line(flow);
 
@@ -244,7 +245,8 @@ static inline void swift_on_loss(uint32_t *state, const struct cc_event *event, 
  * A window of so many packets in one round trip, in Q20 of the line. Both in Q16 bytes: 32 + 16 - 4 bits, and
  * what the line carries in a round trip: 23 + 30 bits and 10 more.
  */
-static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
+static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow,
+				  const uint32_t *parameter)
 {
 	uint64_t packet_bytes = flow->packet_bytes < 65535 ? flow->packet_bytes : 65535;
 	uint64_t line_mbps = flow->line_mbps < 1u << 23 ? flow->line_mbps : 1u << 23;
