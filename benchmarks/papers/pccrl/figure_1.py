@@ -92,12 +92,12 @@ ROWS = [
 
 
 HELD_RATE = Explanation(
-    hypothesis="the paper's Swift keeps a rate from probe to probe; one with a window, or a rate of cwnd / RTT, is back at once when"
-    " the queue has drained",
+    hypothesis="the paper's Swift keeps a rate from probe to probe; one with a window, or a rate of cwnd / RTT, is back at once"
+    " when the queue has drained",
     experiment="the rows named `held` of dcgym reproduce pcc-rl figure-1",
     page="docs/reproduce-rl-cc.md#long-flows-beside-short-ones-a-window-comes-back-at-once",
-    showed="with it Swift's long flow takes 225 to 315 us to recover from one short flow, PCC-RL's 134 to 192 (seeds 1 to 5); from"
-    " seven they take as long",
+    showed="with it Swift's long flow takes 225 to 315 us to recover from one short flow, PCC-RL's 134 to 192 (seeds 1 to 5);"
+    " from seven they take as long",
 )
 
 

@@ -133,8 +133,8 @@ ABOUT: Mapping[str, str] = {
         " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
     ),
     HELD: (
-        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example for"
-        " PCC keeps a rate in this way; that of RL-CC's authors is not known"
+        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example"
+        " for PCC keeps a rate in this way; that of RL-CC's authors is not known"
     ),
     LARGE: (
         "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"

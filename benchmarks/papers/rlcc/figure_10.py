@@ -69,8 +69,8 @@ ALONE_ROWS = [
 ]
 ROWS = [*cluster.ROWS[LONG_SHORT], *ALONE_ROWS]
 HELD_RATE = Explanation(
-    hypothesis="the paper's Swift keeps a rate from probe to probe, as NVIDIA's example for PCC does; a rate of cwnd / RTT is back at"
-    " once when the queue has drained",
+    hypothesis="the paper's Swift keeps a rate from probe to probe, as NVIDIA's example for PCC does; a rate of cwnd / RTT is"
+    " back at once when the queue has drained",
     experiment="the rows named `held` of dcgym reproduce rl-cc figure-10",
     page="docs/reproduce-rl-cc.md#long-flows-beside-short-ones-a-window-comes-back-at-once",
     showed="with it Swift's long flows keep 0.867 and 0.854 of the line beside 50 and 100 short ones, RL-CC's 0.933 and 0.917"
