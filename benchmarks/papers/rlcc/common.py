@@ -102,6 +102,9 @@ OF_PORTS = ("topology.buffer",)
 
 OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
 HELD = "held"
+NO_CONTROL = "no control"
+UNCONTROLLED = {NO_CONTROL: "fixed"}
+"""The contestant without an algorithm, whose flows send at line rate always."""
 FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
 FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
 ITERATIONS = "20 iterations"
