@@ -152,6 +152,11 @@ def above(first: str, second: str, column: Quantity, factor: float = 1.0) -> Cri
     return _compared(f"{column.title} of {label_of(first)} above {_that(second, factor)}", first, second, column, factor, sign=-1)
 
 
+def alike(first: str, second: str, column: Quantity, within: float) -> tuple[Criterion, Criterion]:
+    """Returns the criteria that the quantity of `first` is that of `second`, within a share of it."""
+    return above(first, second, column, 1 - within), below(first, second, column, 1 + within)
+
+
 def _that(name: str, factor: float) -> str:
     return f"{factor:g} x that of {label_of(name)}" if factor != 1 else f"that of {label_of(name)}"
 

@@ -23,12 +23,10 @@ SATURATED = Explanation(
 ENFORCED = Explanation(
     hypothesis="the thesis' tbf fills its bucket at each change, so an agent that explores limits nobody: the reward A (1 - 2Q) "
     "teaches to command little while the queue is long, and hosts starve only once the actor is saturated and repeats its rates",
-    experiment="dcgym reproduce iroko 5.2 --algorithms DDPG --preset iroko-thesis --seeds 10 --steps 8000, and the same with "
-    "--set agent.tbf=exact",
+    experiment="DDPG with preset iroko-thesis, 8,000 steps, under stock and exact tbf",
     page="docs/reproduce-iroko.md#is-it-the-enforcement-trainings-under-stock-tbf",
-    showed="with ten of ten seeds the policy commands 0.08 to 1 % of the line for every host while the queue is long; with the "
-    "exact tbf with none of three. After 8,000 steps rates still change at 80 to 92 % of the steps, and goodput falls by 8 % at "
-    "most: that a saturated actor then starves hosts was not tried",
+    showed="with ten of ten seeds the policy commands 0.08 to 1 % of the line for every host while the queue is long, with the "
+    "exact tbf with none of three; that a saturated actor then starves hosts was not tried",
 )
 COMMANDED = Explanation(
     hypothesis="the reward counts commanded shares: who shares the line cannot earn what a TCP earns, which counts as action 1",

@@ -22,6 +22,8 @@ from dc_gym.reproduce.findings import Findings
 HPCC = "HPCC"
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift", HPCC: "hpcc"}
 AS_STATED = "PCC-RL 2021"
+FORMS = (rlcc.PCC, rlcc.HELD)
+"""The variants that are another form of Swift."""
 SWIFT_PCC = rlcc.of_variant("Swift", rlcc.PCC)
 """Swift by a rate alone. Claims about it are counted apart."""
 IN_TABLES = WHO | {AS_STATED: "rlcc-lstm", SWIFT_PCC: WHO["Swift"]}
@@ -58,7 +60,7 @@ def printed(values: Sequence[float]) -> dict[str, float]:
 
 def swift(variant: str) -> str:
     """Returns the name of Swift in a comparison of a variant."""
-    return rlcc.of_variant("Swift", variant) if variant in (rlcc.PCC, rlcc.HELD) else "Swift"
+    return rlcc.of_variant("Swift", variant) if variant in FORMS else "Swift"
 
 
 def label(who: str) -> str:

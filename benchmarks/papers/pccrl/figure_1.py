@@ -16,14 +16,14 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
 from dc_gym.benchmarks.papers.pccrl import common as pccrl
-from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, LOOKS, SWIFT_PCC, WHO, swift
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, FORMS, HPCC, LOOKS, SWIFT_PCC, WHO, swift
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
-from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
+from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, held_rate, long_short
 from dc_gym.benchmarks.papers.rlcc.common import name
 from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
-from dc_gym.reproduce.claims import Claim, Explanation, below, less_than, more_than
+from dc_gym.reproduce.claims import Claim, below, less_than, more_than
 from dc_gym.reproduce.evidence import Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -56,8 +56,6 @@ SIZES_NOTE = (
     "The size of short flows is ours, since the paper gives none. In rows that name none it is 5 MB, as much as the whole buffer."
     " In rows that name one, seven of them fit into the buffer; 64 kB is the size of RL-CC's WRITEs. The figure has 5 MB alone."
 )
-FORMS = (rlcc.PCC, rlcc.HELD)
-"""The variants that are another form of Swift."""
 VARIANTS = (*FORMS, *SIZES)
 
 
@@ -91,13 +89,11 @@ ROWS = [
 ]
 
 
-HELD_RATE = Explanation(
-    hypothesis="the paper's Swift keeps a rate from probe to probe; one with a window, or a rate of cwnd / RTT, is back at once when"
-    " the queue has drained",
-    experiment="the rows named `held` of dcgym reproduce pcc-rl figure-1",
-    page="docs/reproduce-rl-cc.md#long-flows-beside-short-ones-a-window-comes-back-at-once",
-    showed="with it Swift's long flow takes 225 to 315 us to recover from one short flow, PCC-RL's 134 to 192 (seeds 1 to 5); from"
-    " seven they take as long",
+HELD_RATE = held_rate(
+    "pcc-rl",
+    "figure-1",
+    "with it Swift's long flow takes 225 to 315 us to recover from one short flow, PCC-RL's 134 to 192 (seeds 1 to 5); from seven"
+    " they take as long",
 )
 
 

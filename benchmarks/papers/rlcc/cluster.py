@@ -185,6 +185,17 @@ def still_flooded(figure: str, showed: str) -> Explanation:
     )
 
 
+def held_rate(paper: str, figure: str, showed: str) -> Explanation:
+    """Returns the explanation by a Swift that keeps its rate, which is not back at once when a queue has drained."""
+    return Explanation(
+        hypothesis="the paper's Swift keeps a rate from probe to probe, as NVIDIA's example for PCC does; one with a window, or"
+        " with a rate of cwnd / RTT, is back at once when the queue has drained",
+        experiment=f"the rows named `{HELD}` of dcgym reproduce {paper} {figure}",
+        page="docs/reproduce-rl-cc.md#long-flows-beside-short-ones-a-window-comes-back-at-once",
+        showed=showed,
+    )
+
+
 def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
     return [
         _row(who, scenario, count, place)

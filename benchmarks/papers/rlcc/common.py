@@ -102,6 +102,9 @@ OF_PORTS = ("topology.buffer",)
 
 OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
 HELD = "held"
+NO_CONTROL = "no control"
+UNCONTROLLED = {NO_CONTROL: "fixed"}
+"""The contestant without an algorithm, whose flows send at line rate always."""
 FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
 FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
 ITERATIONS = "20 iterations"
@@ -133,8 +136,8 @@ ABOUT: Mapping[str, str] = {
         " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
     ),
     HELD: (
-        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example for"
-        " PCC keeps a rate in this way; that of RL-CC's authors is not known"
+        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example"
+        " for PCC keeps a rate in this way; that of RL-CC's authors is not known"
     ),
     LARGE: (
         "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"

@@ -24,7 +24,7 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import Result
 from dc_gym.reproduce import series
-from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, Explanation, above, below
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, Explanation, above, alike, below
 from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -123,8 +123,7 @@ def inflation_at(algorithm: str, flows: int, swing: float) -> float:
 
 def _alike(flows: int) -> tuple[Claim, Claim]:
     tree, net = name("tree", flows), name("MLP", flows)
-    goodput = (above(tree, net, common.GOODPUT, 1 - ALIKE), below(tree, net, common.GOODPUT, 1 + ALIKE))
-    latency = (above(tree, net, common.LATENCY, 1 - NEAR), below(tree, net, common.LATENCY, 1 + NEAR))
+    goodput, latency = alike(tree, net, common.GOODPUT, ALIKE), alike(tree, net, common.LATENCY, NEAR)
     return (
         Claim(f"With {flows} flows the trees have the network's goodput", f"{SOURCE}; within {ALIKE:.0%}", goodput),
         Claim(

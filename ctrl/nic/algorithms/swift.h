@@ -191,11 +191,12 @@ static inline void swift_cut(uint32_t *state, const uint32_t *parameter, uint32_
 static inline uint64_t swift_raised(const uint32_t *state, const struct cc_flow *flow,
 				    const uint32_t *parameter)
 {
-	uint64_t before = state[SWIFT_CWND], raised = before + parameter[P_ai], line = swift_line(flow);
+	uint64_t before = state[SWIFT_CWND], raised = before + parameter[P_ai], line;
 
-	if (parameter[P_rate_only] != SWIFT_HELD || raised < line)
+	if (parameter[P_rate_only] != SWIFT_HELD)
 		return raised;
-	return before > line ? before : line;
+	line = swift_line(flow);
+	return raised < line ? raised : before > line ? before : line;
 }
 
 static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
