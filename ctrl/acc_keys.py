@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dc_gym.base.key import COUNT, FLAG, NAME_OR_PATH, NUMBER, TEXT, TIME, S, key
 from dc_gym.ctrl import policies
-from dc_gym.nets.acc_template import DEPLOYED, TEMPLATES, WORTHS
-from dc_gym.nets.double_dqn import DqnSettings
+from dc_gym.nets.acc_settings import DEPLOYED, STEP, TEMPLATES, WORTHS, DqnSettings
 
 UNTRAINED = "untrained"
 PAPER, QUEUE, OFF = IDLE = ("paper", "queue", "off")
@@ -26,7 +25,7 @@ class AccKeys:
 
     template: str | Path = key(
         NAME_OR_PATH,
-        DEPLOYED.name,
+        DEPLOYED,
         copy="acc-template.toml",
         help=f"[actions](acc.md#templates), samples and interval: {', '.join(f'`{name}`' for name in TEMPLATES)}, or a file",
     )
@@ -39,9 +38,7 @@ class AccKeys:
     )
     constant: int | None = key(COUNT, low=0, otherwise="none", help="number of the action that all queues keep, instead of a net")
     learn: bool = key(FLAG, False, help="switches learn while the run goes on; the result keeps what they have learned")
-    worth: str = key(
-        TEXT, "step", names=lambda: WORTHS, help="D(L) of the reward: design 2 of the paper (`step`) or 1 (`linear`)"
-    )
+    worth: str = key(TEXT, STEP, names=lambda: WORTHS, help="D(L) of the reward: design 2 of the paper (`step`) or 1 (`linear`)")
     throughput_weight: float = key(NUMBER, 0.7, low=0, high=1, help="w1 of the reward; w2 is the rest of 1")
     idle: str = key(TEXT, PAPER, names=lambda: IDLE, help="[queues without inference](acc.md#busy-and-idle)")
     explore: float = key(NUMBER, 0.2, low=0, high=1, help="with `learn`: share of decisions at random, at first")

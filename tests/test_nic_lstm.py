@@ -137,7 +137,7 @@ def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows)
     assert found.jain > 0.95 and found.sum_of_rates > 0.97 and found.lost_bdp == 0
 
 
-@pytest.mark.parametrize("path", sorted(nic_policy.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", nic_policy.all_shipped(), ids=lambda path: path.stem)
 def test_what_ships_is_read_as_written_and_is_table_vi_in_integers(path, tmp_path):
     file = NicPolicy.read(path)
     file.write(tmp_path / "again.npz")

@@ -28,6 +28,8 @@ from dc_gym.base.key import (
     ARGS,
     CODE_PATH,
     COUNT,
+    FLAG,
+    NAME_OR_PATH,
     NUMBER,
     PATH,
     RATE,
@@ -101,6 +103,7 @@ MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,
 SAMPLES: dict[Any, Any] = {
     **{COUNT: 4, NUMBER: 0.25, RATE: "10Mbit/s", TIME: "1ms", SIZE: "20kB", AMOUNT: "20p", THRESHOLD: "20p"},
     **{SHARE_PPM: "10%", SHARE_PPB: "10%", TEXT: "some", PATH: "flows.csv", CODE_PATH: "net.py", ARGS: {"hosts": 2}},
+    **{FLAG: True, NAME_OR_PATH: "acc-deployed"},
 }
 """A value for each form of keys."""
 OF_KEYS = {

@@ -123,8 +123,8 @@ def _table(section: str) -> dict[str, Any]:
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
     """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
     registry = holder.metadata["registry"]
-    if registry.key != f"{registry.key.partition('.')[0]}.kind":
-        yield from _rules_of_plug_ins(registry)
+    if not _has_kinds(registry):
+        yield from _rules_of_names(registry)
         return
     of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
     for kind, declared in registry.keys_by_kind():
@@ -139,26 +139,36 @@ def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
         yield {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": then}
 
 
-def _rules_of_plug_ins(registry: Any) -> Iterator[dict[str, Any]]:
-    """Yields the same for agent.actuators, where several kinds may act, and for controller.policy, which may be no kind.
-
-    Only plug-ins' kinds have keys. They need their kind, and the kind needs some of them.
-    """
-    key = registry.key.rpartition(".")[2]
-    of_keys: dict[str, list[str]] = {}
-
-    def has(kinds: Iterable[str]) -> dict[str, Any]:
-        named = {"enum": list(kinds)} if key == "policy" else {"pattern": _items(kinds, alone=False)}
-        return {"properties": {key: named}, "required": [key]}
-
+def _rules_of_names(registry: Any) -> Iterator[dict[str, Any]]:
+    """Yields the same for agent.actuators, where several kinds may act, and for controller.policy, which may be no kind."""
     for kind, declared in registry.keys_by_kind():
-        for name in declared:
-            of_keys.setdefault(name, []).append(kind)
         if declared:
             then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
-            yield {"if": has([kind]), "then": then | {"required": list(registry[kind].needs())}}
-    if of_keys:
-        yield {"dependentSchemas": {name: has(kinds) for name, kinds in of_keys.items()}}
+            yield {"if": _has(registry, [kind]), "then": then | {"required": list(registry[kind].needs())}}
+
+
+def _needed_kinds(cls: type) -> dict[str, Any]:
+    """Returns by key the kinds of which it needs one, for the registries of _rules_of_names."""
+    of_keys: dict[str, tuple[Any, list[str]]] = {}
+    for holder in own_fields(cls):
+        registry = holder.metadata["registry"]
+        if holder.metadata["chosen"] and not _has_kinds(registry):
+            for kind, declared in registry.keys_by_kind():
+                for name in declared:
+                    of_keys.setdefault(name, (registry, []))[1].append(kind)
+    return {name: _has(registry, kinds) for name, (registry, kinds) in of_keys.items()}
+
+
+def _has_kinds(registry: Any) -> bool:
+    """Says whether a table has one kind of a registry, in its key `kind`."""
+    return bool(registry.key == f"{registry.key.partition('.')[0]}.kind")
+
+
+def _has(registry: Any, kinds: Iterable[str]) -> dict[str, Any]:
+    """Returns the schema of a table that names one of these kinds."""
+    key = registry.key.rpartition(".")[2]
+    named = {"enum": list(kinds)} if key == "policy" else {"pattern": _items(kinds, alone=False)}
+    return {"properties": {key: named}, "required": [key]}
 
 
 def _items(names: Iterable[str], alone: bool = True) -> str:
@@ -168,12 +178,14 @@ def _items(names: Iterable[str], alone: bool = True) -> str:
 
 
 def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
-    """Returns what holds for a table without plug-ins: its keys and its names are those that are registered."""
+    """Returns what holds for a table without plug-ins: its keys and its names are those that are registered, and a key has its kind."""
     known = fields_by_key(cls)
     made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
     made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}
     if own_fields(cls):
         made["propertyNames"] = {"enum": list(all_fields(cls))}
+    if kinds := _needed_kinds(cls):
+        made["dependentSchemas"] = kinds
     return made
 
 

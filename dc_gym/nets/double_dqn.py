@@ -13,12 +13,12 @@ adam.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dc_gym.base.errors import AgentError
+from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.q_network import QNetwork
 from dc_gym.nets.replay import Replay, Transitions
@@ -27,20 +27,6 @@ HIDDEN = (40, 40)
 """The hidden layers of ACC's net, section 6."""
 MOST_ERROR = 1.0
 """Beyond it an error pulls no harder (Huber's loss)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DqnSettings:
-    """The settings of a learner."""
-
-    discount: float = 0.9
-    """gamma."""
-    learning_rate: float = 1e-3
-    batch_size: int = 32
-    target_every: int = 100
-    """Updates from one copy of the net to the next."""
-    prefer: float = 0.5
-    """Share of a batch that is the better of two transitions (ACC, section 4.3: large rewards are preferred; how is ours)."""
 
 
 class DoubleDqn:

@@ -135,11 +135,15 @@ def checksum(table: Words) -> int:
 def shipped(name: str) -> Path:
     """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
     path = SHIPPED / f"{name}.npz"
-    if not path.is_file() or path in acc_policy.SHIPPED.values():
-        own = set(SHIPPED.glob("*.npz")) - set(acc_policy.SHIPPED.values())
-        known = ", ".join(sorted(file.stem for file in own))
+    if path not in all_shipped():
+        known = ", ".join(file.stem for file in all_shipped())
         raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
     return path
+
+
+def all_shipped() -> list[Path]:
+    """Returns the paths of the policies that come with dc-gym, by name. Those of switches are not among them."""
+    return sorted(set(SHIPPED.glob("*.npz")) - set(acc_policy.SHIPPED.values()))
 
 
 def path_of(text: str) -> Path:

@@ -16,8 +16,9 @@ from dc_gym.envs.acc_queues import Slot
 from dc_gym.methods.acc import held_out, on_labs, scenarios
 from dc_gym.methods.acc.held_out import constant
 from dc_gym.methods.acc.on_labs import USUAL_REWARD, relative
+from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import DoubleDqn, DqnSettings
+from dc_gym.nets.double_dqn import DoubleDqn
 
 BUSY = scenarios.Scenario("incast", 3, {"kind": "many_to_one", "flows": 8})
 

@@ -12,9 +12,10 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.nets import acc_template
 from dc_gym.nets.acc_policy import AccPolicy
+from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED, SECTION_3, Template, level, linear_worth, step_worth, template_of
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.nets.double_dqn import DoubleDqn, DqnSettings
+from dc_gym.nets.double_dqn import DoubleDqn
 from dc_gym.nets.q_network import QNetwork
 from dc_gym.nets.replay import Replay, Transitions
 

@@ -21,8 +21,8 @@ from dc_gym.methods.acc import checkpoint, on_labs, scenarios, train
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
 from dc_gym.methods.acc.scenarios import MOST_INCAST_BYTES, MOST_OUTSTANDING, SHARES, drawn
 from dc_gym.nets.acc_policy import AccPolicy
+from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import DqnSettings
 from dc_gym.spec.load import load
 from dc_gym.traffic.storage import MIXES
 

@@ -369,7 +369,8 @@ def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], *settings: str) -> 
         (("agent.agents=hosts", "agent.see=paths"), 'agent.see = "paths": unknown; did you mean path?'),
         (("agent.observe=kmin",), "agent.observe: 'kmin': kmin is set by marking, which agent.actuators does not name"),
         (("controller.name=dcqcn", "topology.preset=dumbbell-1g", "nic.tcp=cubic"), 'nic.tcp = "cubic": needs fq at the hosts'),
-        (("controller.explore=0.5",), "controller.explore: unknown key"),
+        (("controller.explore=0.5",), "controller.explore = 0.5: has no effect with policy 'random'; remove it"),
+        (("controller.explores=0.5",), "controller.explores: unknown key"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(settings: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

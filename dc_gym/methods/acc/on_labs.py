@@ -28,8 +28,9 @@ from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.session import Session
 from dc_gym.methods.acc import scenarios
+from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED, WORTHS, Template
-from dc_gym.nets.double_dqn import DoubleDqn, DqnSettings
+from dc_gym.nets.double_dqn import DoubleDqn
 from dc_gym.nets.replay import Replay, Transitions
 from dc_gym.topologies.ecmp import draw
 
