@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what both of them share.
+"""The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what the paper's figures share.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
 by PFC. Each figure runs on two fabrics: lossless, with ACC's rule for pauses and a buffer of our choice, since ACC gives none;
@@ -25,6 +25,20 @@ FABRICS: Mapping[str, Mapping[str, Any]] = {
     LOSSY: {**NETWORK, "topology.buffer": "20MB"},
     PFC: {**NETWORK, "topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"},
 }
+TRAINED, LEARNING = "ACC", "ACC, learns on"
+"""ACC's net as it was trained offline, and the same net in switches that learn in the run."""
+_AGENT: Mapping[str, Any] = {
+    "controller.policy": "acc",
+    "controller.start": "acc-deployed",
+    "agent.actuators": "marking",
+    "agent.agents": "switches",
+    "agent.interval": "500us",
+    "agent.latency": "10us",
+    "agent.observe": "switch:mean_backlog,switch:utilization,switch:ce",
+    "agent.reward": "acc",
+}
+AGENTS: Mapping[str, Mapping[str, Any]] = {TRAINED: _AGENT, LEARNING: {**_AGENT, "controller.learn": True}}
+"""The keys of ACC's agents."""
 PAUSES = Quantity("pauses", "pauses told")
 FACTS = (
     ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
