@@ -143,6 +143,12 @@ register(
     Paper(
         "acc",
         "S. Yan et al., ACC: Automatic ECN Tuning for High-Speed Datacenter Networks, SIGCOMM 2021",
-        {"figure-1": "acc.figure_1", "figure-2": "acc.figure_2", "figure-7": "acc.figure_7", "figure-8": "acc.figure_8"},
+        {
+            "figure-1": "acc.figure_1",
+            "figure-2": "acc.figure_2",
+            "figure-7": "acc.figure_7",
+            "figure-8": "acc.figure_8",
+            "figure-10": "acc.figure_10",
+        },
     )
 )
