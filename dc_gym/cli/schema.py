@@ -178,7 +178,7 @@ def _items(names: Iterable[str], alone: bool = True) -> str:
 
 
 def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
-    """Returns what holds for a table without plug-ins: its keys and its names are those that are registered, and a key has its kind."""
+    """Returns what holds for a table without plug-ins: its keys and names are registered ones, and a key has its kind."""
     known = fields_by_key(cls)
     made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
     made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}

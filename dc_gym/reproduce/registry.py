@@ -149,6 +149,7 @@ register(
             "figure-7": "acc.figure_7",
             "figure-8": "acc.figure_8",
             "figure-10": "acc.figure_10",
+            "figure-13": "acc.figure_13",
         },
     )
 )

@@ -2,7 +2,7 @@
 """Figure 10 of ACC (Yan et al., SIGCOMM 2021): the speed of a training with a parameter server, with ACC and static markings.
 
 ACC: 7 workers and 1 parameter server, P100, batches of 64. With ACC ResNet-50 trains up to 7 % faster than with SECN1 and 12 %
-faster than with SECN2; figure 10b counts pauses, also of AlexNet. It gives neither the time of computing nor a network of its own.
+faster than with SECN2; figure 10b counts pauses, also of AlexNet. It does not give the time of computing.
 
 Here 8 servers are on one switch. Workers push all parameters at once and pull them back at once. An iteration is the time from a
 worker's push to its next one. A row without marking shows what a marking costs: pauses alone hold the queue there.
@@ -97,7 +97,7 @@ ROWS = [
     for who, keys in WHO.items()
 ]
 PRICE = Explanation(
-    hypothesis="ACC's reward trades throughput for a short queue, so a marking that trains faster is not what its agents look for",
+    hypothesis="ACC's reward trades throughput for a short queue, so its agents do not look for the fastest marking",
     experiment=f"the rows `{UNMARKED}` of dcgym reproduce acc figure-10",
     page=PAGE,
     showed="without marking ResNet-50 trains 11 % faster than with SECN1, with a mean queue 60 times as long",
@@ -124,7 +124,7 @@ FACTS = (
     ),
 )
 NOTES = (
-    f"Speed = {WORKERS * BATCH} images an iteration. Computing takes as long as a P100 needs for a batch of {BATCH} in TensorFlow's "
+    f"Speed = {WORKERS * BATCH} images an iteration. Computing takes as long as a P100 needs for {BATCH} images in TensorFlow's "
     "benchmarks of 2017 (AlexNet: at the speed of batches of 512); ACC gives none.",
     f"The row `{UNMARKED}` is ours.",
 )

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 12 and 13 of ACC (Yan et al., SIGCOMM 2021): WebSearch at loads of 60 to 90 %, with ACC and static markings.
+
+ACC's figure 12 is a load of 90 % on 288 servers, figure 13 are loads of 60 to 90 % between random pairs. Completion times are
+over those of a static marking. Mice have up to 100 KB, elephants 10 MB and more.
+
+Here 24 servers send to uniformly drawn others on the network of figures 1 and 2, and sizes are cut at 10 MB, so elephants are the
+flows from 1 MB on. Beside ACC stands the lowest step of its template as a static marking, which the paper does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.acc.common import AGENTS, FABRICS, PAUSES, PFC, TRAINED
+from dc_gym.benchmarks.papers.acc.figure_2 import (
+    DROPPED,
+    ELEPHANTS,
+    FLOWS,
+    LARGEST,
+    LAST_START_MS,
+    MEAN,
+    MICE,
+    MICE_TAIL,
+    TAIL,
+    UNFINISHED,
+    measure,
+)
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, below
+from dc_gym.reproduce.evidence import Evidence, Quantity
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "WebSearch by load, with ACC and static markings"
+NAME = "websearch"
+LOADS = (60, 70, 80, 90)
+"""Percent of each server's link."""
+DURATION_MS = 150
+LOW_STEP = "20 kB step"
+WHO: dict[str, dict[str, Any]] = {
+    "SECN1": {"topology.marking": "secn1"},
+    "SECN2": {"topology.marking": "secn2"},
+    TRAINED: {"topology.marking": "secn1", **AGENTS[TRAINED]},
+    LOW_STEP: {"topology.marking": "step", "topology.k_bytes": 20_000},
+}
+COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", LOW_STEP: "#88CCEE"}
+MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
+MEASURES: Mapping[str, Quantity] = {"all, mean": MEAN, "mice, mean": MICE, "mice, 99th percentile": MICE_TAIL}
+PAPER_12 = {
+    ("SECN1", "all, mean"): 5.8,
+    ("SECN2", "all, mean"): 16.6,
+    ("SECN1", "mice, mean"): 5.7,
+    ("SECN1", "mice, 99th percentile"): 15.8,
+    ("SECN2", "mice, mean"): 17.3,
+    ("SECN2", "mice, 99th percentile"): 47.5,
+}
+"""By how many percent completion times are shorter with ACC at 90 %."""
+
+
+def name(load: int, who: str) -> str:
+    return f"{load} %, {who}"
+
+
+ROWS = [
+    OwnRateRow(
+        name(load, who),
+        {
+            **FABRICS[PFC],
+            **keys,
+            "workload.kind": "poisson",
+            "workload.distribution": "websearch",
+            "workload.truncate": LARGEST,
+            "workload.load": load / 100,
+            "workload.last_start": f"{LAST_START_MS}ms",
+            "metrics.cutoff": f"{LAST_START_MS}ms",
+            "time.duration": f"{DURATION_MS}ms",
+            "time.warmup": "0s",
+            "monitor.interval": "100us",
+            "monitor.tcp_interval": "10ms",
+        },
+        COLORS[who],
+    )
+    for load in LOADS
+    for who, keys in WHO.items()
+]
+WHY = "the network has 24 servers instead of 288; the buffer, DCQCN's parameters and SECN1's and SECN2's Pmax are not given"
+CLAIMS = (
+    *(
+        Claim(
+            f"90 %: completion times ({what}) are shorter than with {rival} (the paper's by {percent} %)",
+            "ACC, figure 12",
+            (below(name(90, TRAINED), name(90, rival), MEASURES[what]),),
+            why=WHY,
+        )
+        for (rival, what), percent in PAPER_12.items()
+    ),
+    *(
+        Claim(
+            f"At every load of 60 to 90 % the completion times of {whose} are shorter than with {rival}",
+            "ACC, figure 13",
+            tuple(below(name(load, TRAINED), name(load, rival), column) for load in LOADS),
+            why=WHY,
+        )
+        for rival, (whose, column) in product(
+            ("SECN1", "SECN2"), (("mice (mean)", MICE), ("mice (99th percentile)", MICE_TAIL), ("elephants", ELEPHANTS))
+        )
+        if (rival, column) != ("SECN2", ELEPHANTS)
+    ),
+)
+FACTS = (
+    (
+        "Network",
+        "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a); 12 MB a switch, ACC's pauses",
+    ),
+    ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
+    ("Traffic", f"WebSearch to uniformly drawn others, flows start for {LAST_START_MS} ms and all end"),
+    ("ACC", "controller.start = acc-deployed in every switch, once in 500 us, in force 10 us later"),
+)
+NOTES = (
+    f"Scaled: 24 servers instead of 288; sizes are cut at {LARGEST}, and elephants are those from 1 MB on (ACC: 10 MB).",
+    "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none.",
+    f"The row `{LOW_STEP}` is ours: the lowest action of the template, held by all switches.",
+)
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    columns = (*MEASURED, FLOWS, UNFINISHED, PAUSES, DROPPED)
+    return own_rate.findings(TITLE, FACTS, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    lines = [ContestantLine(who, COLORS[who], {float(load): name(load, who) for load in LOADS}) for who in WHO]
+    return series.figure(evidence, lines, MEASURED, "load (%)", TITLE, base=None)

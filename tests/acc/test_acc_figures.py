@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures with ACC's agents: the traffic that they draw, the specs that they run, and what they measure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.acc import figure_7, figure_10, figure_13
+from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.spec import Spec
+
+
+def spec_of(folder: Path, module, name: str, files: dict[str, str] | None = None) -> Spec:
+    (row,) = (each for each in module.ROWS if each.name == name)
+    (folder / "x").mkdir(exist_ok=True)
+    for file, content in (files or {}).items():
+        (folder / "x" / file).write_text(content)
+    return own_rate._spec("x", row, ReproduceOptions(folder), 1)
+
+
+def test_messages_make_the_load_with_all_sizes_alike() -> None:
+    sent = {load: 0 for load in figure_7.LOADS}
+    counts = dict.fromkeys(figure_7.SIZES_BYTES, 0)
+    for load, seed in ((load, seed) for load in figure_7.LOADS for seed in range(1, 9)):
+        rows = [row.split(",") for row in figure_7.messages(load, seed).splitlines()[1:]]
+        assert {row[0] for row in rows} == {"h1", "h2"} and {row[1] for row in rows} == {"h3"}
+        assert len({row[2] for row in rows}) == len(rows), "each message has a port of its own"
+        assert max(float(row[3]) for row in rows) < figure_7.LAST_START_MS / 1e3
+        for row in rows:
+            counts[int(row[5])] += 1
+            sent[load] += own_rate.wire_bytes(int(row[5]))
+    for load, share in figure_7.LOADS.items():
+        assert sent[load] * 8 / (8 * figure_7.LAST_START_MS / 1e3) == pytest.approx(share * figure_7.LINE_BPS, rel=0.1)
+    assert np.array(list(counts.values())) == pytest.approx(sum(counts.values()) / len(counts), rel=0.1)
+
+
+def test_messages_follow_the_seed() -> None:
+    first, again, other = (figure_7.messages("60 %", seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("who", figure_7.WHO)
+def test_all_contestants_of_figure_7_get_the_same_messages(tmp_path: Path, who: str) -> None:
+    files = {figure_7.file_of("60 %").format(seed=1): figure_7.messages("60 %", 1)}
+    made = spec_of(tmp_path, figure_7, figure_7.name("60 %", who), files)
+    assert len(made.flows(made.graph())) == files.popitem()[1].count("\n") - 1
+    assert made.controller.policy == ("acc" if who in (TRAINED, LEARNING) else None)
+
+
+def test_a_run_of_figure_7_is_measured(tmp_path: Path) -> None:
+    """200 ms instead of 2.2 s: the percentiles are of few messages, and their order holds all the same."""
+    from dc_gym.run.runner import run
+
+    files = {figure_7.file_of("60 %").format(seed=1): figure_7.messages("60 %", 1)}
+    made = spec_of(tmp_path, figure_7, figure_7.name("60 %", TRAINED), files)
+    made = replace(made, time=replace(made.time, duration_ns=100_000_000))
+    found = figure_7.measure(run(made, tmp_path / "run", Quiet(), plot=False))
+    assert 0 < found["small_s"] < found["small_p99_s"] <= found["small_p999_s"] < found["large_s"]
+    assert 0 < found["queue_bytes"] < found["queue_sd_bytes"] < 1e6 and 0 < found["unfinished"] < found["messages"]
+
+
+@pytest.mark.parametrize("model", figure_10.PARAMETER_BYTES)
+def test_workers_compute_as_long_as_a_p100_does(tmp_path: Path, model: str) -> None:
+    assert figure_10.compute_ns(model) * figure_10.PART == pytest.approx(64e9 / figure_10.IMAGES_PER_S[model], rel=1e-6)
+    made = spec_of(tmp_path, figure_10, figure_10.name(model, TRAINED))
+    pushes = [flow for flow in made.flows(made.graph()) if flow.group == "push"]
+    assert {flow.size_bytes * figure_10.PART for flow in pushes} == {figure_10.PARAMETER_BYTES[model]} and len(pushes) == 7
+
+
+@pytest.mark.parametrize("load", figure_13.LOADS)
+def test_websearch_has_the_same_flows_for_all(tmp_path: Path, load: int) -> None:
+    flows = [
+        [*made.flows(made.graph())] for who in figure_13.WHO for made in [spec_of(tmp_path, figure_13, figure_13.name(load, who))]
+    ]
+    assert all(each == flows[0] for each in flows) and len(flows) == len(figure_13.WHO)
