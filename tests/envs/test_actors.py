@@ -256,6 +256,18 @@ def test_a_run_that_learns_repeats_bit_for_bit(tmp_path: Path, registries: None)
 
 
 @pytest.mark.lab
+@pytest.mark.parametrize("target", [0.05, 0.1])
+def test_a_controller_in_a_switch_port_holds_its_queue(target: float, tmp_path: Path, registries: None) -> None:
+    """examples/pi.py begins at 200 kB. Half a run later the queue is what it wants, within 10 %, and Kmin is below it."""
+    result = run(as_spec(EXAMPLES / "pi.toml", [f"controller.target={target}"]), tmp_path / "run", Quiet(), plot=False)
+    place = [port["name"] for port in result.ports].index("s1-eth9")
+    backlog = result.records("queues")["backlog_bytes"].reshape(-1, len(result.ports))[:, place]
+    assert backlog[len(backlog) // 2 :].mean() == pytest.approx(target * 500_000, rel=0.1)
+    wanted = result.derived("agent").to_pydict()["wanted_kmin_bytes_s1-eth9"]
+    assert wanted[0] == 200_000 and max(wanted[len(wanted) // 2 :]) < target * 500_000 * 1.2
+
+
+@pytest.mark.lab
 def test_a_learner_is_told_of_every_step_of_a_run(tmp_path: Path, learner: type[Learner]) -> None:
     """The rewards that it is told are those of agent.parquet, the last one too."""
     settings = ["agent.interval=5ms", "controller.policy=learner"]
