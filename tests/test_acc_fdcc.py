@@ -11,7 +11,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_7, figure_8, figure_10, figure_13
+from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_6, figure_7, figure_8, figure_10, figure_13, figure_17
 from dc_gym.benchmarks.papers.acc.common import FABRICS, PFC, on
 from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
 from dc_gym.grounds import nics
@@ -21,10 +21,24 @@ from dc_gym.reproduce.claims import ClaimState, judge
 from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.options import ReproduceOptions
 
-FIGURES = (figure_1, figure_2, figure_7, figure_8, figure_10, figure_13, figure_3_2, figure_3_3, figure_4_1, table_6_1, table_6_2)
+FIGURES = (
+    figure_1,
+    figure_2,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_10,
+    figure_13,
+    figure_17,
+    figure_3_2,
+    figure_3_3,
+    figure_4_1,
+    table_6_1,
+    table_6_2,
+)
 NUMBERS = {
     "fdcc": ("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
-    "acc": ("figure-1", "figure-2", "figure-7", "figure-8", "figure-10", "figure-13"),
+    "acc": ("figure-1", "figure-2", "figure-6", "figure-7", "figure-8", "figure-10", "figure-13", "figure-17"),
 }
 
 
@@ -44,9 +58,8 @@ def test_the_figures_are_registered(paper: str, number: str) -> None:
 
 @pytest.mark.parametrize("module", FIGURES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_claims_are_about_rows_that_run(module) -> None:
-    rows = {row.name for row in module.ROWS} | {
-        on(incast, fabric) for incast in getattr(module, "INCASTS", ()) for fabric in FABRICS
-    }
+    rows = {row.name for row in module.ROWS} | set(getattr(module, "DESIGNS", ()))
+    rows |= {on(incast, fabric) for incast in getattr(module, "INCASTS", ()) for fabric in FABRICS}
     assert len(module.ROWS) == len({row.name for row in module.ROWS})
     assert {name for claim in module.CLAIMS for criterion in claim.criteria for name in criterion.about} <= rows
 
