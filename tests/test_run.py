@@ -420,7 +420,7 @@ def test_a_killed_run_with_force_gives_the_older_result_back(folder):
 
 
 def test_digests_are_equal_whatever_goes_on_around(folder, monkeypatch):
-    """The bench of determinism over all three networks, shortened, with BBR, which draws random numbers, two NICs and an agent."""
+    """The bench of determinism over all three networks, shortened, with BBR, which draws random numbers, NICs and an agent."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(determinism, "REPEATS", 2)
     shorten = {"dumbbell-10m": "3s", "dumbbell-1g": "300ms", "fattree-k4": "300ms"}
