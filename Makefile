@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo    the main job, with its plot          make test      the tests
+# make demo    the main job, with its plot          make test      the tests, two at a time (PYTEST="-n 0": one)
 # make setup   everything into ./.venv              make test-all  the long ones too
 # make docs    the documentation into build/docs    make lint, make format
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
@@ -34,7 +34,7 @@ demo: setup
 
 test: setup
 	@$(MAKE) --no-print-directory lint
-	$(PYTHON) -m pytest -m "not long and not installed" $(PYTEST)
+	$(PYTHON) -m pytest -n 2 --dist worksteal -m "not long and not installed" $(PYTEST)
 
 # With all that tests are skipped for the want of: the VM of the host ground, a browser, peers, the extras.
 test-all: setup

@@ -40,10 +40,25 @@ def decided(algorithm, events, **parameters):
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCES))
-def test_decisions_are_those_of_the_float_reference(name):
-    for case in cases(name):
-        found = golden.compare_with_reference(name, case.steps, case.made, case.values)
-        assert not found.broken, case.name
+def test_decisions_are_those_of_the_float_reference_and_alpha_is_the_recursion(name):
+    held_to_the_reference([case for case in cases(name) if not takes_long(case)])
+
+
+@pytest.mark.long
+def test_and_so_are_dcqcn_s_where_its_reference_takes_long():
+    held_to_the_reference([case for case in cases("dcqcn") if takes_long(case)])
+
+
+def takes_long(case):
+    """DCQCN's reference counts every timer of a silence. A flow that begins at a share has the shorter traces besides."""
+    return case.algorithm.name == "dcqcn" and "from" in case.preset and case.kind in ("silent", "hostile")
+
+
+def held_to_the_reference(held):
+    assert held
+    for case in held:
+        found, wrong_alphas = nic_golden.against_reference(case)
+        assert not found.broken and wrong_alphas == [], case.name
         assert found.decisions > 1000
 
 
@@ -78,12 +93,10 @@ def test_a_wrong_decision_is_found():
     assert golden.compare_with_reference("timely", case.steps, wrong, case.values).broken.startswith("line 8, NicEvent(")
 
 
-def test_alpha_is_the_recursion():
-    for case in cases("dcqcn"):
-        assert list(nic_golden.wrong_alphas(case)) == []
+def test_a_wrong_alpha_is_found():
     (case, *_) = cases("dcqcn")
     made = [replace(each, state=(*each.state[:2], each.state[2] ^ 1 << 12, *each.state[3:])) for each in case.made]
-    assert len(list(nic_golden.wrong_alphas(replace(case, made=made)))) == len(made)
+    assert len(nic_golden.against_reference(replace(case, made=made))[1]) == len(made)
 
 
 def test_alpha_of_ten_bits_ends_at_0_and_below_1():

@@ -232,6 +232,7 @@ def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_
 
 def test_explain_tells_of_it(capsys, monkeypatch):
     monkeypatch.setattr(explain, "FLOWS", (2, 8))
+    monkeypatch.setattr(explain, "REPEATED", 2)
     assert main(["rlcc", "explain", "rlcc-lstm"]) == 0
     out = capsys.readouterr().out
     assert "2-32-16-LSTM16-1" in out and "trained on labs" in out and "Table VI" in out

@@ -7,6 +7,7 @@ import hashlib
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,8 @@ def both(folder: Path, *settings: str) -> list[Result]:
 @pytest.mark.lab
 def test_native_code_decides_as_userspace_does(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    cases = [
-        case for name in algorithms.names() for case in list(nic_golden.of(algorithms.load(name, PROGRAMS), 1, tmp_path))[:5]
-    ]
+    loaded = [algorithms.load(name, PROGRAMS) for name in algorithms.names()]
+    cases = [case for each in loaded for case in islice(nic_golden.of(each, 1, tmp_path), 5)]
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for case in cases]
     assert list(nic_golden.differing(kernels.run_in_lab, short, native=True)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -138,9 +139,11 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
     assert json.loads(place.read_text())["outside"] == {"linux": "here"}
 
 
-def test_policies_replace_only_those_of_the_same_network(tmp_path: Path) -> None:
+def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dc_gym.methods.rlcc import record_policies
     from dc_gym.nets import nic_policy
 
+    monkeypatch.setattr(record_policies, "policies", cache(record_policies.policies))  # made once, written thrice
     ours = nic_policy.shipped("rlcc-mlp").read_bytes()
     copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
     copied.write_bytes(ours)

@@ -64,7 +64,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
     run.wait()
     if out.exists():  # killed after the result had its final name: then it must be complete
         load_result(out, check_digest=True)
-    return name, left + [f"{what} appeared" for what in sorted(_surroundings() - before)]
+    return name, left + [f"{what} appeared" for what in _that_stay(_surroundings() - before)]
 
 
 def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -82,6 +82,14 @@ def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Pa
         if (run.poll() is not None and not left) or time.monotonic() > deadline:
             return left
         time.sleep(0.05)
+
+
+def _that_stay(appeared: set[str]) -> list[str]:
+    """Returns what of it is still there at the deadline. What belongs to another run goes with that run."""
+    deadline = time.monotonic() + DEADLINE_S
+    while (appeared := appeared & _surroundings()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return sorted(appeared)
 
 
 def _mentioning(text: str) -> list[int]:

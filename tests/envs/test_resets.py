@@ -81,7 +81,7 @@ def test_what_a_reset_finds_left_is_said(when, tmp_path, monkeypatch):
     listens += "pathlib.Path('/run/is-up').touch(); time.sleep(10000)"
     left = f'nsenter --net={NETNS_FOLDER}/h1 {sys.executable} -c "{listens}" </dev/null >/dev/null 2>&1'
     if when == "in it":
-        left = f"(while [ $(cut -d. -f1 /proc/uptime) -lt {T0_S} ]; do sleep 0.01; done; {left}) &"
+        left = f'({sys.executable} -c "import time; time.sleep({T0_S} - time.monotonic())"; {left}) &'
     else:
         left = f"{left} & until [ -e /run/is-up ]; do sleep 0.01; done"
     monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=left))
