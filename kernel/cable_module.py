@@ -23,7 +23,7 @@ from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 HERE = Path(__file__).resolve().parent
 SOURCES = (
     *("module/Kbuild", "module/compat.h", "module/module.c", "module/lab_event.h"),
-    *(f"drivers/{name}" for name in ("cable.c", "sch_port.c", "lab.h", "lab_draw.h", "lab_int.h")),
+    *(f"drivers/{name}" for name in ("cable.c", "sch_port.c", "port_buffer.c", "port.h", "lab.h", "lab_draw.h", "lab_int.h")),
 )
 HEADERS = ("lab.h", "lab_event.h")  # which the driver includes as <linux/...>
 TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils"}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -91,6 +92,14 @@ def cached_kernel() -> vm_kernel.VmKernel:
     if kernel is None:
         pytest.skip("the VM's kernel is not in the cache: dcgym vm fetches it")
     return kernel
+
+
+def test_the_cable_s_sources_have_all_that_they_include():
+    """Building the module needs headers of a kernel, which a machine may lack. What is copied for it is checked everywhere."""
+    copied = {Path(name).name for name in cable_module.SOURCES}
+    for name in cable_module.SOURCES:
+        included = re.findall(r'^#include "([^"]+)"', (cable_module.HERE / name).read_text(), re.MULTILINE)
+        assert set(included) <= copied, f"{name} includes {set(included) - copied}"
 
 
 def test_the_cable_compiles_against_the_distributions_headers(tmp_path, monkeypatch):

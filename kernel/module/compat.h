@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parts of newer kernels that cable.c uses, for kernels back to 6.1. Kbuild says which of it a kernel has.
+ * Parts of newer kernels that the drivers use, for kernels back to 6.1. Kbuild says which of it a kernel has.
  *
  * Where a structure lacks a field, its name stands for another that is of no use here; cable_module_init()
  * puts right what matters.
@@ -12,6 +12,7 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/rtnetlink.h>
+#include <net/sch_generic.h>
 
 #ifndef HAVE_hrtimer_setup
 static inline void compat_hrtimer_setup(struct hrtimer *timer,
@@ -52,6 +53,18 @@ static inline int rtnl_nla_parse_ifinfomsg(struct nlattr **tb, const struct nlat
 
 #ifndef HAVE_peer_type
 #define peer_type slave_maxtype
+#endif
+
+#ifndef HAVE_qdisc_qlen_inc
+static inline void qdisc_qlen_inc(struct Qdisc *sch)
+{
+	sch->q.qlen++;
+}
+
+static inline void qdisc_qlen_dec(struct Qdisc *sch)
+{
+	sch->q.qlen--;
+}
 #endif
 
 #ifndef HAVE_pcpu_stat_type

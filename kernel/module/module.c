@@ -15,6 +15,8 @@
  */
 #include "compat.h"
 
+#include <linux/lab_event.h>
+
 struct cable;
 static u64 cable_host_now(struct cable *cable);
 

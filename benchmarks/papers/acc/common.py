@@ -37,7 +37,10 @@ _AGENT: Mapping[str, Any] = {
     "agent.observe": "switch:mean_backlog,switch:utilization,switch:ce",
     "agent.reward": "acc",
 }
-AGENTS: Mapping[str, Mapping[str, Any]] = {TRAINED: _AGENT, LEARNING: {**_AGENT, "controller.learn": True}}
+AGENTS: Mapping[str, Mapping[str, Any]] = {
+    TRAINED: _AGENT,
+    LEARNING: {**_AGENT, "controller.learn": True, "controller.explore": 0.01},
+}
 """The keys of ACC's agents."""
 PAUSES = Quantity("pauses", "pauses told")
 FACTS = (

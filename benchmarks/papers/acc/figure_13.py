@@ -5,7 +5,7 @@ ACC's figure 12 is a load of 90 % on 288 servers, figure 13 are loads of 60 to 9
 over those of a static marking. Mice have up to 100 KB, elephants 10 MB and more.
 
 Here 24 servers send to uniformly drawn others on the network of figures 1 and 2, and sizes are cut at 10 MB, so elephants are the
-flows from 1 MB on. Beside ACC stands the lowest step of its template as a static marking, which the paper does not have.
+flows from 1 MB on.
 """
 
 from __future__ import annotations
@@ -43,17 +43,15 @@ if TYPE_CHECKING:
 
 TITLE = "WebSearch by load, with ACC and static markings"
 NAME = "websearch"
-LOADS = (60, 70, 80, 90)
+LOADS = (60, 75, 90)
 """Percent of each server's link."""
 DURATION_MS = 150
-LOW_STEP = "20 kB step"
 WHO: dict[str, dict[str, Any]] = {
     "SECN1": {"topology.marking": "secn1"},
     "SECN2": {"topology.marking": "secn2"},
     TRAINED: {"topology.marking": "secn1", **AGENTS[TRAINED]},
-    LOW_STEP: {"topology.marking": "step", "topology.k_bytes": 20_000},
 }
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", LOW_STEP: "#88CCEE"}
+COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
 MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 MEASURES: Mapping[str, Quantity] = {"all, mean": MEAN, "mice, mean": MICE, "mice, 99th percentile": MICE_TAIL}
 PAPER_12 = {
@@ -129,7 +127,6 @@ FACTS = (
 NOTES = (
     f"Scaled: 24 servers instead of 288; sizes are cut at {LARGEST}, and elephants are those from 1 MB on (ACC: 10 MB).",
     "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none.",
-    f"The row `{LOW_STEP}` is ours: the lowest action of the template, held by all switches.",
 )
 
 
