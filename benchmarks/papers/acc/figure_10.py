@@ -5,8 +5,8 @@ ACC: 7 workers and 1 parameter server, P100, batches of 64. With ACC ResNet-50 t
 faster than with SECN2; figure 10b counts pauses, also of AlexNet. It does not give the time of computing.
 
 Here 8 servers are on one switch. Workers push all parameters at once and pull them back at once. An iteration is the time from a
-worker's push to its next one. Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show what
-a marking costs: pauses alone hold the queue there. Their reward is ACC's, so it can be compared with that of ACC's net.
+worker's push to its next one. Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show
+what a marking costs: pauses alone hold the queue there. Their reward is ACC's, so it can be compared with that of ACC's net.
 """
 
 from __future__ import annotations
