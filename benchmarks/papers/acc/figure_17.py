@@ -30,7 +30,7 @@ from dc_gym.reproduce.series import ContestantLine
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "The reward of a threshold, with linear and with step D(L)"
+TITLE = "Reward by threshold: linear and step D(L)"
 SOURCE = "ACC, figure 17"
 NAME = "reward-design"
 LINE_BPS, HOSTS, WEIGHT = 25 * 10**9, 16, 0.7
