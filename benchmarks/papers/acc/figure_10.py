@@ -39,7 +39,7 @@ WORKERS, BATCH, PART = 7, 64, 4
 """Workers, images of a batch, and by how much sizes and times of computing are divided."""
 PARAMETER_BYTES = {"AlexNet": 244_000_000, "ResNet-50": 102_000_000}
 IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
-"""Of one P100: TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
+"""The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
 UNMARKED = "the last action"
 WHO: dict[str, dict[str, Any]] = {

@@ -49,7 +49,7 @@ STEP_REWARD = Quantity("step_reward", "reward, step D", digits=4)
 LINEAR_REWARD = Quantity("linear_reward", "reward, linear D", digits=4)
 RANGE = Quantity("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
 ALIKE = 0.015
-"""What D's part may differ by over these thresholds and count as alike: a twentieth of its weight. Ours."""
+"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours."""
 
 
 def name(threshold_kb: int) -> str:
