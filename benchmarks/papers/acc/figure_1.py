@@ -7,7 +7,7 @@ least 99 % of the largest goodput over all K: a longer queue than that gains not
 
 Ports mark packets as they arrive. In a third set-up they mark them as they depart, as HPCC's simulator does, on which ACC's is
 built. Hypothesis, from seed 1: such a mark does not wait in the queue that it tells of, so flows do not swing with a large K, and
-15 x 8 needs a lower K than 8 x 32. The list of K is finer there: without 60 and 80 kB both would have 100.
+15 x 8 needs a lower K than 8 x 32. The list of K is finer there: without 60 and 80 kB both would have 100 kB with some seeds.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ OLD_MARKS = Explanation(
     hypothesis="a mark at arrival waits in the queue that it tells of, so flows swing, and both incasts need the same queue",
     experiment=f"the rows `{DEPARTURE}` of dcgym reproduce acc figure-1",
     page=PAGE,
-    showed="DEPARTURE-NUMBERS",
+    showed="with marks at departure the best K of 15 x 8 is 50 or 60 kB by seed, that of 8 x 32 is 80 kB with every seed (five)",
 )
 NOTHING_TO_GAIN = Explanation(
     hypothesis="with marks at departure the queue does not run empty with much less than 500 kB, so that more gains nothing",
     experiment=f"the column `queue empty` of the rows `{DEPARTURE}` of dcgym reproduce acc figure-1",
     page=PAGE,
-    showed="EMPTY-NUMBERS",
+    showed="with 100 kB the queue is empty for at most 0.3 % of the time, with 200 and 500 kB never (five seeds)",
 )
 
 
