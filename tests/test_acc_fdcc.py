@@ -12,7 +12,7 @@ from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_6, figure_7, figure_8, figure_10, figure_13, figure_17
-from dc_gym.benchmarks.papers.acc.common import FABRICS, PFC, on
+from dc_gym.benchmarks.papers.acc.common import FABRICS, LOSSY, PFC, on
 from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
@@ -59,7 +59,7 @@ def test_the_figures_are_registered(paper: str, number: str) -> None:
 @pytest.mark.parametrize("module", FIGURES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_claims_are_about_rows_that_run(module) -> None:
     rows = {row.name for row in module.ROWS} | set(getattr(module, "DESIGNS", ()))
-    rows |= {on(incast, fabric) for incast in getattr(module, "INCASTS", ()) for fabric in FABRICS}
+    rows |= {on(incast, setup) for incast in getattr(module, "INCASTS", ()) for setup in figure_1.SETUPS}
     assert len(module.ROWS) == len({row.name for row in module.ROWS})
     assert {name for claim in module.CLAIMS for criterion in claim.criteria for name in criterion.about} <= rows
 
@@ -119,6 +119,15 @@ def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
     assert len(racks) == 3 and {flow.dst for flow in flows} == {"h64"}
 
 
+def test_one_key_makes_the_floored_rows(tmp_path: Path) -> None:
+    by_name = {row.name: row for row in table_6_1.ROWS}
+    for flows in table_6_1.CROWDED:
+        plain, floored = (by_name[n_to_one.name(who, flows)] for who in (n_to_one.TIMELY, table_6_1.FLOORED))
+        assert dict(floored.values) == {**plain.values, **table_6_1.FLOOR_KEYS} and floored.full == plain.full
+        made = own_rate._spec("x", floored, ReproduceOptions(tmp_path), 1)
+        assert dict(made.nic.parameters)["rate_min"] == round(0.01 * 2**20)
+
+
 def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
     row = table_6_2.ROWS[0]
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
@@ -159,11 +168,16 @@ def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path
 
 
 def goodputs(incast: str, shares: tuple[float, ...]) -> list[Contender]:
-    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little, on all fabrics."""
+    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little, in all set-ups.
+
+    A K of the finer list alone has the goodput of the next lower one.
+    """
+    found = dict(zip(figure_1.THRESHOLDS_KB, shares, strict=True))
     return [
-        contender(figure_1.name(incast, threshold_kb, fabric), goodput=(share, share * 1.001, share * 0.999))
-        for fabric in FABRICS
-        for threshold_kb, share in zip(figure_1.THRESHOLDS_KB, shares, strict=True)
+        contender(figure_1.name(incast, threshold_kb, setup), goodput=(share, share * 1.001, share * 0.999))
+        for setup in figure_1.SETUPS
+        for threshold_kb in figure_1.thresholds_kb(setup)
+        for share in [found[max(each for each in found if each <= threshold_kb)]]
     ]
 
 
@@ -177,17 +191,33 @@ def test_the_best_k_is_the_smallest_that_leaves_enough() -> None:
 def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
     rows = [*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.9, 0.95, 0.951)), *goodputs("15 x 8", (0.8, 0.95, 0.951, 0.95, 0.94, 0.9))]
     found = evidence(*rows)
-    whole = evidence(*rows, *(figure_1.best(found, incast, fabric) for incast in figure_1.INCASTS for fabric in FABRICS))
+    whole = evidence(*rows, *(figure_1.best(found, incast, setup) for incast in figure_1.INCASTS for setup in figure_1.SETUPS))
     states = [judge(claim, whole).state for claim in figure_1.CLAIMS]
-    assert states == [ClaimState.REPRODUCED] * 6
-    swapped = {on(one, fabric): figure_1.best(found, other, fabric) for fabric in FABRICS for one, other in crossing()}
+    assert states == [ClaimState.REPRODUCED] * 9
+    swapped = {on(one, setup): figure_1.best(found, other, setup) for setup in figure_1.SETUPS for one, other in crossing()}
     crossed = evidence(*rows, *(Contender(name, "", "", each.numbers) for name, each in swapped.items()))
-    assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 6
+    assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 9
 
 
 def crossing() -> list[tuple[str, str]]:
     one, other = figure_1.INCASTS
     return [(one, other), (other, one)]
+
+
+def test_a_finer_list_tells_neighbours_apart() -> None:
+    shares = {20: 0.8, 50: 0.93, 60: 0.945, 80: 0.945, 100: 0.95, 200: 0.95, 500: 0.95, 1000: 0.95}
+    rows = [contender(figure_1.name("15 x 8", each, figure_1.DEPARTING), goodput=(share,)) for each, share in shares.items()]
+    assert figure_1.best(evidence(*rows), "15 x 8", figure_1.DEPARTING).numbers[figure_1.BEST.name] == {1: 60_000}
+
+
+def test_one_set_up_marks_at_departure(tmp_path: Path) -> None:
+    moments = {
+        setup: own_rate._spec("x", row, ReproduceOptions(tmp_path), 1).graph().switch_ports()[0].queue.marking.at
+        for setup in figure_1.SETUPS
+        for row in figure_1.ROWS
+        if row.name == figure_1.name("8 x 32", 500, setup)
+    }
+    assert moments == {LOSSY: "arrival", PFC: "arrival", figure_1.DEPARTING: "departure"}
 
 
 # --- ACC, figure 2
@@ -235,6 +265,19 @@ def test_queue_pairs_are_drawn_anew_or_stay() -> None:
         assert len({tuple(row[:3]) for row in rows}) == len(rows)
 
 
+@pytest.mark.parametrize("senders", figure_8.SENDERS)
+def test_kept_queue_pairs_only_change_by_the_difference_of_two_draws(senders: int) -> None:
+    rows = [row.split(",") for row in figure_8.flows(senders, figure_8.KEPT, 1).splitlines()[1:]]
+    counts = figure_8.draws(senders, figure_8.KEPT, 1)
+    assert len(counts) == 30 and len({tuple(row[:3]) for row in rows}) == len(rows)
+    for sender in range(1, senders + 1):
+        spans = [tuple(round(float(each) * 1e3) for each in row[3:5]) for row in rows if row[0] == f"h{sender}"]
+        wanted = [of_phase[sender - 1] for of_phase in counts]
+        assert [sum(start <= 2 * at < stop for start, stop in spans) for at in range(30)] == wanted
+        begun = sum(max(now - before, 0) for before, now in zip([0, *wanted], wanted, strict=False))
+        assert len(spans) == begun, "none begins anew that could stay"
+
+
 def test_queue_pairs_follow_the_seed() -> None:
     drawn = [figure_8.flows(2, figure_8.REDRAWN, seed) for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -245,7 +288,7 @@ def test_queue_pairs_follow_the_seed() -> None:
 
 @pytest.mark.parametrize("case", figure_8.CASES, ids=lambda case: figure_8.name(*case))
 def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int, str, str, str]) -> None:
-    senders, pairs, marking, pmax = case
+    senders, pairs, marking, changed = case
     (row,) = (each for each in figure_8.ROWS if each.name == figure_8.name(*case))
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / figure_8.file_of(senders, pairs).format(seed=1)).write_text(figure_8.flows(senders, pairs, 1))
@@ -255,7 +298,12 @@ def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int,
     assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
     if marking != "SECN0":
         own_ppm = {"SECN1": 10_000, "SECN2": 200_000}[marking]
-        assert of["rdma"].marking.probability_ppm == (1_000_000 if pmax else own_ppm)
+        found = of["rdma"].marking
+        assert found.probability_ppm == (1_000_000 if changed == figure_8.FULL_PMAX else own_ppm)
+        assert found.at == "departure", "as HPCC's simulator does"
+        if marking == "SECN2":
+            factor = 1 if changed == figure_8.OF_25G else 4
+            assert (found.min_bytes, found.max_bytes) == (100_000 * factor, 400_000 * factor)
     assert of["rdma"].quantum_bytes * 30 == pytest.approx(of["tcp"].quantum_bytes * 70, rel=0.001)
 
 

@@ -101,12 +101,23 @@ def name(who: str, flows: int) -> str:
     return f"{who}, {flows} flows"
 
 
-def row(who: str, traffic: Traffic, network: Mapping[str, Any], paper: Mapping[str, float]) -> OwnRateRow:
-    """Returns the row of a rival with the window that the thesis gives all of them."""
+def row(
+    who: str,
+    traffic: Traffic,
+    network: Mapping[str, Any],
+    paper: Mapping[str, float],
+    title: str = "",
+    changed: Mapping[str, Any] | None = None,
+) -> OwnRateRow:
+    """Returns the row of a rival with the window that the thesis gives all of them.
+
+    `title`: the rival's name in the row, if some of its keys are `changed`.
+    """
     known = styles.find(str(RIVALS[who]["controller.name"]))
-    values = {**network, **RIVALS[who], **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
+    own = {**RIVALS[who], **(changed or {})}
+    values = {**network, **own, **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
     color = known.color if known else "#555555"
-    return OwnRateRow(name(who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))
+    return OwnRateRow(name(title or who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))
 
 
 def standalone_ns(size_bytes: int, links: int) -> int:
