@@ -59,7 +59,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.ctrl import controllers
     from dc_gym.ctrl import policies as policy_keys
     from dc_gym.ctrl.actuators import actuator
-    from dc_gym.envs import action, observation, policies, reward
+    from dc_gym.envs import acc_agent, action, observation, policies, reward  # noqa: F401 (acc_agent registers policy acc)
     from dc_gym.figures import styles
     from dc_gym.topologies import marking, presets
     from dc_gym.traffic import workloads
