@@ -51,6 +51,22 @@ FACTS = (
 NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
 
 
+def rack(hosts: int) -> dict[str, Any]:
+    """Returns the keys of servers on one switch at 25 Gbit/s, with DCQCN, under PFC, with the round trip of ACC's racks."""
+    return {
+        "topology.kind": "single",
+        "topology.hosts": hosts,
+        "topology.rate": "25Gbit/s",
+        "topology.delay": "580ns",
+        "topology.shared_buffer": "12MB",
+        "topology.pfc": "classes",
+        "topology.xoff": "acc",
+        "controller.name": "dcqcn",
+        "nic.preset": "paper",
+        "nic.trace": "off",
+    }
+
+
 def variant(fabric: str) -> str:
     """Returns the variant of a claim: ACC's fabric is lossless, so verdicts on the lossy one are counted apart."""
     return LOSSY if fabric == LOSSY else ""

@@ -18,7 +18,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED
+from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result, number
@@ -74,16 +74,7 @@ ROWS = [
     OwnRateRow(
         name(model, who),
         {
-            "topology.kind": "single",
-            "topology.hosts": WORKERS + 1,
-            "topology.rate": "25Gbit/s",
-            "topology.delay": "580ns",
-            "topology.shared_buffer": "12MB",
-            "topology.pfc": "classes",
-            "topology.xoff": "acc",
-            "controller.name": "dcqcn",
-            "nic.preset": "paper",
-            "nic.trace": "off",
+            **rack(WORKERS + 1),
             "workload.kind": "parameter_server",
             "workload.senders": WORKERS,
             "workload.size": f"{size_bytes // PART}B",

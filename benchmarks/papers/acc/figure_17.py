@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import PAUSES
+from dc_gym.benchmarks.papers.acc.common import PAUSES, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result, number
@@ -61,18 +61,9 @@ ROWS = [
     OwnRateRow(
         name(threshold_kb),
         {
-            "topology.kind": "single",
-            "topology.hosts": HOSTS,
-            "topology.rate": "25Gbit/s",
-            "topology.delay": "580ns",
-            "topology.shared_buffer": "12MB",
-            "topology.pfc": "classes",
-            "topology.xoff": "acc",
+            **rack(HOSTS),
             "topology.marking": "step",
             "topology.k_bytes": threshold_kb * 1000,
-            "controller.name": "dcqcn",
-            "nic.preset": "paper",
-            "nic.trace": "off",
             "workload.kind": "many_to_one",
             "workload.senders": HOSTS - 1,
             "workload.flows": 120,

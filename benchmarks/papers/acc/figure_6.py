@@ -19,7 +19,7 @@ import numpy as np
 from dc_gym.base.key import MS
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED
+from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
@@ -69,16 +69,7 @@ ROWS = [
     OwnRateRow(
         who,
         {
-            "topology.kind": "single",
-            "topology.hosts": HOSTS,
-            "topology.rate": "25Gbit/s",
-            "topology.delay": "580ns",
-            "topology.shared_buffer": "12MB",
-            "topology.pfc": "classes",
-            "topology.xoff": "acc",
-            "controller.name": "dcqcn",
-            "nic.preset": "paper",
-            "nic.trace": "off",
+            **rack(HOSTS),
             "workload.kind": "matrix",
             "workload.jitter": "100us",
             **keys,

@@ -19,7 +19,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, LEARNING, PAUSES, TRAINED
+from dc_gym.benchmarks.papers.acc.common import AGENTS, LEARNING, PAUSES, TRAINED, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -87,16 +87,7 @@ ROWS = [
     OwnRateRow(
         name(load, who),
         {
-            "topology.kind": "single",
-            "topology.hosts": SENDERS + 1,
-            "topology.rate": "25Gbit/s",
-            "topology.delay": "580ns",
-            "topology.shared_buffer": "12MB",
-            "topology.pfc": "classes",
-            "topology.xoff": "acc",
-            "controller.name": "dcqcn",
-            "nic.preset": "paper",
-            "nic.trace": "off",
+            **rack(SENDERS + 1),
             "workload.kind": "matrix",
             **keys,
             "time.duration": f"{LAST_START_MS[load] + TAIL_MS}ms",
