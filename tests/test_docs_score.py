@@ -24,7 +24,9 @@ PAGE = "# Page\n<!-- claims: acc -->\nold\n<!-- end -->\nafter\n"
 @pytest.fixture(autouse=True)
 def papers(monkeypatch: pytest.MonkeyPatch) -> None:
     """One paper with three figures."""
-    monkeypatch.setattr(registry, "PAPERS", {"acc": registry.PAPERS["acc"]})
+    acc = registry.PAPERS["acc"]
+    three = {number: acc.figures[number] for number in ("figure-1", "figure-2", "figure-8")}
+    monkeypatch.setattr(registry, "PAPERS", {"acc": replace(acc, figures=three)})
 
 
 def claim(state: ClaimState, group: str = "", explanation: dict[str, str] | None = None) -> ScoredClaim:
