@@ -12,22 +12,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dc_gym.records.results import Result
+from dc_gym.records.tables import Records
 from dc_gym.reproduce.evidence import Quantity
 
 LOSSY, PFC = "lossy", "PFC"
-NETWORK: Mapping[str, Any] = {
-    "topology.preset": "acc24a",
-    "controller.name": "dcqcn",
-    "nic.preset": "paper",
-    "nic.trace": "off",
-}
-FABRICS: Mapping[str, Mapping[str, Any]] = {
-    LOSSY: {**NETWORK, "topology.buffer": "20MB"},
-    PFC: {**NETWORK, "topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"},
-}
+NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
+PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"}
+"""PFC by ACC's rule, with a buffer of ours."""
+NETWORK: Mapping[str, Any] = {"topology.preset": "acc24a", **NICS}
+FABRICS: Mapping[str, Mapping[str, Any]] = {LOSSY: {**NETWORK, "topology.buffer": "20MB"}, PFC: {**NETWORK, **PAUSED}}
 TRAINED, LEARNING = "ACC", "ACC, learns on"
 """ACC's net as it was trained offline, and the same net in switches that learn in the run."""
 _AGENT: Mapping[str, Any] = {
+    "topology.marking": "secn1",
     "controller.policy": "acc",
     "controller.start": "acc-deployed",
     "agent.actuators": "marking",
@@ -37,11 +35,15 @@ _AGENT: Mapping[str, Any] = {
     "agent.observe": "switch:mean_backlog,switch:utilization,switch:ce",
     "agent.reward": "acc",
 }
-AGENTS: Mapping[str, Mapping[str, Any]] = {
+CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
+    "SECN0": {"topology.marking": "secn0"},
+    "SECN1": {"topology.marking": "secn1"},
+    "SECN2": {"topology.marking": "secn2"},
     TRAINED: _AGENT,
     LEARNING: {**_AGENT, "controller.learn": True, "controller.explore": 0.01},
 }
-"""The keys of ACC's agents."""
+"""The keys of static markings and of ACC's agents. Agents begin with SECN1."""
+COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
 PAUSES = Quantity("pauses", "pauses told")
 FACTS = (
     ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
@@ -58,13 +60,15 @@ def rack(hosts: int) -> dict[str, Any]:
         "topology.hosts": hosts,
         "topology.rate": "25Gbit/s",
         "topology.delay": "580ns",
-        "topology.shared_buffer": "12MB",
-        "topology.pfc": "classes",
-        "topology.xoff": "acc",
-        "controller.name": "dcqcn",
-        "nic.preset": "paper",
-        "nic.trace": "off",
+        **PAUSED,
+        **NICS,
     }
+
+
+def queue_of(result: Result, port: str) -> Records:
+    """Returns the samples of a port's queue, in the order of time."""
+    names = [str(each["name"]) for each in result.ports]
+    return result.records("queues").reshape(-1, len(names))[:, names.index(port)]
 
 
 def variant(fabric: str) -> str:

@@ -11,6 +11,7 @@ what a marking costs: pauses alone hold the queue there. Their reward is ACC's, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED, rack
+from dc_gym.benchmarks.papers.acc import common
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result, number
@@ -42,13 +44,11 @@ IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
 UNMARKED = "the last action"
-WHO: dict[str, dict[str, Any]] = {
-    "SECN1": {"topology.marking": "secn1"},
-    "SECN2": {"topology.marking": "secn2"},
-    TRAINED: {"topology.marking": "secn1", **AGENTS[TRAINED]},
-    UNMARKED: {"topology.marking": "secn1", **AGENTS[TRAINED], "controller.constant": len(DEPLOYED.actions) - 1},
+WHO: Mapping[str, Mapping[str, Any]] = {
+    **{who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)},
+    UNMARKED: {**CONTESTANTS[TRAINED], "controller.constant": len(DEPLOYED.actions) - 1},
 }
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", UNMARKED: "#888888"}
+COLORS = {**common.COLORS, UNMARKED: "#888888"}
 FASTER = {"SECN1": 7, "SECN2": 12}
 """The most percent by which the paper's ResNet-50 trains faster with ACC."""
 SPEED = Quantity("images_per_s", "training speed (images/s)", digits=4)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, FABRICS, PAUSES, PFC, TRAINED
+from dc_gym.benchmarks.papers.acc.common import COLORS, CONTESTANTS, FABRICS, PAUSES, PFC, TRAINED
 from dc_gym.benchmarks.papers.acc.figure_2 import (
     DROPPED,
     ELEPHANTS,
@@ -29,6 +29,7 @@ from dc_gym.benchmarks.papers.acc.figure_2 import (
     TAIL,
     UNFINISHED,
     measure,
+    traffic,
 )
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.reproduce import series
@@ -46,12 +47,7 @@ NAME = "websearch"
 LOADS = (60, 75, 90)
 """Percent of each server's link."""
 DURATION_MS = 150
-WHO: dict[str, dict[str, Any]] = {
-    "SECN1": {"topology.marking": "secn1"},
-    "SECN2": {"topology.marking": "secn2"},
-    TRAINED: {"topology.marking": "secn1", **AGENTS[TRAINED]},
-}
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
+WHO = {who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)}
 MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 MEASURES: Mapping[str, Quantity] = {"all, mean": MEAN, "mice, mean": MICE, "mice, 99th percentile": MICE_TAIL}
 PAPER_12 = {
@@ -75,16 +71,7 @@ ROWS = [
         {
             **FABRICS[PFC],
             **keys,
-            "workload.kind": "poisson",
-            "workload.distribution": "websearch",
-            "workload.truncate": LARGEST,
-            "workload.load": load / 100,
-            "workload.last_start": f"{LAST_START_MS}ms",
-            "metrics.cutoff": f"{LAST_START_MS}ms",
-            "time.duration": f"{DURATION_MS}ms",
-            "time.warmup": "0s",
-            "monitor.interval": "100us",
-            "monitor.tcp_interval": "10ms",
+            **traffic("websearch", load / 100, DURATION_MS),
         },
         COLORS[who],
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import PAUSES, rack
+from dc_gym.benchmarks.papers.acc.common import PAUSES, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result, number
@@ -98,8 +98,7 @@ NOTES = (
 
 def measure(result: Result) -> dict[str, float]:
     """Returns both rewards of the receiver's port."""
-    names = [str(port["name"]) for port in result.ports]
-    queue = result.records("queues").reshape(-1, len(names))[:, names.index(f"s1-eth{HOSTS}")]
+    queue = queue_of(result, f"s1-eth{HOSTS}")
     slots = (len(queue) - 1) // SAMPLES
     queue_bytes = queue["backlog_bytes"][1 : 1 + slots * SAMPLES].reshape(slots, SAMPLES).mean(axis=1)[WARMUP_SLOTS:]
     sent_bytes: Floats = np.diff(queue["tx_bytes"][: 1 + slots * SAMPLES : SAMPLES].astype(np.float64))[WARMUP_SLOTS:]

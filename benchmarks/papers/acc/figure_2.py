@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,22 +61,29 @@ def name(workload: str, marking: str, fabric: str = LOSSY) -> str:
     return f"{on(workload, fabric)}, {marking}"
 
 
+def traffic(distribution: str, load: float, duration_ms: int) -> dict[str, Any]:
+    """Returns the keys of flows of a distribution, of which all that start within LAST_START_MS count."""
+    return {
+        "workload.kind": "poisson",
+        "workload.distribution": distribution,
+        "workload.truncate": LARGEST,
+        "workload.load": load,
+        "workload.last_start": f"{LAST_START_MS}ms",
+        "metrics.cutoff": f"{LAST_START_MS}ms",
+        "time.duration": f"{duration_ms}ms",
+        "time.warmup": "0s",
+        "monitor.interval": "100us",
+        "monitor.tcp_interval": "10ms",
+    }
+
+
 ROWS = [
     OwnRateRow(
         name(workload, marking, fabric),
         {
             **network,
             "topology.marking": MARKINGS[marking],
-            "workload.kind": "poisson",
-            "workload.distribution": distribution,
-            "workload.truncate": LARGEST,
-            "workload.load": LOAD,
-            "workload.last_start": f"{LAST_START_MS}ms",
-            "metrics.cutoff": f"{LAST_START_MS}ms",
-            "time.duration": f"{DURATION_MS}ms",
-            "time.warmup": "0s",
-            "monitor.interval": "100us",
-            "monitor.tcp_interval": "10ms",
+            **traffic(distribution, LOAD, DURATION_MS),
         },
         COLORS[marking],
     )
@@ -156,9 +163,9 @@ def _ratios(numbers: Mapping[str, Mapping[int, float]], base: Mapping[str, Mappi
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
     evidence = with_ratios(own_rate.run(NAME, ROWS, options, progress, measure))
-    traffic = f"flows of the distribution at {LOAD:.0%} of each server's link, to uniformly drawn others, for {LAST_START_MS} ms"
+    told = f"flows of the distribution at {LOAD:.0%} of each server's link, to uniformly drawn others, for {LAST_START_MS} ms"
     columns = (*MEASURED, SLOWDOWN, *RATIOS.values(), FLOWS, UNFINISHED, PAUSES, DROPPED)
-    facts = (*FACTS, ("Traffic", traffic))
+    facts = (*FACTS, ("Traffic", told))
     return own_rate.findings(TITLE, facts, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
 
 

@@ -12,14 +12,15 @@ does not learn on.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dc_gym.base.key import MS
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, PAUSES, TRAINED, rack
+from dc_gym.benchmarks.papers.acc import common
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
@@ -36,14 +37,9 @@ SOURCE = "ACC, figure 6"
 NAME = "redrawn-incast"
 LINE_BPS, HOSTS, MOST_FLOWS = 25 * 10**9, 16, 32
 PHASE_MS, SETTLING_MS, PHASES = 40, 20, 5
-WHO: dict[str, dict[str, Any]] = {
-    "SECN0": {"topology.marking": "secn0"},
-    "SECN1": {"topology.marking": "secn1"},
-    "SECN2": {"topology.marking": "secn2"},
-    TRAINED: {"topology.marking": "secn1", **AGENTS[TRAINED]},
-}
-RIVALS = tuple(who for who in WHO if who != TRAINED)
-COLORS = {"SECN0": "#88CCEE", "SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
+RIVALS = ("SECN0", "SECN1", "SECN2")
+WHO = {who: CONTESTANTS[who] for who in (*RIVALS, TRAINED)}
+COLORS = {**common.COLORS, "SECN0": "#88CCEE"}
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 3)
 USE = Quantity("rate", "rate (of the line)", digits=4)
 COLUMNS = (QUEUE, USE, PAUSES)
@@ -134,8 +130,7 @@ NOTES = (
 
 def measure(result: Result) -> dict[str, float]:
     """Returns the mean queue and the rate of the receiver's port, in the part of each draw that counts."""
-    names = [str(port["name"]) for port in result.ports]
-    queue = result.records("queues").reshape(-1, len(names))[:, names.index(f"s1-eth{HOSTS}")]
+    queue = queue_of(result, f"s1-eth{HOSTS}")
     times_ns = queue["t_ns"].astype(np.int64)
     counts = times_ns[1:] % (PHASE_MS * MS) > SETTLING_MS * MS
     passed_ns = np.diff(times_ns)[counts].sum()

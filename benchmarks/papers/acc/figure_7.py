@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import random
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import AGENTS, LEARNING, PAUSES, TRAINED, rack
+from dc_gym.benchmarks.papers.acc import common
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, LEARNING, PAUSES, TRAINED, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -41,10 +42,9 @@ SMALL_BYTES, LARGE_BYTES = 10_000, 1_000_000
 LOADS = {"20 %": 0.2, "60 %": 0.6}
 LAST_START_MS, TAIL_MS = {"20 %": 6000, "60 %": 2000}, 200
 """How long messages start, so that both loads have as many, and the time in which the last ones end."""
-STATIC = {"SECN1": "secn1", "SECN2": "secn2"}
-RIVALS: dict[str, dict[str, Any]] = {name: {"topology.marking": marking} for name, marking in STATIC.items()}
-WHO: dict[str, dict[str, Any]] = {**RIVALS, **{name: {"topology.marking": "secn1", **keys} for name, keys in AGENTS.items()}}
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", LEARNING: "#88CCEE"}
+RIVALS = ("SECN1", "SECN2")
+WHO = {who: CONTESTANTS[who] for who in (*RIVALS, TRAINED, LEARNING)}
+COLORS = {**common.COLORS, LEARNING: "#88CCEE"}
 PAPER_QUEUE = {"SECN1": (20.4, 49.6), "SECN2": (37.5, 109.3), TRAINED: (5.6, 13.3), LEARNING: (5.6, 13.3)}
 """The queue at 60 %: mean and standard deviation in kB."""
 SHORTER = {"20 %": 1.5, "60 %": 2.0}
@@ -162,9 +162,7 @@ def measure(result: Result) -> dict[str, float]:
     ended = flows[flows["end_ns"] >= 0]
     took_s, size = (ended["end_ns"] - ended["start_ns"]) / 1e9, ended["size_bytes"]
     small = took_s[size <= SMALL_BYTES]
-    backlog = result.records("queues")["backlog_bytes"].reshape(-1, len(result.ports))
-    ports = [place for place, port in enumerate(result.ports) if port["side"] == "switch"]
-    queue = max((backlog[:, port] for port in ports), key=lambda each: float(each.mean()))
+    queue = queue_of(result, f"s1-eth{SENDERS + 1}")["backlog_bytes"]
     return {
         TAIL.name: float(np.percentile(small, 99)),
         FAR_TAIL.name: float(np.percentile(small, 99.9)),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import PAUSES
+from dc_gym.benchmarks.papers.acc.common import NICS, PAUSED, PAUSES
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
@@ -123,18 +123,14 @@ def _values(senders: int, pairs: str, marking: str, changed: str) -> dict[str, A
         "topology.hosts": 8,
         "topology.rate": "100Gbit/s",
         "topology.delay": "550ns",
-        "topology.shared_buffer": "12MB",
-        "topology.pfc": "classes",
-        "topology.xoff": "acc",
+        **PAUSED,
         **({"topology.marks_at": "departure"} if changed == OF_25G else {}),
         "topology.classes": [
             {"name": "tcp", "dscp": [TCP_DSCP], "weight": TCP_PERCENT, "marking": "none"},
             {"name": "rdma", "dscp": [RDMA_DSCP], "weight": RDMA_PERCENT, "lossless": True, **marks},
         ],
-        "controller.name": "dcqcn",
+        **NICS,
         "controller.tcp": "cubic",
-        "nic.preset": "paper",
-        "nic.trace": "off",
         "workload.kind": "matrix",
         "workload.transport": "rdma",
         "workload.dscp": RDMA_DSCP,
