@@ -46,3 +46,15 @@ def test_cpu_time_counts_work() -> None:
         sum(range(10_000))
     stat = ProcessStat.of(os.getpid())
     assert stat is not None and stat.cpu_s > before
+
+
+def test_cpu_time_of_a_tree_whose_processes_end_at_any_moment() -> None:
+    """A child that ends between its name and its threads counts nothing, as one that had ended before."""
+    script = "while :; do /bin/true & /bin/true & wait; done"
+    with subprocess.Popen(["sh", "-c", script]) as parent:
+        try:
+            for _ in range(5_000):
+                processes.tree_cpu_s(parent.pid)
+            assert processes.tree_cpu_s(parent.pid) > 0
+        finally:
+            parent.kill()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,15 +80,17 @@ def tree_cpu_s(pid: int) -> float:
     stat = ProcessStat.of(pid)
     if stat is None:
         return 0.0
-    below = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in _read(path).split()]
-    return stat.cpu_s + stat.ended_children_cpu_s + sum(map(tree_cpu_s, below))
+    return stat.cpu_s + stat.ended_children_cpu_s + sum(map(tree_cpu_s, _children_of_threads(pid)))
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # the process has ended
-        return ""
+def _children_of_threads(pid: int) -> list[int]:
+    """Returns the numbers of the processes that a process' threads started; none of a thread or a process that has ended."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # the process ends between its name and its threads
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # the thread has ended
+                found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def descendants(pid: int) -> list[Process]:
