@@ -87,6 +87,15 @@ def test_unknown_names_are_one_line(changes: dict[str, Any], word: str) -> None:
     check(options(controllers=("dctcp", "policy.npz", "mine.py:Agent")))
 
 
+@pytest.mark.parametrize("scale", [1, 100])
+def test_acc_is_dcqcn_with_agents_that_decide_in_scaled_time(scale: int) -> None:
+    asked = options(controllers=("acc",), traffic=("many-to-one-8",), seeds=1, scale=scale)
+    (point,) = grid(next(scenarios(asked)), asked, ()).points
+    spec = point.spec
+    assert (spec.controller.name, spec.controller.policy) == ("dcqcn", "acc") and point.name == "acc-s1"
+    assert (spec.agent.interval_ns, spec.agent.latency_ns) == (500_000 * scale, 10_000 * scale)
+
+
 def test_best_are_those_that_none_beats() -> None:
     fast, slow = {1: 10.0, 2: 11.0, 3: 12.0}, {1: 5.0, 2: 6.0, 3: 7.1}
     noisy = {1: 12.0, 2: 8.0, 3: 12.5}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench compare`: compares RL-CC, DCTCP, TCP NV, DCQCN and others on the same datacenter traffic, in one page.
+"""`dcgym bench compare`: compares RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, ACC and others on the same datacenter traffic, in
+one page.
 
     DIR/CASE/        a sweep: one result per controller and seed (docs/sweeps.md)
     DIR/index.html   the page; DIR/table.csv all numbers of all seeds
@@ -19,6 +20,7 @@ from dc_gym.base.outputs import is_marked, is_table_of, require_place
 from dc_gym.base.progress import Progress, choose
 from dc_gym.base.terminal import say
 from dc_gym.benchmarks.studies.compare import page
+from dc_gym.benchmarks.studies.compare.compositions import COMPOSITIONS
 from dc_gym.benchmarks.studies.compare.measured import Compared, Competitor, counted_flows, numbers
 from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, CompareScenario, check, grid, scenarios
 from dc_gym.figures import styles
@@ -99,7 +101,7 @@ def _compared(scenario: CompareScenario, folder: Path, statuses: Sequence[Status
 
 
 def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: CompareScenario) -> Competitor:
-    known = styles.find(name)
+    known = _style_of(name)
     by_seed = {seed: numbers(result, scenario) for seed, result in runs.items()}
     metrics = dict.fromkeys(metric for each in by_seed.values() for metric in each)
     return Competitor(
@@ -112,9 +114,13 @@ def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: CompareS
     )
 
 
+def _style_of(name: str) -> styles.Style | None:
+    return COMPOSITIONS[name].style if name in COMPOSITIONS else styles.find(name)
+
+
 def _colors(names: Sequence[str]) -> dict[str, str]:
     """Returns a color for each name. A controller has its own; policies get colors that are free here."""
-    known = {name: each.color for name in names if (each := styles.find(name))}
+    known = {name: each.color for name in names if (each := _style_of(name))}
     free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
     others = [name for name in names if name not in known]
     return known | {name: free[number % len(free)] for number, name in enumerate(others)}

@@ -15,6 +15,7 @@ from typing import Any
 from dc_gym import spec as specs
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
+from dc_gym.benchmarks.studies.compare.compositions import COMPOSITIONS
 from dc_gym.ctrl import controllers
 from dc_gym.reproduce import scaled
 from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
@@ -88,7 +89,7 @@ FULL = {
 """Lengths as in RL-CC, section VI; that of WebSearch is our choice."""
 SHORT_START_NS = 5 * MS
 
-CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn")
+CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "acc")
 DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
 DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
 SEEDS = 5
@@ -99,7 +100,7 @@ class CompareOptions:
     """The options of the command line."""
 
     controllers: tuple[str, ...] = CONTROLLERS
-    """Names, or policies over a TCP (`policy.npz`)."""
+    """Names of controllers or compositions, or policies over a TCP (`policy.npz`)."""
     networks: tuple[str, ...] = DEFAULT_NETWORKS
     traffic: tuple[str, ...] = DEFAULT_TRAFFIC
     seeds: int = SEEDS
@@ -127,7 +128,7 @@ def check(options: CompareOptions) -> None:
     for asked, known, what in (
         (options.networks, NETWORKS, "topology"),
         (options.traffic, TRAFFIC, "workload"),
-        ([name for name in options.controllers if not _is_policy(name)], controllers.names(), "controller"),
+        ([name for name in options.controllers if not _is_policy(name)], (*controllers.names(), *COMPOSITIONS), "controller"),
     ):
         for name in asked:
             if name not in known:
@@ -172,13 +173,19 @@ def _spec(scenario: CompareScenario, options: CompareOptions, controller: str, s
     values = {
         **scaled.keys(scenario.network, workload, scenario.length, scenario.scale),
         "topology.k_bytes": f"{K_FRAMES}p",
-        **({"controller.policy": controller} if _is_policy(controller) else {"controller.name": controller}),
+        **_keys_of(controller, scenario.scale),
         "metrics.slowdown": "closed-form",  # the same for all, and exact for a NIC's flows
         "ground": options.ground,
         "seed": seed,
     }
     keys = specs.not_given(values, overrides)
     return specs.vary({"name": scenario.name}, Path.cwd(), "bench compare", overrides, keys, "bench compare")
+
+
+def _keys_of(controller: str, scale: int) -> Mapping[str, Any]:
+    if controller in COMPOSITIONS:
+        return COMPOSITIONS[controller].keys_at(scale)
+    return {"controller.policy" if _is_policy(controller) else "controller.name": controller}
 
 
 def _is_policy(name: str) -> bool:
