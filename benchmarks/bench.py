@@ -17,7 +17,7 @@ from dc_gym.base.spelling import unknown
 
 COMPARE = "compare"
 BENCHES = {
-    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page",
+    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, ACC and others on the same traffic, in one page",
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "event-loop": "runs, episodes and TCP's tests with the lab kernel's event loop and without: equal",
     "links": "cables and queues against a FIFO oracle, frame by frame",
@@ -30,6 +30,7 @@ BENCHES = {
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
+    "acc-cost": "what an inference of ACC's net costs, and what its integer form changes",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
     "orphans": "nothing is left after kill -9 of an environment's or a training's processes",
@@ -56,7 +57,7 @@ BENCHES = {
     "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
-PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")
+PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
 SEEDED = ("rlcc-train", "acc-learn")
 """Benches that also take `--seeds`."""

@@ -16,6 +16,8 @@ from dc_gym.nets.acc_settings import DEPLOYED, STEP, TEMPLATES, WORTHS, DqnSetti
 UNTRAINED = "untrained"
 PAPER, QUEUE, OFF = IDLE = ("paper", "queue", "off")
 """The queues for which no inference is made: both rules of section 4.2, the rule of the queue alone, or none."""
+FLOAT, INT8 = WEIGHTS = ("float", "int8")
+"""The arithmetic of an inference: the net as it was trained, or its integer form (nets/q_int8.py)."""
 USUAL = DqnSettings()
 
 
@@ -40,6 +42,12 @@ class AccKeys:
     learn: bool = key(FLAG, False, help="switches learn while the run goes on; the result keeps what they have learned")
     worth: str = key(TEXT, STEP, names=lambda: WORTHS, help="D(L) of the reward: design 2 of the paper (`step`) or 1 (`linear`)")
     throughput_weight: float = key(NUMBER, 0.7, low=0, high=1, help="w1 of the reward; w2 is the rest of 1")
+    weights: str = key(
+        TEXT,
+        FLOAT,
+        names=lambda: WEIGHTS,
+        help="arithmetic of an inference: the net as it was trained, or its [integer form](acc.md#the-net-in-integers)",
+    )
     idle: str = key(TEXT, PAPER, names=lambda: IDLE, help="[queues without inference](acc.md#busy-and-idle)")
     explore: float = key(NUMBER, 0.2, low=0, high=1, help="with `learn`: share of decisions at random, at first")
     half_life: int = key(COUNT, 500, low=1, help="with `learn`: decision times after which that share is half as much")

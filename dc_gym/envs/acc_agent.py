@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays
-from dc_gym.ctrl.acc_keys import UNTRAINED, AccKeys
+from dc_gym.ctrl.acc_keys import INT8, UNTRAINED, AccKeys
 from dc_gym.envs import policies
 from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.agents import CENTRAL
@@ -29,6 +29,7 @@ from dc_gym.envs.policies import PolicyContext
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy, misfit
 from dc_gym.nets.acc_template import Template, template_of
 from dc_gym.nets.double_dqn import DoubleDqn
+from dc_gym.nets.q_int8 import IntegerQNetwork
 from dc_gym.nets.replay import Replay, Transitions
 
 GLOBAL_REPLAY = "acc global replay"
@@ -51,6 +52,7 @@ class AccAgent:
         self._decided: tuple[Slot, Actions, npt.NDArray[np.intp]] | None = None
         if keys.constant is not None:
             self._check_constant(keys.constant)
+        self._integer = self._rounded() if keys.weights == INT8 else None
         self._exchange: _Exchange | None = None
         if keys.learn:
             interval_ns = max(keys.exchange_ns * context.scene.scale // context.scene.step_ns, 1)
@@ -62,6 +64,11 @@ class AccAgent:
         if number >= len(self._template.actions):
             last = len(self._template.actions) - 1
             raise AgentError(f"controller.constant = {number}: template {self._template.name} has actions 0 to {last}; give one")
+
+    def _rounded(self) -> IntegerQNetwork:
+        if self._keys.learn:
+            raise AgentError(f'controller.weights = "{INT8}": a net learns in floats; leave out controller.learn, or weights')
+        return IntegerQNetwork.of(self._learner.net)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         slot = self._queues.observe(frame)
@@ -78,7 +85,7 @@ class AccAgent:
         self._inferences += len(busy)
         self._skipped += len(slot.idle) - len(busy)
         if len(busy):
-            actions[busy] = self._learner.net(slot.states[busy]).argmax(axis=1)
+            actions[busy] = self._best(slot.states[busy])
         if self._exchange is not None:
             explore = self._random.random(len(busy)) < self._share_at_random()
             drawn = self._random.integers(len(self._template.actions), size=len(busy))
@@ -86,6 +93,11 @@ class AccAgent:
             self._explored += 1
             self._decided = (slot, actions, busy)
         return actions
+
+    def _best(self, states: npt.NDArray[np.floating]) -> Actions:
+        if self._integer is not None:
+            return self._integer.best(states)
+        return self._learner.net(states).argmax(axis=1)
 
     def _share_at_random(self) -> float:
         keys = self._keys

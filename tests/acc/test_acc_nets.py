@@ -16,6 +16,7 @@ from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED, SECTION_3, Template, level, linear_worth, step_worth, template_of
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.double_dqn import DoubleDqn
+from dc_gym.nets.q_int8 import IntegerQNetwork
 from dc_gym.nets.q_network import QNetwork
 from dc_gym.nets.replay import Replay, Transitions
 
@@ -309,3 +310,33 @@ def test_a_net_of_another_template_is_refused() -> None:
 )
 def test_templates_differ_in_what_they_decide(other: Template, why: str) -> None:
     assert SMALL.difference(other) == why
+
+
+# --- the integer form
+
+
+def test_the_integer_form_values_as_the_net_does_within_what_8_bits_leave() -> None:
+    random = np.random.default_rng(3)
+    net = QNetwork.random((20, 40, 40, 20), random)
+    states = random.random((500, 20))
+    integer, exact = IntegerQNetwork.of(net), net(states)
+    assert integer.memory_bytes == 3200 + 100 * 12
+    off = np.abs(integer.values(states) / 65536 - exact)
+    assert 0 < off.max() < 0.05 * np.abs(exact).max()
+    second, first = np.sort(exact, axis=1)[:, -2:].T
+    clear = first - second > 2 * off.max()
+    assert clear.sum() > 50 and (integer.best(states) == exact.argmax(axis=1))[clear].all()
+
+
+def test_the_integer_form_of_whole_weights_is_exact() -> None:
+    net = QNetwork((np.array([[127.0, -1, 2, 3], [0, 0, 0, -127]]),), (np.array([1.0, -3]),))
+    states = np.array([[0.5, 1, 0, 2], [0, 0, 0, 1]])
+    assert (IntegerQNetwork.of(net).values(states) == net(states) * 65536).all()
+
+
+def test_a_net_without_an_integer_form_is_refused() -> None:
+    net = QNetwork.random((20, 40, 40, 20), np.random.default_rng(1))
+    with pytest.raises(AgentError, match="a layer can reach 1.*train with smaller weights"):
+        IntegerQNetwork.of(QNetwork(tuple(1e4 * weight for weight in net.weights), net.biases))
+    with pytest.raises(AgentError, match=r"a net of \(3, 2\) has no integer form; give layers of a multiple of 4"):
+        IntegerQNetwork.of(QNetwork.random((3, 2), np.random.default_rng(1)))

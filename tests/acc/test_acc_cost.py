@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ACC's net in integers, compiled: it decides as the Python form does, and the bench says when it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.stats import Estimate
+from dc_gym.benchmarks.perf import acc_cost
+from dc_gym.benchmarks.perf.acc_cost import Played
+from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
+from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.nets.q_int8 import IntegerQNetwork
+from dc_gym.nets.q_network import QNetwork
+
+
+@pytest.mark.parametrize("sizes", [(20, 40, 40, 20), (12, 16, 7), (4, 3)])
+def test_the_compiled_form_decides_as_the_python_form(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    random = np.random.default_rng(5)
+    integer, states = IntegerQNetwork.of(QNetwork.random(sizes, random)), 2 * random.random((300, sizes[0]))
+    took_ns, chosen = acc_cost.infer(integer, states, tmp_path, 1)
+    assert took_ns > 0 and len(set(chosen.tolist())) > 1
+    assert (chosen == integer.best(states)).all()
+
+
+def test_what_are_no_rows_and_states_is_one_line(tmp_path: Path) -> None:
+    integer = IntegerQNetwork.of(QNetwork.random((4, 3), np.random.default_rng(1)))
+    with pytest.raises(TestbedError, match=r"^acc_inference: 17 words are no rows and states of these layers$"):
+        acc_cost.infer(integer, np.zeros((1, 5)), tmp_path, 1)
+
+
+def test_the_bench_fails_where_decisions_differ_or_reward_is_lost() -> None:
+    policy = AccPolicy.read(SHIPPED[DEPLOYED.name])
+    integer = IntegerQNetwork.of(policy.net)
+    states = np.random.default_rng(2).random((50, 20))
+    chosen = integer.best(states)
+
+    def failed(gain: float, actions: np.ndarray) -> list[str]:
+        played = Played(states, Estimate(gain, 0.001, 12))
+        return [each.name for each in acc_cost.verdicts(policy, integer, played, 100.0, actions) if not each.ok]
+
+    assert failed(-0.001, chosen) == [] and failed(-0.01, chosen) == ["reward"]
+    assert failed(0.0, (chosen + 1) % 20) == ["compiled decisions"]
