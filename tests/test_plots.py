@@ -8,18 +8,24 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import synthetic
 from matplotlib.image import imread
 from synthetic import S
 
 from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.readable import Scale
 from dc_gym.benchmarks.studies import demo
 from dc_gym.ctrl import controllers
-from dc_gym.figures import cases, kit, styles, timeline
+from dc_gym.figures import cases, kit, markings, styles, timeline
+from dc_gym.figures.markings import Markings
 from dc_gym.metrics import Series, Window, series
+from dc_gym.records.results import Result
 
 pytestmark = pytest.mark.filterwarnings("error")
 WINDOW = Window(2 * S, 10 * S)
@@ -209,6 +215,42 @@ def test_plot_of_a_result_on_disk(tmp_path: Path) -> None:
     assert image.shape[0] > 800 and image.shape[1] > 800 and image.std() > 0.02
     first = path.read_bytes()
     assert timeline.plot_result(result, tmp_path / "again.png").read_bytes() == first, "the same result, the same picture"
+
+
+def with_markings(result: Result, *names: str) -> Result:
+    """Adds what an agent had in force at these ports: Kmin doubles at each of eleven steps at the first one alone."""
+    columns: dict[str, Any] = {"step": np.arange(11, dtype=np.uint32), "t_ns": np.arange(11) * S}
+    for number, name in enumerate(names):
+        kmin = 5000.0 * 2.0 ** (np.arange(11) if number == 0 else np.zeros(11))
+        columns |= {f"enforced_kmin_bytes_{name}": kmin, f"enforced_kmax_bytes_{name}": 4 * kmin}
+        columns[f"enforced_pmax_ppm_{name}"] = np.full(11, 200_000.0)
+    pq.write_table(pa.table(columns), result.path / "agent.parquet")
+    return result
+
+
+def test_markings_of_agents_are_read_and_drawn_where_the_queue_is(tmp_path: Path) -> None:
+    result = synthetic.result(tmp_path / "run")
+    assert Markings.of(result) is None
+    port = timeline.load_series(result).queue_port
+    assert port
+    timeline.plot_result(result, tmp_path / "plain.png")
+    found = Markings.of(with_markings(result, f"{port}:rdma", "s9-eth1"))
+    assert found is not None and found.at("s9-eth2") is None
+    mine = found.at(port)
+    assert mine is not None and mine.names == (f"{port}:rdma",) and mine.kmin_bytes[0, -1] == 5000 * 2**10
+    assert (found.pmax == 0.2).all() and found.most_changed(1).names == mine.names
+    figure = timeline.run_figure(timeline.load_series(result), "x", [], markings=found)
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert f"Marking in force at {port}, set by an agent" == titles[1]
+    assert imread(timeline.plot_result(result)).shape[0] > imread(tmp_path / "plain.png").shape[0]
+
+
+def test_the_figure_of_all_ports_has_a_row_for_each(tmp_path: Path) -> None:
+    names = [f"s1-eth{number}" for number in range(1, 31)]
+    found = Markings.of(with_markings(synthetic.result(tmp_path / "run"), *names))
+    assert found is not None
+    rows = [text.get_text() for text in markings.all_ports(found, Scale(1.0, "s"), 8.0).axes[0].get_yticklabels()]
+    assert rows == names[: markings.MOST_PORTS], "as many as fit; the one that changed is among them"
 
 
 def test_rare_samples_leave_no_gaps(tmp_path: Path) -> None:

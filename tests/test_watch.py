@@ -337,6 +337,23 @@ def test_other_actuators_are_no_rates(tmp_path: Path, actuators: tuple[bytes, ..
         assert "hosts want 12 Mbit/s, have 12 Mbit/s" in line.of(PLACE, change, None)
 
 
+def test_markings_that_agents_set_are_columns_of_their_ports(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix", actuators=(b"marking", b"rate"))
+    matrix.rows["row"] = 1, 2
+    matrix.rows["wanted"][0], matrix.rows["in_force"][0] = (9, 9, 9, 0), (20_000, 160_000, 10_000, 0)
+    matrix.put(1, tx_bytes=5)
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, backlog_bytes=1, tx_bytes=1)
+    markings = change.now.markings
+    assert markings is not None and markings.kmax_bytes[1] == 160_000 and np.isnan(markings.pmax[[0, 2, 3]]).all()
+    text = drawn(change, width=140)
+    assert any({"Kmin", "Kmax", "Pmax"} <= set(each.split()) for each in text)
+    (row,) = [each for each in text if each.startswith(" s1-eth2")]
+    assert "20 kB" in row and "160 kB" in row and " 1 % " in row
+    (other,) = [each for each in text if each.startswith(" s1-eth1")]
+    assert "160 kB" not in other
+
+
 def test_flows_of_nics_that_measure_no_round_trips(tmp_path: Path) -> None:
     matrix = FakeMatrix(tmp_path / "matrix", flows=3)
     matrix.flows["status"] = FlowStatus.RUNNING

@@ -63,9 +63,7 @@ def checks() -> Iterable[Check]:
     yield from verdicts(policy, integer, played, took_ns, chosen)
 
 
-def verdicts(
-    policy: AccPolicy, integer: IntegerQNetwork, played: Played, took_ns: float, chosen: Actions
-) -> Iterator[Check]:
+def verdicts(policy: AccPolicy, integer: IntegerQNetwork, played: Played, took_ns: float, chosen: Actions) -> Iterator[Check]:
     """Yields the checks. `took_ns` and `chosen`: time of an inference of the compiled form, and its actions."""
     net, rate = policy.net, 1e9 / policy.template.interval_ns
     a_port = f"{net.flops * rate / 1e6:.1f} MFLOP/s a port (paper: {PAPER_FLOPS / 1e6:.0f})"

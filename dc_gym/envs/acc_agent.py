@@ -97,7 +97,8 @@ class AccAgent:
     def _best(self, states: npt.NDArray[np.floating]) -> Actions:
         if self._integer is not None:
             return self._integer.best(states)
-        return self._learner.net(states).argmax(axis=1)
+        found: Actions = self._learner.net(states).argmax(axis=1)
+        return found
 
     def _share_at_random(self) -> float:
         keys = self._keys

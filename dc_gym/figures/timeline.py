@@ -19,6 +19,7 @@ from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
 from dc_gym.figures import events, kit, styles
 from dc_gym.figures.events import EventMark
+from dc_gym.figures.markings import Markings, draw_port
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.records.results import Result
 
@@ -79,7 +80,8 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     styles.remember(result.manifest)
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
-    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs, marks)
+    warmup_s, found = run_spec.time.warmup_ns / 1e9, Markings.of(result)
+    figure = run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, found)
     return kit.save(figure, path, mark=mark)
 
 
@@ -91,14 +93,19 @@ def run_figure(
     caption: str = "",
     programs: Sequence[ProgramTimes] = (),
     marks: Sequence[EventMark] = (),
+    markings: Markings | None = None,
 ) -> Figure:
     """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded, and events are lines.
 
     The queue is always shown; goodput, RTT and fairness where there are flows. Over RDMA there is also the rate that the NIC
     allows each flow, and the RTT is shown only if the algorithm has it measured. If there are programs or no flows, the busiest
-    link is shown; with programs, the times at which they ran. Flows of several classes are coloured by class.
+    link is shown; with programs, the times at which they ran. Flows of several classes are coloured by class. Where an agent set
+    the marking of the queue that is shown, its thresholds are below the queue.
     """
+    scale = readable.axis_scale("s", run.end_s)
     panels: list[Callable[[Axes, Series], object]] = [_run_queue]
+    if markings is not None and run.queue_port and (mine := markings.at(run.queue_port)) is not None:
+        panels.append(_marking_panel(mine, scale))
     if programs or not run.flows:
         panels += [_busiest_panel] if run.busy_port else []
     goodput = len(panels)
@@ -106,7 +113,6 @@ def run_figure(
         panels += [*([_class_panel] if run.classes else []), _goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
         panels += [_rtt_panel] if np.isfinite(run.mean_srtt_us).any() else []
         panels += [_run_fairness] if np.isfinite(run.jain).any() else []
-    scale = readable.axis_scale("s", run.end_s)
     run = replace(run, t_s=run.t_s / scale.factor)
     rows = [1.0] * len(panels) + ([0.25 + 0.12 * len(programs)] if programs else [])
     with kit.style():
@@ -147,6 +153,10 @@ def _run_queue(ax: Axes, run: Series) -> None:
     kit.from_zero(ax, run.queue_bytes / scale.factor, k_bytes / scale.factor)
     if run.k_bytes is not None:
         kit.end_line(ax, run.k_bytes / scale.factor, "K", kit.MARK)
+
+
+def _marking_panel(found: Markings, time: Scale) -> Callable[[Axes, Series], object]:
+    return lambda ax, run: draw_port(ax, found, run.queue_port or "", time)
 
 
 def _busiest_panel(ax: Axes, run: Series) -> None:

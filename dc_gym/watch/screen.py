@@ -115,9 +115,23 @@ def _ports(change: Change, width: int, most: int | None) -> RenderableType:
         ScreenColumn("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), drop_order=4),
         ScreenColumn("drops/s", list(map(_count, change.per_s("drops")[rows])), drop_order=1),
         ScreenColumn("marks/s", list(map(_count, change.per_s("marks")[rows])), drop_order=2),
+        *_thresholds(change, rows),
         ScreenColumn("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], drop_order=5),
     ]
     return _table(columns, width, hidden, "ports with less queued")
+
+
+def _thresholds(change: Change, rows: npt.NDArray[np.intp]) -> list[ScreenColumn]:
+    """Returns the columns of the markings in force, if an agent sets any."""
+    found = change.now.markings
+    if found is None:
+        return []
+    sizes = (("Kmin", found.kmin_bytes), ("Kmax", found.kmax_bytes))
+    columns = [
+        ScreenColumn(name, ["" if math.isnan(each) else quantity(each, "bytes", DIGITS) for each in values[rows]], drop_order=1)
+        for name, values in sizes
+    ]
+    return [*columns, ScreenColumn("Pmax", list(map(_percent, found.pmax[rows])), drop_order=2)]
 
 
 def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableType:

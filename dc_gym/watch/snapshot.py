@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, TopologyError, UsageError
+from dc_gym.base.units import PPM
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
 from dc_gym.topologies.graph import CLASS_MARK, Graph
@@ -69,6 +70,17 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class PortMarkings:
+    """The markings that agents set at switch ports, as the kernel has them in force; nan: no agent sets that port's."""
+
+    kmin_bytes: Numbers
+    """[ports]"""
+    kmax_bytes: Numbers
+    pmax: Numbers
+    """[ports]: shares of 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveFlows:
     """The flows under way."""
 
@@ -92,6 +104,8 @@ class Snapshot:
     generation: int
     cells: npt.NDArray[np.uint64]
     rates: Rates | None
+    markings: PortMarkings | None
+    """None: no agent sets any."""
     flows: ActiveFlows | None
     """None: the traffic generator does not publish flows."""
 
@@ -198,7 +212,9 @@ class Attached:
         matrix = self._matrix
         sweep = matrix.read()
         cells = sweep.cells[: len(self.network.ports)]
-        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, _rates(matrix), _flows(matrix))
+        commands = _commands(matrix)
+        said = _rates(commands), _markings(commands, len(self.network.ports)), _flows(matrix)
+        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, *said)
         return Change(self.network, matrix.columns, window.add(now), now, window.speed)
 
 
@@ -214,15 +230,32 @@ def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> Sta
             time.sleep(0.1)
 
 
-def _rates(matrix: StateMatrix) -> Rates | None:
+def _commands(matrix: StateMatrix) -> npt.NDArray[np.void] | None:
+    """Returns the rows of actuators, or None if there is no agent."""
     try:
-        rows = matrix.commands.rows.copy()
+        return matrix.commands.rows.copy()
     except ProtocolError:
-        return None  # no agent
-    rates = rows[rows["actuator"] == b"rate"]
+        return None
+
+
+def _rates(commands: npt.NDArray[np.void] | None) -> Rates | None:
+    if commands is None:
+        return None
+    rates = commands[commands["actuator"] == b"rate"]
     if not len(rates):
         return None
     return Rates(rates["row"].astype(np.intp), *(rates[name][:, 0].astype(float) for name in ("wanted", "in_force")))
+
+
+def _markings(commands: npt.NDArray[np.void] | None, ports: int) -> PortMarkings | None:
+    if commands is None:
+        return None
+    found = commands[(commands["actuator"] == b"marking") & (commands["row"] < ports)]
+    if not len(found):
+        return None
+    values = np.full((3, ports), np.nan)
+    values[:, found["row"]] = found["in_force"][:, :3].T
+    return PortMarkings(values[0], values[1], values[2] / PPM)
 
 
 def _flows(matrix: StateMatrix) -> ActiveFlows | None:

@@ -336,7 +336,7 @@ def test_the_integer_form_of_whole_weights_is_exact() -> None:
 
 def test_a_net_without_an_integer_form_is_refused() -> None:
     net = QNetwork.random((20, 40, 40, 20), np.random.default_rng(1))
-    with pytest.raises(AgentError, match="a layer can reach 1.*train with smaller weights"):
+    with pytest.raises(AgentError, match=r"a layer can reach 1.*train with smaller weights"):
         IntegerQNetwork.of(QNetwork(tuple(1e4 * weight for weight in net.weights), net.biases))
     with pytest.raises(AgentError, match=r"a net of \(3, 2\) has no integer form; give layers of a multiple of 4"):
         IntegerQNetwork.of(QNetwork.random((3, 2), np.random.default_rng(1)))

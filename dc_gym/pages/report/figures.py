@@ -7,8 +7,9 @@ Lines are means over seeds, bands their 95 % intervals. Text sizes suit a column
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from dc_gym.base.stats import band
 from dc_gym.figures import events, kit
 from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
 from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures.markings import MOST_PORTS, all_ports
 from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
 from dc_gym.pages.report.measured import QUANTILES, RunData
@@ -60,7 +62,7 @@ def all_figures(scenario: Scenario, measured: Mapping[str, RunData]) -> list[Rep
     queues = [_queue_over_time(groups, measured), _queue_distribution(groups, measured)] if sampled else []
     carried = any(measured[run.number].series.flows for group in groups for run in group.runs)
     rates = [_rates(groups, measured)] if carried else []
-    return [*_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
+    return [*_topology(groups, measured), *queues, *_markings(groups, measured), *([slowdown] if slowdown else []), *rates]
 
 
 def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> list[ReportFigure]:
@@ -121,6 +123,24 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, RunData]) -
         f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}.{_grey(measured[groups[0].runs[0].number])}",
         draw,
     )
+
+
+def _markings(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Iterator[ReportFigure]:
+    """Yields a figure for each controller with agents that set markings, from its first run."""
+    time = _time_scale(groups, measured)
+    for number, group in enumerate(groups, 1):
+        found = measured[group.runs[0].number].markings
+        if found is None:
+            continue
+        shown = len(found.most_changed(MOST_PORTS).names)
+        few = f" The {shown} ports of {len(found.names)} where it changed most often." if shown < len(found.names) else ""
+        yield ReportFigure(
+            f"marking-{number}",
+            f"Marking in force: {group.label}",
+            f"Kmin of each switch port, as agents set it and the kernel has it; seed {group.runs[0].seed}.{few}",
+            partial(all_ports, found, time, WIDE_WIDTH),
+            wide=True,
+        )
 
 
 def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:

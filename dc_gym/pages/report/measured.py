@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dc_gym import spec as specs
 from dc_gym.base.errors import ResultError
 from dc_gym.figures.events import EventMark, marks_of
+from dc_gym.figures.markings import Markings
 from dc_gym.metrics import Series, Sized, Window, series
 from dc_gym.metrics.fct import counted
 from dc_gym.metrics.queues import of_port
@@ -52,6 +53,8 @@ class RunData:
     no_graph: str
     """Why it is not known."""
     events: tuple[EventMark, ...] = ()
+    markings: Markings | None = None
+    """The markings that agents had in force; None if they set none."""
 
 
 def measure(run: ReportedRun) -> RunData:
@@ -78,6 +81,7 @@ def measure(run: ReportedRun) -> RunData:
         graph=graph,
         no_graph=why,
         events=marks_of(result.manifest),
+        markings=Markings.of(result),
     )
 
 
