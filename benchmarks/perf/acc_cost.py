@@ -46,7 +46,7 @@ States = npt.NDArray[np.floating]
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What was met and earned in the held-out scenarios."""
+    """The states and the rewards of the held-out scenarios."""
 
     states: States
     """[rows, inputs]: states in which the net in floats decided."""
