@@ -11,7 +11,8 @@
 #ifndef DCGYM_INT8_H
 #define DCGYM_INT8_H
 
-#include "rlcc.h"
+#include "policy.h"
+#include "sign.h"
 
 #define INT8_ROW(inputs) (POLICY_INT8_ROW_HEAD + ((inputs) + 3) / 4) /* words */
 
