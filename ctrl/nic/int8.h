@@ -11,8 +11,7 @@
 #ifndef DCGYM_INT8_H
 #define DCGYM_INT8_H
 
-#include "policy.h"
-#include "sign.h"
+#include "rlcc.h"
 
 #define INT8_ROW(inputs) (POLICY_INT8_ROW_HEAD + ((inputs) + 3) / 4) /* words */
 

@@ -13,7 +13,6 @@
 #define RLCC_MEMORY_WORDS 32
 
 #include "../int8.h"
-#include "../rlcc.h"
 
 #define CC_NAME  "rlcc-lstm"
 #define CC_HELP  "PCC-RL: a network that remembers, with weights of 8 bits"
