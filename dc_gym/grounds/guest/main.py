@@ -57,6 +57,10 @@ def run(folder: Path, site: Site) -> None:
         site.name_hosts(plan.graph, folder / OUT)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
+        if plan.shell is not None:
+            from dc_gym.grounds.guest import shell
+
+            return shell.run(plan, site, fabric, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:
