@@ -128,6 +128,8 @@ class Conversation:
     def _interrupt(self, _number: int, _frame: object) -> None:
         """Passes Ctrl-C on to the command that runs."""
         self._presses += 1
+        if self._source.is_terminal:
+            _write(sys.stdout.fileno(), b"\n")  # after the terminal's ^C
         if self._presses >= ENDED_AT:
             raise LabError(DEAF)
         if self._presses == WARNED_AT:

@@ -80,7 +80,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
 
     ovs = openvswitch.ensure(progress)
     conversation = Conversation(experiment.graph, source, host, ovs.folder / "bin", greet)
-    ground = ground_of(spec, asks=True)
+    ground = ground_of(spec, folder)
     ground.prepare(progress)
     progress.phase("boot")
     try:

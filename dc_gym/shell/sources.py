@@ -87,6 +87,7 @@ class Terminal:
         readline.set_completer_delims(" ")
         readline.set_completer(self._completion)
         readline.parse_and_bind("tab: complete")
+        readline.parse_and_bind("set show-all-if-ambiguous on")
 
     def read(self, prompt: str) -> str | None:
         while True:

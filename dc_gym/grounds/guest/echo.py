@@ -14,10 +14,16 @@ PAYLOAD = bytes(56)
 
 
 def answers(address: str, sequence: int, patience_s: float) -> bool:
-    """Sends an echo request from this thread's network namespace. Returns whether the reply came within `patience_s`."""
+    """Sends an echo request from this thread's network namespace. Returns whether the reply came within `patience_s`.
+
+    A request that cannot be sent, as over an interface that is down, has no reply.
+    """
     own = os.getpid() & 0xFFFF
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
-        sock.sendto(request(own, sequence & 0xFFFF), (address, 0))
+        try:
+            sock.sendto(request(own, sequence & 0xFFFF), (address, 0))
+        except OSError:
+            return False
         deadline = time.monotonic() + patience_s
         while (left_s := deadline - time.monotonic()) > 0:
             sock.settimeout(left_s)

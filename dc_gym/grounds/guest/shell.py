@@ -61,13 +61,13 @@ def _enter(folder: str) -> str:
     What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
     """
     upper, work = Path("/run/shell-upper"), Path("/run/shell-work")
-    if Path(folder).is_relative_to(TMP):
-        return folder if os.access(folder, os.R_OK | os.X_OK) else TMP
     try:
         os.chdir(folder)
         os.listdir()
     except OSError:
         return TMP
+    if os.access(folder, os.W_OK):  # below /tmp it lies over it already
+        return folder
     upper.mkdir()
     work.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
