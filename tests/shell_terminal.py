@@ -38,8 +38,7 @@ class ShellTerminal:
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=_take_terminal,
         )  # fmt: skip
         os.close(slave)
-        self.shown = b""
-        """All that the terminal has shown."""
+        self._unseen = b""
 
     def __enter__(self) -> Self:
         return self
@@ -59,13 +58,15 @@ class ShellTerminal:
         return self.until(PROMPT).partition("\n")[2].rpartition("\n")[0]
 
     def until(self, pattern: re.Pattern[bytes] | bytes) -> str:
-        """Waits until what is shown from now on matches, and returns it."""
-        seen, deadline = b"", time.monotonic() + PATIENCE_S
-        while not re.search(pattern, CODES.sub(b"", seen)):
+        """Waits until what was shown since the last call matches. Returns all up to the end of what matches."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := re.search(pattern, CODES.sub(b"", self._unseen))):
             data = self._read(deadline)
-            assert data, f"the shell ended, or showed nothing for {PATIENCE_S:g} s, where {pattern!r} was expected: {seen!r}"
-            seen += data
-        return CODES.sub(b"", seen).decode().replace("\r", "")
+            assert data, f"the shell ended, or showed no more for {PATIENCE_S:g} s: {pattern!r} is not in {self._unseen!r}"
+            self._unseen += data
+        plain = CODES.sub(b"", self._unseen)
+        self._unseen = plain[found.end() :]
+        return plain[: found.end()].decode().replace("\r", "")
 
     def end(self) -> int:
         """Waits for the command's end and returns its exit code."""
@@ -79,8 +80,6 @@ class ShellTerminal:
         if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return b""
         try:
-            data = os.read(self._master, 1 << 16)
+            return os.read(self._master, 1 << 16)
         except OSError:  # the other end is closed
             return b""
-        self.shown += data
-        return data

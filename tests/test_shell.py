@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+import mmap
 import re
 import shutil
 import signal
@@ -17,10 +17,12 @@ import pytest
 from shell_terminal import CTRL_C, CTRL_D, PROMPT, ShellTerminal
 
 from dc_gym import spec
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.processes import children
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.shell import commands, network, programs
+from dc_gym.grounds.guest import shell_memory
+from dc_gym.grounds.guest.plan import GO_ON
+from dc_gym.shell import commands, conversation, network, programs
 
 ROOT = Path(__file__).resolve().parent.parent
 DUMBBELL = str(ROOT / "examples" / "dumbbell.toml")
@@ -217,15 +219,43 @@ def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
 
 
 @lab
-def test_a_command_that_cannot_hear_ctrl_c_ends_with_the_network(terminal):
+def test_ctrl_c_ends_a_command_that_computes_without_a_pause(terminal):
     with terminal() as shell:
         shell.until(PROMPT)
         shell.type("h1 python3 -c 'exec(\"while True: pass\")'\n")
         time.sleep(3)  # nothing that it prints would come out: the process that passes it on has no turn
-        for _ in range(4):
-            shell.type(CTRL_C)
-            shell.until(rb"\^C")
-        assert "the command did not hear Ctrl-C" in shell.until(rb"ended with it") and shell.end() == 1
+        shell.type(CTRL_C)
+        assert conversation.COMPUTED in shell.until(PROMPT)
+        assert shell.command("h1 echo still there").endswith("still there")
+
+
+def test_the_fourth_ctrl_c_ends_the_network(capsys, monkeypatch):
+    memory = shell_memory.ShellMemory(mmap.mmap(-1, shell_memory.SIZE))
+    talk = conversation.Conversation(spec.load(DUMBBELL).graph(), Lines("h1 sleep 9"), None, Path("/"), lambda: None)
+    handlers: list[Callable[[int, object], None]] = []
+    monkeypatch.setattr(conversation.signal, "signal", lambda number, handler: handlers.append(handler))
+    memory.tell(shell_memory.Report(0, 20 * 10**9))
+    assert talk.step(memory._memory, shell_memory.PROMPT) == GO_ON and memory.order().line == "sleep 9"
+    for count in (1, 2, 3):
+        handlers[-1](signal.SIGINT, None)
+        assert memory.interrupts == count
+    with pytest.raises(LabError, match="did not end at Ctrl-C"):
+        handlers[-1](signal.SIGINT, None)
+
+
+class Lines:
+    """A `sources.Source` of lines that a test gives."""
+
+    is_terminal = False
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = iter(lines)
+
+    def read(self, prompt: str) -> str | None:
+        return next(self._lines, None)
+
+    def close(self) -> None:
+        pass
 
 
 @lab
@@ -238,7 +268,9 @@ def test_the_terminal_completes_and_remembers(terminal, folder):
         assert "hosts: h1 h2 h3 h4" in shell.until(PROMPT)
         shell.type("h1 pytho\t")
         shell.until(rb"python3")
-        shell.type(f"{CTRL_C}{CTRL_D}")
+        shell.type(CTRL_C)
+        shell.until(PROMPT)
+        shell.type(CTRL_D)
         assert shell.end() == 0
     assert (folder / "state" / "dcgym" / "shell_history").read_text().splitlines()[0].strip() == "nodes"
     with terminal() as shell:
@@ -256,10 +288,10 @@ def test_a_program_has_the_terminal_of_the_user(terminal):
 
 @lab
 def test_an_idle_shell_is_not_taken_for_a_hang(folder):
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", "--set", "lab.watchdog=500ms", DUMBBELL]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", "--set", "lab.watchdog=1s", DUMBBELL]
     with subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
-        for word, pause_s in (("one", 7), ("two", 0)):  # longer than ten times the watchdog's patience
+        for word, pause_s in (("one", 13), ("two", 0)):  # longer than ten times the watchdog's patience
             process.stdin.write(f"h1 echo {word}\n")
             process.stdin.flush()
             assert process.stdout.readline() == f"{word}\n"

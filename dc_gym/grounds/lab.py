@@ -123,6 +123,9 @@ class LabGround:
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
         return self._ended.status
 
+    def end_computation(self) -> None:
+        self._lab.end_computation()
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return fingerprint.environment(self._kernel, ovs) | fingerprint.acting(self._spec)
 

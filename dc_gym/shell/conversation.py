@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,10 +32,10 @@ MISTAKE, NOT_FOUND = 2, 127
 """Exit statuses of a line that is no command, and of a program that is not there."""
 WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
-DEAF = (
-    "the command did not hear Ctrl-C: it computes without a pause, which takes no virtual time, or waits in the kernel;"
-    " the network was ended with it"
-)
+STILL_S = 1.0
+"""Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
+COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
+DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 
 
 class Conversation:
@@ -51,6 +52,8 @@ class Conversation:
         self._on_prompt: Callable[[], None] | None = on_prompt
         self._memory: ShellMemory
         self._presses = 0
+        self._still: tuple[int, float] | None = None
+        """Virtual time, in ns, at the last look after Ctrl-C, and since when (wall clock, in s) it is that."""
 
     def step(self, region: Buffer, step: int) -> int:
         """Answers a step of the ground (shell_memory.py)."""
@@ -60,6 +63,18 @@ class Conversation:
             return self._prompt()
         _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), self._memory.read())
         return GO_ON
+
+    def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
+        """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
+        if not self._presses:
+            return
+        wall_s = time.monotonic()
+        if self._still is None or self._still[0] != now_ns:
+            self._still = now_ns, wall_s
+        elif wall_s > self._still[1] + STILL_S:
+            self._still = None
+            end_computation()
+            say(f"dcgym: {COMPUTED}", file=sys.stderr, flush=True)
 
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the words that may stand in place of `word` after `before`."""
@@ -84,7 +99,7 @@ class Conversation:
                 break
             if (order := self._understand(line)) is not None:
                 self._memory.tell(order)
-                self._presses = 0
+                self._presses, self._still = 0, None
                 signal.signal(signal.SIGINT, self._interrupt)
                 return GO_ON
         return END_OF_RUN

@@ -7,13 +7,14 @@ The spec's hosts, links, queues and TCP are as in a run. Its traffic, programs, 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from dc_gym.base import process_room
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
-from dc_gym.base.progress import DONE, Progress
+from dc_gym.base.progress import DONE, Progress, Quiet
 from dc_gym.base.terminal import say
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs, make_folders
@@ -90,10 +91,30 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
             def write_plan() -> None:
                 plan.write_plan(experiment, ovs, private, shell_folder=folder)
 
-            execute(ground, spec.ground, work, write_plan, Clock(), progress, conversation)
+            shown = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
+            execute(ground, spec.ground, work, write_plan, Clock(), shown, conversation)
     finally:
         source.close()
     return conversation.status
+
+
+class Watching(Quiet):
+    """Passes on the phases of the boot, and tells how far virtual time is."""
+
+    def __init__(self, shown: Progress, on_time: Callable[[int], None]) -> None:
+        self._shown, self._on_time = shown, on_time
+
+    def phase(self, name: str) -> None:
+        self._shown.phase(name)
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        self._on_time(now_ns)
+
+    def note(self, line: str) -> None:
+        self._shown.note(line)
+
+    def announce(self, line: str) -> None:
+        self._shown.announce(line)
 
 
 def _greeting(graph: Graph, ground: str) -> str:

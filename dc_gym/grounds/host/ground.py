@@ -99,6 +99,9 @@ class HostGround:
 
         return LiveNetwork(argv, folder, self._module, self._spec.agent.interval_ns, on_line, on_note)
 
+    def end_computation(self) -> None:
+        """Does nothing: on a real clock every program hears its signals."""
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return {
             "kernel": f"{platform.release()} {platform.version()}",
