@@ -301,9 +301,10 @@ class Lab:
             raise LabError(self._story(_SLEEPS))
 
     def end_computation(self) -> None:
-        """Ends the program that computes now, by SIGFPE: one that never waits takes no virtual time and hears no signal of the lab's.
+        """Ends the program that computes now, by SIGFPE. Does nothing while no program computes.
 
-        The lab's kernel passes on the signal that its process on the host gets. Does nothing while no program computes.
+        A program that never waits takes no virtual time, so no other program in the lab can send it a signal. The lab's kernel
+        passes on the one that its process on the host gets.
         """
         for pid, stat in children(self.pid).items():
             if stat.state == "R":

@@ -20,7 +20,7 @@ PROMPT = re.compile(rb"\d+\.\d{3}s \w+> $")
 CTRL_C, CTRL_D = "\x03", "\x04"
 PATIENCE_S = 120.0
 CODES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
-"""What readline sends to the terminal beside text."""
+"""The codes that readline sends to the terminal beside text."""
 
 
 def _take_terminal() -> None:

@@ -79,7 +79,6 @@ def terminal(folder: Path) -> Callable[..., ShellTerminal]:
     return lambda *words: ShellTerminal(*(words or (DUMBBELL,)), cwd=folder, env={"XDG_STATE_HOME": str(folder / "state")})
 
 
-
 @lab
 def test_a_script_runs_commands_and_ends_with_the_status_of_the_last(script):
     done = script(
@@ -132,6 +131,14 @@ def test_a_server_in_the_background_serves_while_time_runs(script):
     assert said.count("[1] h3 python3 server.py") == 1, "jobs shows it, as long as it runs"
     assert done.stderr.splitlines()[0] == "[1] h3 python3 server.py"
     assert "[1] h3 python3 server.py: ended with status 143" in done.stderr
+
+
+@lab
+@pytest.mark.parametrize("name", ["dctcp", "bbr"])
+def test_the_specs_tcp_is_the_default_of_hosts(script, name):
+    asks = "import socket; print(socket.socket().getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).strip(bytes(1)))"
+    done = script(f"h1 python3 -c '{asks}'\n", DUMBBELL, "--set", f"controller.name={name}")
+    assert done.stdout == f"b'{name}'\n"
 
 
 @lab
@@ -210,7 +217,8 @@ def test_ctrl_c_ends_the_command_and_not_the_lab(terminal):
 def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
     with terminal() as shell:
         shell.until(PROMPT)
-        shell.type("h1 python3 -uc 'import signal, time; signal.signal(2, lambda *_: print(\"no\")); print(1); time.sleep(10**8)'\n")
+        deaf = 'import signal, time; signal.signal(2, lambda *_: print("no")); print(1); time.sleep(10**8)'
+        shell.type(f"h1 python3 -uc '{deaf}'\n")
         shell.until(rb"\n1\r?\n")
         for said in (b"no", b"no", b"Ctrl-C once more ends the network"):
             shell.type(CTRL_C)
@@ -406,3 +414,44 @@ def test_a_missing_program_is_named_with_its_package(tmp_path, monkeypatch):
     (tmp_path / "own-tool").write_text("#!/bin/sh\n")
     (tmp_path / "own-tool").chmod(0o755)
     assert programs.why_missing("own-tool", tmp_path) is None and "own-tool" in programs.installed(tmp_path)
+
+
+PAGE = ROOT / "docs" / "shell.md"
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def transcripts() -> list[str]:
+    return re.findall(r"^```text\n(20\.000s dcgym> .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def typed_again(shell: ShellTerminal, transcript: str) -> str:
+    """Types a transcript's commands, and returns the transcript of that."""
+    shown = shell.until(PROMPT).splitlines()[-1]
+    for line in re.findall(r"^[\d.]+s dcgym> (.+)$", transcript, re.MULTILINE):
+        shell.type(f"{line}\n")
+        shown += shell.until(PROMPT)
+    return "\n".join(line.rstrip() for line in shown.splitlines())
+
+
+@lab
+def test_the_pages_commands_show_what_it_says(terminal):
+    _, own = transcripts()
+    with terminal() as shell:
+        assert typed_again(shell, own) == "\n".join(line.rstrip() for line in own.splitlines())
+
+
+@lab
+@needs_ping
+@needs_iperf3
+def test_the_pages_programs_show_what_it_says(terminal):
+    """Versions of programs differ in their numbers, so these are masked."""
+    programs_transcript, _ = transcripts()
+    with terminal() as shell:
+        seen, told = typed_again(shell, programs_transcript), programs_transcript
+    masked = [[re.sub(r"\s+", " ", NUMBER.sub("N", line)).strip() for line in text.splitlines()] for text in (seen, told)]
+    assert masked[0] == masked[1]
+
+
+def test_the_pages_list_of_commands_is_whole():
+    table = PAGE.read_text().partition("| command | what it does |")[2].partition("\n\n")[0]
+    assert all(f"`{name}`" in table for name in commands.NAMES)

@@ -61,7 +61,7 @@ MEANINGS = {
     HELP: "show this",
     " ".join(END): "end the network; so does Ctrl-D",
 }
-"""What `help` shows."""
+"""The commands and their meanings, for `help`."""
 NAMES = (*SHOWN, *ORDERS, HELP, *END)
 
 

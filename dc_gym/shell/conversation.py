@@ -122,9 +122,11 @@ class Conversation:
         try:
             order = self._order(line)
         except UsageError as error:
-            return self._refuse(str(error), MISTAKE)
+            self._refuse(str(error), MISTAKE)
+            return None
         if order.kind == "run" and (why := programs.why_missing(order.line, self._tools)):
-            return self._refuse(f"{order.node}: {why}", NOT_FOUND)
+            self._refuse(f"{order.node}: {why}", NOT_FOUND)
+            return None
         return order
 
     def _order(self, line: str) -> Order:

@@ -14,9 +14,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
 
 HISTORY_LINES = 1000
-EMPTY = (
-    "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
-)
+EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
 
 
 class Source(Protocol):

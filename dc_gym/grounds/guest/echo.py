@@ -46,7 +46,7 @@ def request(identifier: int, sequence: int) -> bytes:
 
 def checksum(data: bytes) -> int:
     """Returns the Internet checksum (RFC 1071) of an even number of bytes."""
-    total = sum(word for (word,) in struct.iter_unpack("!H", data))
+    total = sum(int(word) for (word,) in struct.iter_unpack("!H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of a shell as processes in a ground: each in its node's network namespace, in a session of its own.
 
-A job's output comes through a pipe, or through a pseudo-terminal if the user has a terminal. Linux only; needs root in the ground.
+A job's output comes through pipes, or through a pseudo-terminal if the user has a terminal. Linux only; needs root in the
+ground.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Job:
     number: int = 0
     """Its number among those in the background; 0: it is in the foreground."""
     lines: dict[int, bytes] = field(default_factory=dict)
-    """Of a job in the background: the line of each step that has no end yet."""
+    """The line of each step that has no end yet, of a job in the background."""
 
     @property
     def status(self) -> int:

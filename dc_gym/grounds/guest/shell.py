@@ -25,6 +25,8 @@ from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
 from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
+from dc_gym.topologies.realize.fabric import netns_path, write_sysctls
+from dc_gym.topologies.realize.ovs import Programs
 from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.traffic import execs
 
@@ -40,6 +42,16 @@ INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
 TMP = "/tmp"
+
+
+def prepare(plan: Plan, site: Site) -> None:
+    """Makes the spec's TCP the default of all hosts. It is called before they exist: they inherit it.
+
+    On the host ground they inherit the machine's own.
+    """
+    assert plan.shell is not None, "the caller knows"
+    if site.virtual and plan.shell["tcp"]:
+        write_sysctls({"net/ipv4/tcp_congestion_control": plan.shell["tcp"]})
 
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
@@ -63,7 +75,7 @@ def _enter(folder: str) -> str:
     upper, work = Path("/run/shell-upper"), Path("/run/shell-work")
     try:
         os.chdir(folder)
-        os.listdir()
+        next(Path().iterdir(), None)
     except OSError:
         return TMP
     if os.access(folder, os.W_OK):  # below /tmp it lies over it already
@@ -118,8 +130,6 @@ class Shell:
 
     def _on(self, node: str) -> AbstractContextManager[None]:
         """Returns a context in a node's network namespace. All switches share the ground's own."""
-        from dc_gym.topologies.realize.fabric import netns_path
-
         return entered(netns_path(node)) if node in self._hosts else nullcontext()
 
     def _watch(self, job: Job) -> None:
@@ -219,8 +229,6 @@ def _labelled(job: Job, line: bytes) -> bytes:
 
 def _environment(plan: Plan) -> Mapping[str, str]:
     """Returns the environment of commands: that of programs in hosts, and the tools of Open vSwitch."""
-    from dc_gym.topologies.realize.ovs import Programs
-
     of_switches = Programs(Path(plan.openvswitch)).environment()
     tools = f"{plan.openvswitch}/bin"
     return {

@@ -150,7 +150,8 @@ class LabSite:
 
     def ask(self, step: int) -> int:
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
-            return fcntl.ioctl(device, LAB_IOC_STEP, bytearray(struct.pack("<Q", step)))  # of a bytearray it is the code
+            code: int = fcntl.ioctl(device, LAB_IOC_STEP, bytearray(struct.pack("<Q", step)))  # with bytes it would return those
+        return code
 
     def clock_ns(self) -> int:
         return time.monotonic_ns()
