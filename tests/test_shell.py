@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import mmap
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,10 +21,14 @@ from shell_terminal import CTRL_C, CTRL_D, PROMPT, ShellTerminal
 
 from dc_gym import spec
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.base.processes import children
+from dc_gym.base.processes import descendants
+from dc_gym.base.progress import Quiet
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest import shell_memory
 from dc_gym.grounds.guest.plan import GO_ON
+from dc_gym.grounds.host import live
+from dc_gym.grounds.plan import write_plan
+from dc_gym.kernel import openvswitch
 from dc_gym.shell import commands, conversation, network, programs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -254,10 +261,8 @@ def test_the_fourth_ctrl_c_ends_the_network(capsys, monkeypatch):
 class Lines:
     """A `sources.Source` of lines that a test gives."""
 
-    is_terminal = False
-
-    def __init__(self, *lines: str) -> None:
-        self._lines = iter(lines)
+    def __init__(self, *lines: str, is_terminal: bool = False) -> None:
+        self._lines, self.is_terminal = iter(lines), is_terminal
 
     def read(self, prompt: str) -> str | None:
         return next(self._lines, None)
@@ -327,13 +332,13 @@ def test_nothing_is_left_when_the_shell_is_killed(folder, number, when, monkeypa
                 pass
         else:
             assert process.stdout.readline() == "up\n"
-        below = children(process.pid)
+        below = [each for each in descendants(process.pid) if each.pid != process.pid]
         assert below, "the lab"
         process.send_signal(number)
         if when == "prompt" and number == signal.SIGINT:
             assert process.wait(60) == 130
     deadline = time.monotonic() + 30
-    while list(temporary.glob("dcgym-shell-*")) or any(Path(f"/proc/{pid}").exists() for pid in below):
+    while list(temporary.glob("dcgym-shell-*")) or any(each.alive() for each in below):
         assert time.monotonic() < deadline, list(temporary.iterdir())
         time.sleep(0.1)
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
@@ -414,6 +419,63 @@ def test_a_missing_program_is_named_with_its_package(tmp_path, monkeypatch):
     (tmp_path / "own-tool").write_text("#!/bin/sh\n")
     (tmp_path / "own-tool").chmod(0o755)
     assert programs.why_missing("own-tool", tmp_path) is None and "own-tool" in programs.installed(tmp_path)
+
+
+HOST_GROUND = """
+import os, sys, threading, time
+from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+from dc_gym.grounds.guest import shell
+from dc_gym.grounds.guest.plan import Plan
+from dc_gym.grounds.host import inside
+orders, answers = threading.Semaphore(0), SimpleQueue()
+inside._die_with_the_runner(orders, answers)
+site = inside.HostSite(f"/proc/{os.getpid()}/fd/{sys.argv[1]}", "netem", 10**9, orders, None, answers)
+site._judged = False
+nothing = SimpleNamespace(seed_draws=lambda *_: None, impair=lambda *_: None)
+shell.run(Plan.read(Path(sys.argv[2])), site, nothing, time.monotonic_ns() + 10**8)
+"""
+"""The process of a host ground, on this machine's kernel without a network: commands at switches need none."""
+
+
+@pytest.fixture
+def host_ground(tmp_path, monkeypatch):
+    """Runs lines in a shell on that ground. Returns the ground's status and the conversation."""
+    monkeypatch.setattr(live.state, "registered", lambda folder: nullcontext(lambda pid: None))
+    before = signal.getsignal(signal.SIGINT)
+    (tmp_path / ".lab").mkdir()
+
+    def run(*lines: str, is_terminal: bool = False) -> tuple[int, conversation.Conversation]:
+        experiment = Experiment.of(network.alone(spec.load(DUMBBELL, ["ground=host"])))
+        ovs = openvswitch.ensure(Quiet())
+        write_plan(experiment, ovs, tmp_path / ".lab", shell_folder=tmp_path)
+        talk = conversation.Conversation(
+            experiment.graph, Lines(*lines, is_terminal=is_terminal), None, ovs.folder / "bin", lambda: None
+        )
+
+        def argv(memory: int) -> list[str]:
+            return [sys.executable, "-c", HOST_GROUND, str(memory), str(tmp_path / ".lab" / "plan.json")]
+
+        with live.LiveNetwork(argv, tmp_path, None, 10**9) as ground:
+            return ground.converse(talk.step), talk
+
+    yield run
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_host_grounds_process_serves_a_shell(host_ground, capfd, tmp_path):
+    status, talk = host_ground("s1 echo on $((1 + 1)) > note; cat note", "s1 sleep 0.01 &", "s1 sleep 0.2", "s2 sh -c 'exit 3'")
+    said = capfd.readouterr()
+    assert (status, talk.status, said.out) == (0, 3, "on 2\n") and (tmp_path / "note").exists()
+    assert said.err.splitlines() == ["[1] s1 sleep 0.01", "[1] s1 sleep 0.01: ended with status 0"]
+
+
+def test_ctrl_c_ends_a_command_on_the_host_ground(host_ground, capfd):
+    timer = threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    status, talk = host_ground("s1 sleep 600", "s1 sh -c 'echo on; exit 5'", is_terminal=True)
+    assert (status, talk.status) == (0, 5) and capfd.readouterr().out == "\non\n"
 
 
 PAGE = ROOT / "docs" / "shell.md"
