@@ -170,16 +170,19 @@ def test_commands_of_switches_see_their_ports(script):
 
 @lab
 def test_a_mistake_is_one_line_and_the_script_goes_on(script):
-    done = script("h9 ls\npingal\nh1\npingall h1\nh1 no-such-program -x\nh1 /no/such/path\nh1 echo on\nh1 iperf33 -c h3\n")
+    done = script(
+        "h9 ls\nxterm h1\npingal\nh1\npingall h1\nh1 no-such-program -x\nh1 /no/such/path\nh1 echo on\nh1 iperf33 -c h3\n"
+    )
     told = done.stderr.splitlines()
-    assert told[:5] == [
+    assert told[:6] == [
         "dcgym: host or command 'h9' is unknown; did you mean h1, h2, h3 or h4?",
+        "dcgym: host or command 'xterm' is unknown; hosts are h1 .. h4: `help` lists the commands",
         "dcgym: host or command 'pingal' is unknown; did you mean pingall?",
         "dcgym: h1: give a command after its name, such as h1 ip address",
         "dcgym: pingall takes no words (got 'h1')",
         "dcgym: h1: no-such-program is not installed: install it, or check the name; a network has the machine's programs",
     ]
-    assert "/no/such/path" in told[5] and "not found" in told[5] and len(told) == 7
+    assert "/no/such/path" in told[6] and "not found" in told[6] and len(told) == 8
     assert (done.stdout, done.returncode) == ("on\n", 127)
 
 

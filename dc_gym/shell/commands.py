@@ -16,8 +16,10 @@ from dc_gym.grounds.guest.shell_memory import Order
 from dc_gym.topologies.graph import Graph
 
 END = ("exit", "quit")
-HELP = "help"
-ORDERS = ("pingall", "jobs")
+HELP, JOBS = "help", "jobs"
+ANYWHERE = (HELP, JOBS, *END)
+"""The commands of a shell on one host."""
+ORDERS = ("pingall", JOBS)
 """Commands that the ground executes."""
 DIGITS = 7
 
@@ -83,7 +85,7 @@ def order(line: str, graph: Graph, terminal: tuple[int, int, str] | None = None)
         if rest.strip():
             raise UsageError(f"{first} takes no words (got {rest.strip()!r})")
         return Order(first)
-    require_node(first, graph, "host or command", [*_names(graph), *NAMES])
+    require_node(first, graph, "host or command", NAMES)
     return on_node(first, rest, terminal)
 
 
@@ -97,11 +99,19 @@ def on_node(node: str, line: str, terminal: tuple[int, int, str] | None = None) 
     return Order("run", node, command, background, None if background else terminal)
 
 
-def require_node(name: str, graph: Graph, what: str = "host", known: Iterable[str] = ()) -> None:
-    """Raises UsageError, with the names that may have been meant, unless the network has a node of that name."""
-    names = list(_names(graph))
-    if name not in names:
-        raise UsageError(spelling.unknown(what, name, list(known) or names))
+def require_node(name: str, graph: Graph, what: str = "host", others: Iterable[str] = ()) -> None:
+    """Raises UsageError, with the names that may have been meant, unless the network has a node of that name.
+
+    `others` are further names that may have been meant.
+    """
+    names = _names(graph)
+    if name in names:
+        return
+    if spelling.near(name, [*names, *others]):
+        raise UsageError(spelling.unknown(what, name, [*names, *others]))
+    hosts = graph.hosts
+    remedy = "`help` lists the commands" if others else "give one of them"
+    raise UsageError(f"{what} {name!r} is unknown; hosts are {hosts[0].name} .. {hosts[-1].name}: {remedy}")
 
 
 def _names(graph: Graph) -> list[str]:

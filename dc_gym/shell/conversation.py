@@ -82,7 +82,7 @@ class Conversation:
         place = len(before.split()) + (self._host is not None)
         known: Sequence[str] = [*nodes, *commands.NAMES] if place == 0 else nodes
         if place == 1:
-            known = [*programs.installed(self._tools), *(commands.END if self._host else ())]
+            known = [*programs.installed(self._tools), *(commands.ANYWHERE if self._host else ())]
         return [each for each in known if each.startswith(word)]
 
     def _prompt(self) -> int:
@@ -134,7 +134,7 @@ class Conversation:
         if self._source.is_terminal and os.isatty(sys.stdout.fileno()):
             size = shutil.get_terminal_size()
             terminal = (size.lines, size.columns, os.environ.get("TERM", "dumb"))
-        if self._host is not None:
+        if self._host is not None and line != commands.JOBS:
             return commands.on_node(self._host, line, terminal)
         return commands.order(line, self._graph, terminal)
 
