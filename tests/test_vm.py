@@ -452,3 +452,21 @@ def test_the_queue_port_and_captures_in_real_time(tmp_path):
     check_records(captured(told, "s1-eth3").sent(), hops=1)
     check_records(captured(told, "s2-eth1").sent(), hops=2)
     assert len(told.records("decisions")) > 0
+
+
+SHELL = """
+import subprocess, sys
+commands = "pingall\\nh1 python3 -c 'import socket; print(socket.gethostbyname(\\"h4\\"))'\\nh2 sh -c 'exit 4'\\n"
+shell = [sys.executable, "-m", "dc_gym.cli.main", "shell", sys.argv[1], "--quiet", "--ground", "host"]
+shell += ["--set", "host.links=netem"]
+sys.exit(subprocess.run(shell, input=commands, text=True).returncode)
+"""
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+def test_a_shell_on_the_host_ground(tmp_path):
+    done = scripted(SHELL, tmp_path, 1700)
+    assert "*** Results: 0% dropped (12/12 received)" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "10.0.0.4" and done.returncode == 4

@@ -58,6 +58,7 @@ SCRATCH = tuple(
         "env",
         "nic",
         "memory",
+        "shell",
     )
 )
 """Beginnings of the names of scratch folders."""

@@ -268,6 +268,17 @@ def _add_watch(commands: Any) -> None:
     parser.add_argument("--once", action="store_true", help="print one table and exit")
 
 
+def _add_shell(commands: Any) -> None:
+    summary = "boot a network and wait at a prompt for commands on its hosts, as Mininet's"
+    example = "dcgym shell examples/dumbbell.toml\n  echo 'h1 ping -c 3 h3' | dcgym shell examples/dumbbell.toml"
+    parser = _add(commands, "shell", summary, example, _delegate("dc_gym.cli.shell"))
+    _add_spec(parser, "TOML file, the manifest.json of a result, or the name of a preset")
+    parser.add_argument("host", nargs="?", metavar="HOST", help="run all commands on this host (default: each names its own)")
+    parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
+    _add_trust(parser, TRUST_RESULT)
+    _add_quiet(parser)
+
+
 def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
@@ -585,6 +596,7 @@ ADD = {
     "compare": _add_compare,
     "sweep": _add_sweep,
     "watch": _add_watch,
+    "shell": _add_shell,
     "train": _add_train,
     "export": _add_export,
     "reproduce": _add_reproduce,

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym import spec as specs
-from dc_gym.base.errors import ResultError, UsageError
+from dc_gym.base.errors import ResultError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import quantity
-from dc_gym.base.spelling import hint
 from dc_gym.base.terminal import say
 from dc_gym.base.units import FRAME_BYTES, PPB, PPM, format_rate, format_share, format_size
+from dc_gym.cli.spec_or_preset import spec_or_preset
 from dc_gym.records.folder import is_result
 from dc_gym.spec import Spec
 from dc_gym.spec.result_code import require_no_code
@@ -99,7 +99,7 @@ def describe(shown: ShownNetwork) -> list[str]:
 def _shown(place: Path, overrides: Sequence[str]) -> ShownNetwork:
     folder = place.parent if place.name == "manifest.json" else place
     if not is_result(folder):
-        return ShownNetwork.of_spec(_spec(str(place), overrides))
+        return ShownNetwork.of_spec(spec_or_preset(str(place), overrides))
     from dc_gym.records.results import load_result  # imports NumPy, as does all that reads a result
 
     result = load_result(folder)
@@ -110,14 +110,6 @@ def _shown(place: Path, overrides: Sequence[str]) -> ShownNetwork:
         raise ResultError(f"{source}: has no spec; the file was changed")
     require_no_code(source, spec)
     return ShownNetwork.of_spec(specs.vary(spec, folder.absolute(), source, overrides, {}, source))
-
-
-def _spec(name: str, overrides: Sequence[str]) -> Spec:
-    if name in presets.PRESETS and not Path(name).is_file():
-        return specs.of_preset(name, overrides)
-    if not Path(name).is_file() and not Path(name).suffix:
-        raise UsageError(f"{name!r} is neither a file nor a preset; {hint(name, presets.PRESETS)}")
-    return specs.load(name, overrides)
 
 
 def _nodes(graph: Graph) -> str:

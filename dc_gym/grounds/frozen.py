@@ -26,7 +26,7 @@ from dc_gym.kernel.cache import cache_dir, make_folder
 
 ROOTS = (
     *(start.PROGRAM, start.NETWORK),
-    *("dc_gym.grounds.guest.episodes", "dc_gym.grounds.guest.nic_loader", "dc_gym.topologies.ecmp"),
+    *("dc_gym.grounds.guest.episodes", "dc_gym.grounds.guest.nic_loader", "dc_gym.grounds.guest.shell", "dc_gym.topologies.ecmp"),
 )
 """Modules that are frozen with all that they import."""
 HEAD_BYTES = 64

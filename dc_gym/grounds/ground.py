@@ -56,6 +56,9 @@ class Ground(Protocol):
         `driver` is the policy that answers the steps of a plan with an agent.
         """
 
+    def end_computation(self) -> None:
+        """Ends a program that computes without a pause, where virtual time stands still for it."""
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         """Returns by name the identities of everything that results may depend on besides the spec."""
 

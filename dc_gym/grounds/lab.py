@@ -23,7 +23,7 @@ from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.confinement import landlock_abi
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
-from dc_gym.kernel.user import let_lab_read
+from dc_gym.kernel.user import ENTER_AND_READ, lab_user_may, let_lab_read
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec, nic_configuration
 from dc_gym.traffic import execs
@@ -63,6 +63,11 @@ def _folders_of_programs(spec: Spec) -> list[Path]:
     return [Path(program).parent for program in found if program is not None]
 
 
+def _readable(folder: Path | None) -> list[Path]:
+    """Returns the folder of a shell if the lab's user may read it. Without it the shell works in /tmp."""
+    return [folder] if folder is not None and lab_user_may(ENTER_AND_READ, folder) else []
+
+
 def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
     """Returns the command that runs the plan. `-S`: nothing in a lab is imported from the packages that a user has installed."""
     modules = frozen.modules(env)
@@ -74,8 +79,9 @@ def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
 class LabGround:
     """A `ground.Ground`."""
 
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
+    def __init__(self, spec: Spec, shell_folder: Path | None = None) -> None:
+        """`shell_folder` is where a shell's commands work; None: the ground is for a run."""
+        self._spec, self._shell_folder = spec, shell_folder
         self._kernel: KernelBuild
         self._lab: Lab
         self._ended: LabExit
@@ -104,7 +110,8 @@ class LabGround:
             return driver.step(self._lab.region, step)
 
         config = lab_config(spec, self._kernel, partial, limit_ns)
-        with Lab(replace(config, argv=[*config.argv, ASK]), on_line, answer) as lab:
+        reads = [*config.reads, *_readable(self._shell_folder)]
+        with Lab(replace(config, argv=[*config.argv, ASK], reads=reads), on_line, answer) as lab:
             self._lab = lab
             plan()
             let_lab_read(partial / ".lab")
@@ -115,6 +122,9 @@ class LabGround:
                 shown = ", ".join(removed[:MOST_SHOWN])
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
         return self._ended.status
+
+    def end_computation(self) -> None:
+        self._lab.end_computation()
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return fingerprint.environment(self._kernel, ovs) | fingerprint.acting(self._spec)

@@ -31,6 +31,7 @@ def write_plan(
     publish_ns: int = 0,
     seed: int | None = None,
     nic_step_ns: int = 0,
+    shell_folder: Path | None = None,
 ) -> NicPlan | None:
     """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
@@ -42,6 +43,7 @@ def write_plan(
     `publish_ns` is the time between updates of the flows where agent.publish gives none; 0 means each step.
     `seed` is the seed of the first episode; None means the spec's.
     `nic_step_ns` is the time between the barriers of the NICs; 0 means that there are none.
+    `shell_folder` is where a shell's commands work; None means that the experiment's traffic runs.
     """
     spec, graph = experiment.spec, experiment.graph
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
@@ -68,6 +70,7 @@ def write_plan(
         capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
         events=changes.touched(experiment.changes) if experiment.changes else None,
         reactions=_reactions(experiment),
+        shell=None if shell_folder is None else {"folder": str(shell_folder), "tcp": "" if spec.rdma else spec.tcp_name},
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")

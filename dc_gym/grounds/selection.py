@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dc_gym.grounds.ground import Ground
 from dc_gym.spec import Spec
 
 
-def ground_of(spec: Spec) -> Ground:
-    """Returns the ground that the spec asks for."""
+def ground_of(spec: Spec, shell_folder: Path | None = None) -> Ground:
+    """Returns the ground that the spec asks for.
+
+    `shell_folder` is where a shell's commands work; None: the ground is for a run.
+    """
     if spec.ground == "host":
         from dc_gym.grounds.host.ground import HostGround
 
-        return HostGround(spec)
+        return HostGround(spec, asks=shell_folder is not None)
     from dc_gym.grounds.lab import LabGround
 
-    return LabGround(spec)
+    return LabGround(spec, shell_folder)

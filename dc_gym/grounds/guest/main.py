@@ -52,11 +52,17 @@ def run(folder: Path, site: Site) -> None:
     with ExitStack() as stack:
         phase("switches")
         ovs = stack.enter_context(OpenVSwitchDaemons(programs))
+        if plan.shell is not None:
+            from dc_gym.grounds.guest import shell
+
+            shell.prepare(plan, site)
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
         site.name_hosts(plan.graph, folder / OUT)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
+        if plan.shell is not None:
+            return shell.run(plan, site, fabric, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import struct
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import LabError
 from dc_gym.grounds.guest.plan import PLAN_STEP, Plan
+from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
@@ -78,11 +81,19 @@ class Site(Protocol):
     def findings(self) -> dict[str, Any]:
         """Returns further findings for the run: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
 
+    def shell_memory(self, stack: ExitStack) -> ShellMemory:
+        """Returns the memory shared with a shell's prompt, mapped as long as `stack` is open."""
+
+    def ask(self, step: int) -> int:
+        """Asks the runner for a step, waits for its answer, and returns it. A virtual clock stands still meanwhile."""
+
+    def clock_ns(self) -> int:
+        """Returns the time that a shell shows, in ns."""
+
 
 def await_plan() -> None:
     """Returns when the host has written the plan: it answers this step of the lab's channel then."""
-    with Path(LAB_DEVICE).open("wb", buffering=0) as device:
-        fcntl.ioctl(device, LAB_IOC_STEP, struct.pack("<Q", PLAN_STEP))
+    LabSite().ask(PLAN_STEP)
 
 
 class LabSite:
@@ -132,3 +143,15 @@ class LabSite:
 
     def findings(self) -> dict[str, Any]:
         return {}
+
+    def shell_memory(self, stack: ExitStack) -> ShellMemory:
+        with Path(LAB_DEVICE).open("r+b", buffering=0) as device:
+            return ShellMemory(stack.enter_context(mmap.mmap(device.fileno(), SIZE)))
+
+    def ask(self, step: int) -> int:
+        with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+            code: int = fcntl.ioctl(device, LAB_IOC_STEP, bytearray(struct.pack("<Q", step)))  # with bytes it would return those
+        return code
+
+    def clock_ns(self) -> int:
+        return time.monotonic_ns()

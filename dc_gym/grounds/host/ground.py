@@ -35,8 +35,9 @@ NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-pr
 class HostGround:
     """A `ground.Ground`."""
 
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
+    def __init__(self, spec: Spec, asks: bool = False) -> None:
+        """`asks` is True if the process in the ground asks for each step. Otherwise steps come by the clock."""
+        self._spec, self._asks = spec, asks
         self._links = spec.host.links
         self._module: Path | None = None
 
@@ -81,6 +82,8 @@ class HostGround:
         plan()
         duration_ns = self._spec.time.duration_ns
         with self.live(partial, on_line, progress.note) as network:
+            if driver is not None and self._asks:
+                return network.converse(driver.step)
             if driver is not None:
                 with suppress(Ended):  # its exit status gives the reason
                     _drive(network, driver, lambda since_ns: progress.virtual(since_ns, duration_ns))
@@ -95,6 +98,9 @@ class HostGround:
             return self._argv(folder, matrix)
 
         return LiveNetwork(argv, folder, self._module, self._spec.agent.interval_ns, on_line, on_note)
+
+    def end_computation(self) -> None:
+        """Does nothing: on a real clock every program hears its signals."""
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return {

@@ -10,18 +10,22 @@ end ends everything in the ground.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.main import main as run_plan
 from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, Plan
 from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
 from dc_gym.grounds.guest.site import S
 from dc_gym.grounds.host import calibration, fidelity, one_cpu
 from dc_gym.topologies.graph import Graph
@@ -66,11 +70,21 @@ class HostSite:
     quiet_ns = 60 * S
     qmon_options: tuple[str, ...] = ("--check-late",)
 
-    def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore, cpu: int | None) -> None:
-        """`orders` is raised by one for each requested episode.
+    def __init__(
+        self,
+        matrix: str,
+        links: str,
+        lead_ns: int,
+        orders: threading.Semaphore,
+        cpu: int | None,
+        answers: SimpleQueue[int] | None = None,
+    ) -> None:
+        """`orders` is raised by one for each requested episode. `answers` gets the runner's answers to `ask`.
 
         `cpu` is the CPU of the hosts' NICs; None means that they have none.
         """
+        self._answers = answers
+        self._t0_ns = 0
         self.matrix = matrix
         self._links = links
         self._lead_ns = self._next_lead_ns = lead_ns
@@ -84,7 +98,7 @@ class HostSite:
 
     def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         self._duration_ns = plan.duration_ns
-        self._judged = plan.agent is None or bool(plan.agent["keeps"])
+        self._judged = plan.shell is None and (plan.agent is None or bool(plan.agent["keeps"]))
         sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
         if self._links == "cable":
             return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls)
@@ -106,6 +120,7 @@ class HostSite:
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
         if (left_ns := t0_ns - time.monotonic_ns()) <= 0:
             raise FabricError(f"set-up was late: programs were not ready within {self._next_lead_ns / S:g} s; raise host.lead")
+        self._t0_ns = t0_ns
         taken_ns = self._next_lead_ns - left_ns
         self._next_lead_ns = min(self._lead_ns, max(LEAST_LEAD_NS, LEAD_FACTOR * taken_ns))
         print(f"::t0 {t0_ns}", flush=True)
@@ -166,24 +181,47 @@ class HostSite:
             "unfit": links + self._fidelity.faults(),
         }
 
+    def shell_memory(self, stack: ExitStack) -> ShellMemory:
+        with Path(self.matrix).open("r+b", buffering=0) as memory:
+            os.ftruncate(memory.fileno(), SIZE)
+            return ShellMemory(stack.enter_context(mmap.mmap(memory.fileno(), SIZE)))
+
+    def ask(self, step: int) -> int:
+        """Asks by a line on standard output. Real time goes on meanwhile."""
+        assert self._answers is not None, "the ground of a shell has them"
+        print(f"::ask {step}", flush=True)
+        return self._answers.get()
+
+    def clock_ns(self) -> int:
+        """Returns the time since t0."""
+        return time.monotonic_ns() - self._t0_ns
+
 
 def main(argv: Sequence[str] = sys.argv) -> int:
     folder, matrix, links, lead_ns = argv[1:5]
-    orders = threading.Semaphore(0)
-    _die_with_the_runner(orders)
+    orders, answers = threading.Semaphore(0), SimpleQueue[int]()
+    _die_with_the_runner(orders, answers)
     _own_run_folder()
     cpu = one_cpu.pin() if Plan.read(Path(folder) / ".lab" / "plan.json").nic is not None else None
-    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders, cpu)
+    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders, cpu, answers)
     return run_plan(["ground", folder], site)
 
 
-def _die_with_the_runner(orders: threading.Semaphore) -> None:
-    """Ends process 1, and with it everything in its namespaces, when the runner's end of the pipe is closed."""
+def _die_with_the_runner(orders: threading.Semaphore, answers: SimpleQueue[int] | None = None) -> None:
+    """Ends process 1, and with it everything in its namespaces, when the runner's end of the pipe is closed.
+
+    A line on the pipe with a number is an answer. Any other line requests an episode.
+    """
 
     def wait() -> None:
+        rest = b""
         while data := os.read(0, 64):
-            for _ in range(data.count(b"\n")):
-                orders.release()
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                if answers is not None and line.isdigit():
+                    answers.put(int(line))
+                else:
+                    orders.release()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

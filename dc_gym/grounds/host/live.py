@@ -32,6 +32,8 @@ POLL_S, LOOK_S = 0.2, 0.0005
 NEXT_WORD = b"next\n"
 """Line to the network's process: the files of another episode are ready."""
 LAST_LINES = 15
+ASKS = "::ask "
+"""Beginning of a line by which the network's process asks for a step."""
 
 
 class Ended(LabError):
@@ -66,7 +68,9 @@ class LiveNetwork:
         self._share: RegionServer | None = None
         self._process: subprocess.Popen[bytes]
         self._region: mmap.mmap | None = None
-        self._matrix: StateMatrix
+        self._matrix: StateMatrix | None = None
+        self._asked: deque[int] = deque()
+        """Steps that the network's process has asked for."""
 
     def __enter__(self) -> Self:
         try:
@@ -112,7 +116,7 @@ class LiveNetwork:
         """Passes on the agent's decision about the episode. If the agent ends the episode, it is over at its next step."""
         if code == GO_ON:
             return
-        self._matrix.commands.end(code)
+        self._mapped().commands.end(code)
         if code == NEXT_EPISODE:
             self.t0_ns, self._next_step = None, 0
             assert self._process.stdin is not None
@@ -128,9 +132,26 @@ class LiveNetwork:
                 on_progress(time.monotonic_ns() - self.t0_ns, duration_ns)
         return self._process.wait()
 
+    def converse(self, answer: Callable[[mmap.mmap, int], int]) -> int:
+        """Answers what the network's process asks (`Site.ask`) until it ends, and returns its status."""
+        began = time.monotonic()
+        while self._attend(POLL_S):
+            if self.t0_ns is None:
+                self._check_time(began, 0)
+            while self._asked:
+                if self._region is None:
+                    self._region = self._map()
+                code = answer(self._region, self._asked.popleft())
+                assert self._process.stdin is not None
+                with suppress(BrokenPipeError):  # the network has ended, which its output tells
+                    os.write(self._process.stdin.fileno(), f"{code}\n".encode())
+        return self._process.wait()
+
     def close(self) -> None:
-        if self._region is not None:
+        if self._matrix is not None:
             self._matrix.close()
+            self._matrix = None
+        if self._region is not None:
             with suppress(BufferError):  # somebody still views it; it is released with the last reference
                 self._region.close()
             self._region = None
@@ -170,10 +191,14 @@ class LiveNetwork:
 
     def _mapped(self) -> StateMatrix:
         """Maps the matrix. agentd has created it before t0 is known."""
-        if self._region is None:
-            self._region = mmap.mmap(self._memory, os.fstat(self._memory).st_size)
+        if self._matrix is None:
+            self._region = self._map()
             self._matrix = StateMatrix.over(self._region)
         return self._matrix
+
+    def _map(self) -> mmap.mmap:
+        """Maps the shared memory, to which the network's process has given its size."""
+        return mmap.mmap(self._memory, os.fstat(self._memory).st_size)
 
     def _attend_alive(self, timeout_s: float) -> None:
         if not self._attend(timeout_s):
@@ -198,6 +223,9 @@ class LiveNetwork:
     def _take(self, line: str) -> None:
         if line.startswith("::t0 "):
             self.t0_ns = int(line.removeprefix("::t0 "))
+            return
+        if line.startswith(ASKS):
+            self._asked.append(int(line.removeprefix(ASKS)))
             return
         if not line.startswith("::"):
             self._lines.append(line)

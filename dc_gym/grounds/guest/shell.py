@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a shell's orders in a ground (dc_gym/shell is the user's side).
+
+The network stands, no traffic of the spec runs. At each prompt this process asks for an order and waits: in a lab everything
+waits with it, the clock included. While a command runs, this process passes its output on and looks, every POLL_S, whether the
+user has interrupted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest import echo, jobs
+from dc_gym.grounds.guest.jobs import Job
+from dc_gym.grounds.guest.plan import GO_ON, Plan
+from dc_gym.grounds.guest.report import phase
+from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
+from dc_gym.grounds.guest.site import Site
+from dc_gym.topologies.realize.fabric import netns_path, write_sysctls
+from dc_gym.topologies.realize.ovs import Programs
+from dc_gym.topologies.realize.rtnl import entered
+from dc_gym.traffic import execs
+
+if TYPE_CHECKING:  # imports Mininet, which takes long to import
+    from dc_gym.topologies.realize.fabric import Fabric
+
+POLL_S = 0.02
+START_S = 0.05
+"""The time that a command in the background gets before the next prompt: a server then listens."""
+PATIENCE_S = 1.0
+"""How long pingall waits for each reply, as Mininet's."""
+INTERRUPTED = 128 + signal.SIGINT
+KILLED_AT = 3
+"""The number of Ctrl-C by which a command that ignores the first is killed."""
+TMP = "/tmp"
+
+
+def prepare(plan: Plan, site: Site) -> None:
+    """Makes the spec's TCP the default of all hosts. It is called before they exist: they inherit it.
+
+    On the host ground they inherit the machine's own.
+    """
+    assert plan.shell is not None, "the caller knows"
+    if site.virtual and plan.shell["tcp"]:
+        write_sysctls({"net/ipv4/tcp_congestion_control": plan.shell["tcp"]})
+
+
+def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
+    """Serves the prompt until the user ends it. The first prompt comes at t0."""
+    fabric.seed_draws(plan.seed)
+    fabric.impair(plan.seed, t0_ns)
+    site.arm(t0_ns)
+    phase("shell")
+    time.sleep(max(0, t0_ns - time.monotonic_ns()) / 1e9)
+    assert plan.shell is not None, "the caller knows"
+    folder = _enter(plan.shell["folder"]) if site.virtual else plan.shell["folder"]
+    with ExitStack() as stack:
+        Shell(plan, site, site.shell_memory(stack), folder).serve()
+
+
+def _enter(folder: str) -> str:
+    """Lays the lab's memory over the user's folder, so that commands can write there, and returns it.
+
+    What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
+    """
+    upper, work = Path("/run/shell-upper"), Path("/run/shell-work")
+    try:
+        os.chdir(folder)
+        next(Path().iterdir(), None)
+    except OSError:
+        return TMP
+    if os.access(folder, os.W_OK):  # below /tmp it lies over it already
+        return folder
+    upper.mkdir()
+    work.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    options = f"lowerdir=.,upperdir={upper},workdir={work}".encode()
+    if libc.mount(b"overlay", b".", b"overlay", 0, options):
+        raise FabricError(f"{folder}: lay the lab's memory over it: {os.strerror(ctypes.get_errno())}")
+    return folder
+
+
+class Shell:
+    """The commands of one user."""
+
+    def __init__(self, plan: Plan, site: Site, memory: ShellMemory, folder: str) -> None:
+        self._plan, self._site, self._memory, self._folder = plan, site, memory, folder
+        self._hosts = {host.name: host for host in plan.graph.hosts}
+        self._environment = _environment(plan)
+        self._selector = selectors.DefaultSelector()
+        self._background: dict[int, Job] = {}
+        self._count = 0
+        self._seen = 0
+
+    def serve(self) -> None:
+        """Asks for orders and executes them until the user ends the shell."""
+        status = 0
+        while True:
+            self._memory.tell(Report(status, self._site.clock_ns()))
+            if self._site.ask(PROMPT) != GO_ON:
+                return
+            order = self._memory.order()
+            self._seen = self._memory.interrupts
+            status = self._execute(order)
+
+    def _execute(self, order: Order) -> int:
+        if order.kind == "pingall":
+            return self._ping_all()
+        if order.kind == "jobs":
+            for job in self._background.values():
+                self._show(OUT, f"[{job.number}] {job.order.node} {job.order.line}\n".encode())
+            return 0
+        with self._on(order.node):
+            job = jobs.start(order, self._folder, self._environment)
+        self._watch(job)
+        if order.background:
+            self._send_to_background(job)
+            self._attend_until(time.monotonic() + START_S)
+            return 0
+        return self._finish(job)
+
+    def _on(self, node: str) -> AbstractContextManager[None]:
+        """Returns a context in a node's network namespace. All switches share the ground's own."""
+        return entered(netns_path(node)) if node in self._hosts else nullcontext()
+
+    def _watch(self, job: Job) -> None:
+        for fd in (*job.outputs, job.pidfd):
+            self._selector.register(fd, selectors.EVENT_READ, job)
+
+    def _send_to_background(self, job: Job) -> None:
+        self._count += 1
+        job.number = self._count
+        self._background[job.number] = job
+        self._show(ERR, f"[{job.number}] {job.order.node} {job.order.line}\n".encode())
+
+    def _finish(self, job: Job) -> int:
+        """Attends until a command in the foreground has ended, and returns its status."""
+        presses = 0
+        while job.process.poll() is None:
+            self._attend(POLL_S)
+            if self._memory.interrupts != self._seen:
+                self._seen, presses = self._memory.interrupts, presses + 1
+                job.signal(signal.SIGINT if presses < KILLED_AT else signal.SIGKILL)
+        self._end(job)
+        self._attend(0)
+        return job.status
+
+    def _attend_until(self, deadline: float) -> None:
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._attend(left_s)
+
+    def _attend(self, timeout_s: float) -> None:
+        """Waits at most that long for output, and passes it on. Tells of commands in the background that have ended."""
+        for key, _ in self._selector.select(timeout_s):
+            job, fd = key.data, key.fd
+            if fd == job.pidfd:
+                if job.number and job.process.poll() is not None:
+                    self._end(job)
+                    del self._background[job.number]
+                    ended = f"[{job.number}] {job.order.node} {job.order.line}: ended with status {job.status}\n"
+                    self._show(ERR, ended.encode())
+                return  # what else was ready may have been closed
+            data = job.read(fd)
+            if data is None:
+                self._selector.unregister(fd)
+                os.close(fd)
+                del job.outputs[fd]
+            else:
+                self._pass_on(job, key.data.outputs[fd], data)
+
+    def _end(self, job: Job) -> None:
+        """Passes on the last output of a command that has ended. What it left running has no output any more."""
+        for fd in (*job.outputs, job.pidfd):
+            self._selector.unregister(fd)
+        for step, data in job.drain():
+            self._pass_on(job, step, data)
+        for step, line in job.lines.items():
+            if line:
+                self._show(step, _labelled(job, line))
+        job.close()
+
+    def _pass_on(self, job: Job, step: int, data: bytes) -> None:
+        """Shows output: of a command in the background whole lines, each after its number and node."""
+        if not job.number:
+            self._show(step, data)
+            return
+        *lines, job.lines[step] = (job.lines.get(step, b"") + data).split(b"\n")
+        self._show(step, b"".join(_labelled(job, line) for line in lines))
+
+    def _show(self, step: int, data: bytes) -> None:
+        for start in range(0, len(data), MOST_BYTES):
+            self._memory.write(data[start : start + MOST_BYTES])
+            self._site.ask(step)
+
+    def _ping_all(self) -> int:
+        """Sends an echo request from each host to each other one, and prints as Mininet does who answers."""
+        sent = received = 0
+        for name in self._hosts:
+            self._show(OUT, f"{name} ->".encode())
+            for other, host in self._hosts.items():
+                if other == name:
+                    continue
+                if self._memory.interrupts != self._seen:
+                    self._show(OUT, b"\n")
+                    return INTERRUPTED
+                sent += 1
+                with self._on(name):
+                    reached = echo.answers(host.address, sent, PATIENCE_S)
+                received += reached
+                self._show(OUT, f" {other if reached else 'X'}".encode())
+            self._show(OUT, b"\n")
+        dropped = 100 * (sent - received) / sent if sent else 0
+        self._show(OUT, f"*** Results: {dropped:.0f}% dropped ({received}/{sent} received)\n".encode())
+        return 0 if received == sent else 1
+
+
+def _labelled(job: Job, line: bytes) -> bytes:
+    return f"[{job.number}] {job.order.node}: ".encode() + line + b"\n"
+
+
+def _environment(plan: Plan) -> Mapping[str, str]:
+    """Returns the environment of commands: that of programs in hosts, and the tools of Open vSwitch."""
+    of_switches = Programs(Path(plan.openvswitch)).environment()
+    tools = f"{plan.openvswitch}/bin"
+    return {
+        **of_switches,
+        "PATH": f"{execs.PATH}:{tools}",
+        "HOME": TMP,
+        "TMPDIR": TMP,
+        "LC_ALL": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+    }

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that a shell's two sides share: the prompt outside, and the process in the ground that runs commands.
+
+  bytes 0..3    how often the user has interrupted (Ctrl-C); only the prompt writes it, at any time
+  bytes 4..7    length of the message
+  from byte 8   the message, of whoever has the word
+
+The process in the ground asks (`Site.ask`), and waits for the answer. So only one side writes a message at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SIZE = 1 << 17
+WORD = struct.Struct("<I")
+HEAD = 2 * WORD.size
+MOST_BYTES = SIZE - HEAD
+"""Length of the longest message, in bytes."""
+PROMPT, OUT, ERR = 1, 2, 3
+"""The steps that the process in the ground asks for: the next order (the message is a Report), and that the message is shown, as
+standard output or as standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command of the user's."""
+
+    kind: str
+    """run (a program on a node), pingall, or jobs."""
+    node: str = ""
+    line: str = ""
+    """The command, for `sh -c`."""
+    background: bool = False
+    terminal: tuple[int, int, str] | None = None
+    """Rows, columns and kind ($TERM) of the user's terminal. None: output goes elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The state at a prompt."""
+
+    status: int
+    """Exit status of the last order."""
+    clock_ns: int
+    """The time that the prompt shows."""
+
+
+class ShellMemory:
+    """One side's view of the memory."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+
+    @property
+    def interrupts(self) -> int:
+        return int(WORD.unpack_from(self._memory, 0)[0])
+
+    def interrupt(self) -> None:
+        """Counts an interruption. Only the prompt's side calls it."""
+        WORD.pack_into(self._memory, 0, (self.interrupts + 1) & 0xFFFFFFFF)
+
+    def read(self) -> bytes:
+        """Returns the other side's message."""
+        length = min(WORD.unpack_from(self._memory, WORD.size)[0], MOST_BYTES)
+        return self._memory[HEAD : HEAD + length]
+
+    def write(self, message: bytes) -> None:
+        """Leaves a message of at most MOST_BYTES for the other side."""
+        assert len(message) <= MOST_BYTES, "the caller divides it"
+        WORD.pack_into(self._memory, WORD.size, len(message))
+        self._memory[HEAD : HEAD + len(message)] = message
+
+    def tell(self, record: Order | Report) -> None:
+        """Leaves a record for the other side."""
+        self.write(json.dumps(asdict(record)).encode())
+
+    def order(self) -> Order:
+        """Returns the prompt's order."""
+        plain: dict[str, Any] = json.loads(self.read())
+        terminal = plain.pop("terminal")
+        return Order(**plain, terminal=None if terminal is None else tuple(terminal))
+
+    def report(self) -> Report:
+        """Returns the report of the process in the ground."""
+        return Report(**json.loads(self.read()))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's side of a shell. It answers the ground's steps: reads the next command, or shows a command's output.
+
+A lab waits for each answer, so virtual time stands still at the prompt.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym.base.errors import LabError, UsageError, naming
+from dc_gym.base.terminal import STANDARD_OUTPUT, say
+from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
+from dc_gym.grounds.guest.shell_memory import ERR, PROMPT, Order, ShellMemory
+from dc_gym.shell import commands, programs
+from dc_gym.shell.sources import Source
+from dc_gym.topologies.graph import Graph
+
+if TYPE_CHECKING:
+    from dc_gym.monitors.state_matrix import Buffer
+
+MISTAKE, NOT_FOUND = 2, 127
+"""Exit statuses of a line that is no command, and of a program that is not there."""
+WARNED_AT, ENDED_AT = 3, 4
+"""The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
+STILL_S = 1.0
+"""Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
+COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
+DEAF = "the command did not end at Ctrl-C; the network was ended with it"
+
+
+class Conversation:
+    """A `ground.Driver` whose steps are prompts and output."""
+
+    def __init__(self, graph: Graph, source: Source, host: str | None, tools: Path, on_prompt: Callable[[], None]) -> None:
+        """`host` is where all commands run; None: each begins with its node.
+
+        `tools` is a folder with further programs. `on_prompt` is called before the first prompt.
+        """
+        self.status = 0
+        """Exit status of the last command."""
+        self._graph, self._source, self._host, self._tools = graph, source, host, tools
+        self._on_prompt: Callable[[], None] | None = on_prompt
+        self._memory: ShellMemory
+        self._presses = 0
+        self._still: tuple[int, float] | None = None
+        """Virtual time, in ns, at the last look after Ctrl-C, and since when (wall clock, in s) it is that."""
+
+    def step(self, region: Buffer, step: int) -> int:
+        """Answers a step of the ground (shell_memory.py)."""
+        assert isinstance(region, mmap.mmap), "that of a ground"
+        self._memory = ShellMemory(region)
+        if step == PROMPT:
+            return self._prompt()
+        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), self._memory.read())
+        return GO_ON
+
+    def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
+        """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
+        if not self._presses:
+            return
+        wall_s = time.monotonic()
+        if self._still is None or self._still[0] != now_ns:
+            self._still = now_ns, wall_s
+        elif wall_s > self._still[1] + STILL_S:
+            self._still = None
+            end_computation()
+            say(f"dcgym: {COMPUTED}", file=sys.stderr, flush=True)
+
+    def complete(self, before: str, word: str) -> list[str]:
+        """Returns the words that may stand in place of `word` after `before`."""
+        nodes = [*(host.name for host in self._graph.hosts), *(switch.name for switch in self._graph.switches)]
+        place = len(before.split()) + (self._host is not None)
+        known: Sequence[str] = [*nodes, *commands.NAMES] if place == 0 else nodes
+        if place == 1:
+            known = [*programs.installed(self._tools), *(commands.ANYWHERE if self._host else ())]
+        return [each for each in known if each.startswith(word)]
+
+    def _prompt(self) -> int:
+        report = self._memory.report()
+        if self._on_prompt is not None:
+            self._on_prompt()
+            self._on_prompt = None
+        else:
+            self.status = report.status
+        self._be_interruptible()
+        name = self._host or "dcgym"
+        while (line := self._source.read(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
+            if line in commands.END:
+                break
+            if (order := self._understand(line)) is not None:
+                self._memory.tell(order)
+                self._presses, self._still = 0, None
+                signal.signal(signal.SIGINT, self._interrupt)
+                return GO_ON
+        return END_OF_RUN
+
+    def _be_interruptible(self) -> None:
+        """Lets Ctrl-C end a line that is typed, or a script of which it has ended a command."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._presses and not self._source.is_terminal:
+            raise KeyboardInterrupt
+
+    def _understand(self, line: str) -> Order | None:
+        """Returns the order for the ground. A line that needs none is answered here, and a mistake is told."""
+        shown = commands.help_lines() if line == commands.HELP else None
+        if self._host is None and line in commands.SHOWN:
+            shown = commands.SHOWN[line](self._graph)
+        if shown is not None:
+            say("\n".join(shown), flush=True)
+            self.status = 0
+            return None
+        try:
+            order = self._order(line)
+        except UsageError as error:
+            self._refuse(str(error), MISTAKE)
+            return None
+        if order.kind == "run" and (why := programs.why_missing(order.line, self._tools)):
+            self._refuse(f"{order.node}: {why}", NOT_FOUND)
+            return None
+        return order
+
+    def _order(self, line: str) -> Order:
+        terminal = None
+        if self._source.is_terminal and os.isatty(sys.stdout.fileno()):
+            size = shutil.get_terminal_size()
+            terminal = (size.lines, size.columns, os.environ.get("TERM", "dumb"))
+        if self._host is not None and line != commands.JOBS:
+            return commands.on_node(self._host, line, terminal)
+        return commands.order(line, self._graph, terminal)
+
+    def _refuse(self, why: str, status: int) -> None:
+        say(f"dcgym: {why}", file=sys.stderr, flush=True)
+        self.status = status
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        """Passes Ctrl-C on to the command that runs."""
+        self._presses += 1
+        if self._source.is_terminal:
+            _write(sys.stdout.fileno(), b"\n")  # after the terminal's ^C
+        if self._presses >= ENDED_AT:
+            raise LabError(DEAF)
+        if self._presses == WARNED_AT:
+            with suppress(OSError):
+                os.write(sys.stderr.fileno(), b"dcgym: Ctrl-C once more ends the network\n")
+        self._memory.interrupt()
+
+
+def _write(fd: int, data: bytes) -> None:
+    """Writes output of a command as it is, as any shell does."""
+    with naming(STANDARD_OUTPUT):
+        while data:
+            data = data[os.write(fd, data) :]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a shell's commands come from: a terminal, with history and completion, or standard input, as a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.terminal import say
+
+HISTORY_LINES = 1000
+EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
+
+
+class Source(Protocol):
+    """Gives one command after another."""
+
+    is_terminal: bool
+
+    def read(self, prompt: str) -> str | None:
+        """Returns the next line that is not blank, without white space around it; None at the end."""
+
+    def close(self) -> None:
+        """Keeps what is kept."""
+
+
+def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
+    """Returns the terminal if standard input is one. Otherwise the script, whose first command is there already.
+
+    `complete(before, word)` returns the possible words in place of `word`, which follows `before` in the line.
+    """
+    if sys.stdin is None or sys.stdin.closed:
+        raise UsageError(EMPTY)
+    if os.isatty(sys.stdin.fileno()):
+        return Terminal(complete)
+    return Script()
+
+
+class Script:
+    """The lines of standard input. Those that begin with # are comments."""
+
+    is_terminal = False
+
+    def __init__(self) -> None:
+        self._first = self._next()
+        if self._first is None:
+            raise UsageError(EMPTY)
+
+    def read(self, prompt: str) -> str | None:
+        line, self._first = self._first or self._next(), None
+        return line
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def _next(self) -> str | None:
+        for line in sys.stdin:
+            if (command := line.strip()) and not command.startswith("#"):
+                return command
+        return None
+
+
+class Terminal:
+    """The user's terminal. Ctrl-C begins another line; Ctrl-D ends."""
+
+    is_terminal = True
+
+    def __init__(self, complete: Callable[[str, str], Sequence[str]]) -> None:
+        self._complete, self._found = complete, list[str]()
+        self._history = _history_file()
+        try:
+            import readline  # some builds of Python have none; then lines are plain
+        except ImportError:
+            self._readline = None
+            return
+        self._readline = readline
+        with suppress(OSError):
+            readline.read_history_file(self._history)
+        readline.set_history_length(HISTORY_LINES)
+        readline.set_completer_delims(" ")
+        readline.set_completer(self._completion)
+        readline.parse_and_bind("tab: complete")
+        readline.parse_and_bind("set show-all-if-ambiguous on")
+
+    def read(self, prompt: str) -> str | None:
+        while True:
+            try:
+                line = input(prompt).strip()
+            except KeyboardInterrupt:
+                say()
+                continue
+            except EOFError:
+                say()
+                return None
+            if line:
+                return line
+
+    def close(self) -> None:
+        """Writes the history. A folder that cannot be written costs nothing else."""
+        if self._readline is not None:
+            with suppress(OSError):
+                self._history.parent.mkdir(parents=True, exist_ok=True)
+                self._readline.write_history_file(self._history)
+
+    def _completion(self, word: str, number: int) -> str | None:
+        assert self._readline is not None, "readline calls this"
+        if number == 0:
+            before = self._readline.get_line_buffer()[: self._readline.get_begidx()]
+            self._found = [f"{each} " for each in self._complete(before, word)]
+        return self._found[number] if number < len(self._found) else None
+
+
+def _history_file() -> Path:
+    """Returns the file with earlier commands, in the user's folder for state."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "dcgym" / "shell_history"

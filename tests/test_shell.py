@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym shell`: transcripts of scripts and of a terminal, its mistakes, and its end."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from shell_terminal import CTRL_C, CTRL_D, PROMPT, ShellTerminal
+
+from dc_gym import spec
+from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.processes import descendants
+from dc_gym.base.progress import Quiet
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest import shell_memory
+from dc_gym.grounds.guest.plan import GO_ON
+from dc_gym.grounds.host import live
+from dc_gym.grounds.plan import write_plan
+from dc_gym.kernel import openvswitch
+from dc_gym.shell import commands, conversation, network, programs
+
+ROOT = Path(__file__).resolve().parent.parent
+DUMBBELL = str(ROOT / "examples" / "dumbbell.toml")
+lab = pytest.mark.lab
+needs_ping = pytest.mark.skipif(shutil.which("ping") is None, reason="ping is not installed")
+needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+
+SERVER = """
+import socket
+with socket.create_server(("0.0.0.0", 5000)) as listener:
+    while True:
+        peer, address = listener.accept()
+        total = 0
+        while data := peer.recv(65536):
+            total += len(data)
+        print("got", total, "from", address[0], flush=True)
+        peer.sendall(b"thanks")
+        peer.close()
+"""
+CLIENT = """
+import socket, sys, time
+began = time.monotonic()
+with socket.create_connection((sys.argv[1], 5000)) as sock:
+    sock.sendall(bytes(int(sys.argv[2])))
+    sock.shutdown(socket.SHUT_WR)
+    print(sock.recv(64).decode(), f"{time.monotonic() - began:.3f} s")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, lab_kernel: Path) -> Path:
+    """A folder with a server and a client, in which shells start."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "state").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def script(folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a script of commands."""
+
+    def run(text: str, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", *(words or (DUMBBELL,))]
+        return subprocess.run(argv, cwd=folder, input=text, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+@pytest.fixture
+def terminal(folder: Path) -> Callable[..., ShellTerminal]:
+    """Opens a shell on a terminal."""
+    return lambda *words: ShellTerminal(*(words or (DUMBBELL,)), cwd=folder, env={"XDG_STATE_HOME": str(folder / "state")})
+
+
+@lab
+def test_a_script_runs_commands_and_ends_with_the_status_of_the_last(script):
+    done = script(
+        "# a comment\n\nh1 python3 -c 'import socket; print(socket.gethostbyname(\"h3\"))'\n"
+        "h2 sh -c 'echo out; echo err >&2; exit 7'\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (7, "10.0.0.3\nout\n", "err\n")
+
+
+@lab
+def test_the_network_is_described_in_mininets_words(script):
+    done = script("nodes\nlinks\nnet\ndump\nhelp\n")
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["hosts: h1 h2 h3 h4", "switches: s1 s2"]
+    assert "h1-eth0<->s1-eth1 10Mbit/s 10 us" in lines
+    assert "s1 s1-eth1:h1-eth0 s1-eth2:h2-eth0 s1-eth3:s2-eth3" in lines
+    assert "<Host h4: h4-eth0:10.0.0.4>" in lines and "<Switch s2: s2-eth1,s2-eth2,s2-eth3>" in lines
+    assert [line.split("  ")[0] for line in lines if line.startswith(("pingall", "exit"))] == ["pingall", "exit quit"]
+    assert done.returncode == 0 and not done.stderr
+
+
+@lab
+def test_pingall_needs_no_program(script):
+    done = script("pingall\n")
+    assert done.stdout.splitlines() == [
+        "h1 -> h2 h3 h4",
+        "h2 -> h1 h3 h4",
+        "h3 -> h1 h2 h4",
+        "h4 -> h1 h2 h3",
+        "*** Results: 0% dropped (12/12 received)",
+    ]
+    assert done.returncode == 0
+
+
+@lab
+def test_pingall_shows_who_does_not_answer(script):
+    done = script("h2 ip link set h2-eth0 down\npingall\n")
+    assert "h1 -> X h3 h4" in done.stdout and "h2 -> X X X" in done.stdout
+    assert "*** Results: 50% dropped (6/12 received)" in done.stdout and done.returncode == 1
+
+
+@lab
+def test_a_server_in_the_background_serves_while_time_runs(script):
+    lines = "h3 python3 server.py &\nh1 python3 client.py h3 1000000\njobs\nh2 python3 client.py h3 1000\nh1 pkill python3\n"
+    done = script(f"{lines}h1 sleep 1\njobs\n")
+    said = done.stdout.splitlines()
+    took_s = float(re.fullmatch(r"thanks (\S+) s", said[1] if said[0].startswith("[1]") else said[0])[1])
+    assert 0.8 < took_s < 0.95, "a megabyte over 10 Mbit/s, in virtual time"
+    assert "[1] h3: got 1000000 from 10.0.0.1" in said and "[1] h3: got 1000 from 10.0.0.2" in said
+    assert said.count("[1] h3 python3 server.py") == 1, "jobs shows it, as long as it runs"
+    assert done.stderr.splitlines()[0] == "[1] h3 python3 server.py"
+    assert "[1] h3 python3 server.py: ended with status 143" in done.stderr
+
+
+@lab
+@pytest.mark.parametrize("name", ["dctcp", "bbr"])
+def test_the_specs_tcp_is_the_default_of_hosts(script, name):
+    asks = "import socket; print(socket.socket().getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).strip(bytes(1)))"
+    done = script(f"h1 python3 -c '{asks}'\n", DUMBBELL, "--set", f"controller.name={name}")
+    assert done.stdout == f"b'{name}'\n"
+
+
+@lab
+def test_the_same_script_gives_the_same_output(script):
+    lines = "h3 python3 server.py &\nh1 python3 client.py h3 300000\npingall\nh2 date +%N\n"
+    first, second = script(lines), script(lines)
+    assert first.stdout == second.stdout and "thanks" in first.stdout and first.returncode == 0
+
+
+@lab
+def test_what_commands_write_ends_with_the_lab(script, folder):
+    done = script("h1 sh -c 'echo kept > note'\nh2 cat note\nh1 sh -c 'echo x > /etc/dcgym-note && ls /etc/dcgym-note'\n")
+    assert done.stdout == "kept\n/etc/dcgym-note\n" and done.returncode == 0
+    assert not (folder / "note").exists() and not Path("/etc/dcgym-note").exists()
+
+
+@lab
+def test_commands_of_switches_see_their_ports(script):
+    done = script("s1 ip -o link show s1-eth3\ns2 ovs-ofctl dump-flows s2\n")
+    assert "s1-eth3" in done.stdout and "nw_dst=10.0.0.1" in done.stdout and done.returncode == 0
+
+
+@lab
+def test_a_mistake_is_one_line_and_the_script_goes_on(script):
+    done = script(
+        "h9 ls\nxterm h1\npingal\nh1\npingall h1\nh1 no-such-program -x\nh1 /no/such/path\nh1 echo on\nh1 iperf33 -c h3\n"
+    )
+    told = done.stderr.splitlines()
+    assert told[:6] == [
+        "dcgym: host or command 'h9' is unknown; did you mean h1, h2, h3 or h4?",
+        "dcgym: host or command 'xterm' is unknown; hosts are h1 .. h4: `help` lists the commands",
+        "dcgym: host or command 'pingal' is unknown; did you mean pingall?",
+        "dcgym: h1: give a command after its name, such as h1 ip address",
+        "dcgym: pingall takes no words (got 'h1')",
+        "dcgym: h1: no-such-program is not installed: install it, or check the name; a network has the machine's programs",
+    ]
+    assert "/no/such/path" in told[6] and "not found" in told[6] and len(told) == 8
+    assert (done.stdout, done.returncode) == ("on\n", 127)
+
+
+@lab
+def test_all_commands_on_one_host(script):
+    done = script("ip -o -4 address show h3-eth0\npingall\nexit\necho never\n", DUMBBELL, "h3")
+    assert "10.0.0.3/8" in done.stdout and "never" not in done.stdout
+    assert done.stderr.startswith("dcgym: h3: pingall is not installed") and done.returncode == 127
+
+
+@lab
+def test_time_stands_still_at_the_prompt(terminal):
+    with terminal() as shell:
+        first = shell.until(PROMPT)
+        assert first.startswith("4 hosts, 2 switches; time stands still at the prompt.") and first.endswith("20.000s dcgym> ")
+        assert shell.command("h1 sleep 5") == ""
+        shell.type("nodes\n")
+        assert shell.until(PROMPT).endswith("switches: s1 s2\n25.000s dcgym> ")
+        time.sleep(1)
+        shell.type("h1 true\n")
+        assert shell.until(PROMPT).endswith("25.000s dcgym> ")
+        shell.type(CTRL_D)
+        assert shell.end() == 0
+
+
+@lab
+def test_ctrl_c_ends_the_command_and_not_the_lab(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("h1 python3 -u -c 'import time; [print(n, time.sleep(1)) for n in range(10**9)]'\n")
+        shell.until(rb"\d+ None\r?\n")
+        shell.type(CTRL_C)
+        assert "KeyboardInterrupt" in shell.until(PROMPT)
+        shell.type(f"h1 not finished{CTRL_C}")
+        shell.until(PROMPT)
+        assert shell.command("h1 echo still there") == "still there"
+        shell.type("quit\n")
+        assert shell.end() == 0
+
+
+@lab
+def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        deaf = 'import signal, time; signal.signal(2, lambda *_: print("no")); print(1); time.sleep(10**8)'
+        shell.type(f"h1 python3 -uc '{deaf}'\n")
+        shell.until(rb"\n1\r?\n")
+        for said in (b"no", b"no", b"Ctrl-C once more ends the network"):
+            shell.type(CTRL_C)
+            shell.until(said)
+        assert shell.command("h1 echo still there").endswith("still there")
+
+
+@lab
+def test_ctrl_c_ends_a_command_that_computes_without_a_pause(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("h1 python3 -c 'exec(\"while True: pass\")'\n")
+        time.sleep(3)  # nothing that it prints would come out: the process that passes it on has no turn
+        shell.type(CTRL_C)
+        assert conversation.COMPUTED in shell.until(PROMPT)
+        assert shell.command("h1 echo still there").endswith("still there")
+
+
+def test_the_fourth_ctrl_c_ends_the_network(capsys, monkeypatch):
+    memory = shell_memory.ShellMemory(mmap.mmap(-1, shell_memory.SIZE))
+    talk = conversation.Conversation(spec.load(DUMBBELL).graph(), Lines("h1 sleep 9"), None, Path("/"), lambda: None)
+    handlers: list[Callable[[int, object], None]] = []
+    monkeypatch.setattr(conversation.signal, "signal", lambda number, handler: handlers.append(handler))
+    memory.tell(shell_memory.Report(0, 20 * 10**9))
+    assert talk.step(memory._memory, shell_memory.PROMPT) == GO_ON and memory.order().line == "sleep 9"
+    for count in (1, 2, 3):
+        handlers[-1](signal.SIGINT, None)
+        assert memory.interrupts == count
+    with pytest.raises(LabError, match="did not end at Ctrl-C"):
+        handlers[-1](signal.SIGINT, None)
+
+
+class Lines:
+    """A `sources.Source` of lines that a test gives."""
+
+    def __init__(self, *lines: str, is_terminal: bool = False) -> None:
+        self._lines, self.is_terminal = iter(lines), is_terminal
+
+    def read(self, prompt: str) -> str | None:
+        return next(self._lines, None)
+
+    def close(self) -> None:
+        pass
+
+
+@lab
+def test_the_terminal_completes_and_remembers(terminal, folder):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("nod\t")
+        shell.until(rb"nodes ")
+        shell.type("\n")
+        assert "hosts: h1 h2 h3 h4" in shell.until(PROMPT)
+        shell.type("h1 pytho\t")
+        shell.until(rb"python3")
+        shell.type(CTRL_C)
+        shell.until(PROMPT)
+        shell.type(CTRL_D)
+        assert shell.end() == 0
+    assert (folder / "state" / "dcgym" / "shell_history").read_text().splitlines()[0].strip() == "nodes"
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("\x10")  # Ctrl-P, the line before
+        shell.until(rb"nodes")
+
+
+@lab
+def test_a_program_has_the_terminal_of_the_user(terminal):
+    with terminal(DUMBBELL, "h2") as shell:
+        assert shell.until(PROMPT).endswith("s h2> ")
+        assert shell.command("python3 -c 'import sys; print(sys.stdout.isatty(), sys.stdin.read() == \"\")'") == "True True"
+
+
+@lab
+def test_an_idle_shell_is_not_taken_for_a_hang(folder):
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", "--set", "lab.watchdog=1s", DUMBBELL]
+    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        for word, pause_s in (("one", 13), ("two", 0)):  # longer than ten times the watchdog's patience
+            process.stdin.write(f"h1 echo {word}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{word}\n"
+            time.sleep(pause_s)
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+@lab
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("when", ["boot", "prompt"])
+def test_nothing_is_left_when_the_shell_is_killed(folder, number, when, monkeypatch):
+    temporary = folder / "temporary"
+    temporary.mkdir(mode=0o755)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", DUMBBELL]
+    with subprocess.Popen(
+        argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write("h1 sh -c 'echo up; sleep 100000000'\n")
+        process.stdin.flush()
+        if when == "boot":
+            while "switches" not in process.stderr.readline():
+                pass
+        else:
+            assert process.stdout.readline() == "up\n"
+        below = [each for each in descendants(process.pid) if each.pid != process.pid]
+        assert below, "the lab"
+        process.send_signal(number)
+        if when == "prompt" and number == signal.SIGINT:
+            assert process.wait(60) == 130
+    deadline = time.monotonic() + 30
+    while list(temporary.glob("dcgym-shell-*")) or any(each.alive() for each in below):
+        assert time.monotonic() < deadline, list(temporary.iterdir())
+        time.sleep(0.1)
+    assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+
+
+@pytest.mark.parametrize(("words", "text", "told"), [
+    (["none.toml"], "h1 ls", "none.toml"),
+    (["dumbell-10m"], "h1 ls", "'dumbell-10m' is neither a file nor a preset; did you mean dumbbell-10m"),
+    (["broken.toml"], "h1 ls", "broken.toml"),
+    (["dumbbell-10m", "h7"], "ls", "host 'h7' is unknown; did you mean h1, h2, h3 or h4?"),
+    (["dumbbell-10m"], "", "no terminal, and standard input has no command"),
+    (["dumbbell-10m"], "# only a comment\n\n", "no terminal, and standard input has no command"),
+])  # fmt: skip
+def test_mistakes_before_anything_boots(script, folder, words, text, told):
+    (folder / "broken.toml").write_text('[topology]\npreset = "dumbbell-10m"\n[controler]\n')
+    done = script(text, *words)
+    assert done.returncode == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout
+
+
+def test_a_closed_standard_input_is_no_terminal(folder):
+    argv = f"exec {sys.executable} -m dc_gym.cli.main shell --quiet dumbbell-10m <&-"
+    done = subprocess.run(["sh", "-c", argv], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("dcgym: no terminal") and done.stderr.count("\n") == 1
+
+
+@lab
+@needs_ping
+def test_ping(script, terminal):
+    done = script("h1 ping -c 3 h3\n")
+    assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout and done.returncode == 0
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("h1 ping h3\n")
+        shell.until(rb"icmp_seq=3")
+        shell.type(CTRL_C)
+        assert "0% packet loss" in shell.until(PROMPT)
+
+
+@lab
+@needs_iperf3
+def test_iperf3(script):
+    done = script("h3 iperf3 -s &\nh1 iperf3 -c h3 -t 2\n")
+    receiver = next(line for line in done.stdout.splitlines() if line.endswith("receiver"))
+    assert 9.0 < float(re.search(r"([\d.]+) Mbits/sec", receiver)[1]) < 10.0 and done.returncode == 0
+
+
+def test_every_example_has_a_network_for_a_shell():
+    for path in sorted((ROOT / "examples").glob("*.toml")):
+        text = path.read_text()
+        if "spec_version" not in text or "[sweep" in text or "[grid" in text:
+            continue
+        loaded = spec.load(path)
+        alone = network.alone(loaded)
+        made = Experiment.of(alone)
+        assert {host.name for host in made.graph.hosts} == {host.name for host in loaded.graph().hosts}
+        assert not made.schedule.flows and not made.changes and not alone.workload.exec
+
+
+def test_orders():
+    graph = spec.load(DUMBBELL).graph()
+    order = commands.order("h1 ping  h3", graph, (24, 80, "xterm"))
+    assert (order.kind, order.node, order.line, order.background, order.terminal) == (
+        "run", "h1", "ping  h3", False, (24, 80, "xterm"),
+    )  # fmt: skip
+    served = commands.order("h3 iperf3 -s&", graph, (24, 80, "xterm"))
+    assert (served.line, served.background, served.terminal) == ("iperf3 -s", True, None)
+    assert commands.order("h1 a && b", graph).line == "a && b"
+    for line in ("h1", "h1 &", "h5 ls", "jobs 1"):
+        with pytest.raises(UsageError):
+            commands.order(line, graph)
+
+
+def test_a_missing_program_is_named_with_its_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "PATH", str(tmp_path))
+    assert programs.why_missing("iperf3 -c h3", tmp_path) == "iperf3 is not installed: apt-get install iperf3"
+    for line in ("cd /tmp", "for x in 1; do echo $x; done", "./own", "$SHELL", "(true)"):
+        assert programs.why_missing(line, tmp_path) is None
+    (tmp_path / "own-tool").write_text("#!/bin/sh\n")
+    (tmp_path / "own-tool").chmod(0o755)
+    assert programs.why_missing("own-tool", tmp_path) is None and "own-tool" in programs.installed(tmp_path)
+
+
+HOST_GROUND = """
+import os, sys, threading, time
+from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+from dc_gym.grounds.guest import shell
+from dc_gym.grounds.guest.plan import Plan
+from dc_gym.grounds.host import inside
+orders, answers = threading.Semaphore(0), SimpleQueue()
+inside._die_with_the_runner(orders, answers)
+site = inside.HostSite(f"/proc/{os.getpid()}/fd/{sys.argv[1]}", "netem", 10**9, orders, None, answers)
+site._judged = False
+nothing = SimpleNamespace(seed_draws=lambda *_: None, impair=lambda *_: None)
+shell.run(Plan.read(Path(sys.argv[2])), site, nothing, time.monotonic_ns() + 10**8)
+"""
+"""The process of a host ground, on this machine's kernel without a network: commands at switches need none."""
+
+
+@pytest.fixture
+def host_ground(tmp_path, monkeypatch):
+    """Runs lines in a shell on that ground. Returns the ground's status and the conversation."""
+    monkeypatch.setattr(live.state, "registered", lambda folder: nullcontext(lambda pid: None))
+    before = signal.getsignal(signal.SIGINT)
+    (tmp_path / ".lab").mkdir()
+
+    def run(*lines: str, is_terminal: bool = False) -> tuple[int, conversation.Conversation]:
+        experiment = Experiment.of(network.alone(spec.load(DUMBBELL, ["ground=host"])))
+        ovs = openvswitch.ensure(Quiet())
+        write_plan(experiment, ovs, tmp_path / ".lab", shell_folder=tmp_path)
+        talk = conversation.Conversation(
+            experiment.graph, Lines(*lines, is_terminal=is_terminal), None, ovs.folder / "bin", lambda: None
+        )
+
+        def argv(memory: int) -> list[str]:
+            return [sys.executable, "-c", HOST_GROUND, str(memory), str(tmp_path / ".lab" / "plan.json")]
+
+        with live.LiveNetwork(argv, tmp_path, None, 10**9) as ground:
+            return ground.converse(talk.step), talk
+
+    yield run
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_host_grounds_process_serves_a_shell(host_ground, capfd, tmp_path):
+    status, talk = host_ground("s1 echo on $((1 + 1)) > note; cat note", "s1 sleep 0.01 &", "s1 sleep 0.2", "s2 sh -c 'exit 3'")
+    said = capfd.readouterr()
+    assert (status, talk.status, said.out) == (0, 3, "on 2\n") and (tmp_path / "note").exists()
+    assert said.err.splitlines() == ["[1] s1 sleep 0.01", "[1] s1 sleep 0.01: ended with status 0"]
+
+
+def test_ctrl_c_ends_a_command_on_the_host_ground(host_ground, capfd):
+    timer = threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    status, talk = host_ground("s1 sleep 600", "s1 sh -c 'echo on; exit 5'", is_terminal=True)
+    assert (status, talk.status) == (0, 5) and capfd.readouterr().out == "\non\n"
+
+
+PAGE = ROOT / "docs" / "shell.md"
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def transcripts() -> list[str]:
+    return re.findall(r"^```text\n(20\.000s dcgym> .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def typed_again(shell: ShellTerminal, transcript: str) -> str:
+    """Types a transcript's commands, and returns the transcript of that."""
+    shown = shell.until(PROMPT).splitlines()[-1]
+    for line in re.findall(r"^[\d.]+s dcgym> (.+)$", transcript, re.MULTILINE):
+        shell.type(f"{line}\n")
+        shown += shell.until(PROMPT)
+    return "\n".join(line.rstrip() for line in shown.splitlines())
+
+
+@lab
+def test_the_pages_commands_show_what_it_says(terminal):
+    _, own = transcripts()
+    with terminal() as shell:
+        assert typed_again(shell, own) == "\n".join(line.rstrip() for line in own.splitlines())
+
+
+@lab
+@needs_ping
+@needs_iperf3
+def test_the_pages_programs_show_what_it_says(terminal):
+    """Versions of programs differ in their numbers, so these are masked."""
+    programs_transcript, _ = transcripts()
+    with terminal() as shell:
+        seen, told = typed_again(shell, programs_transcript), programs_transcript
+    masked = [[re.sub(r"\s+", " ", NUMBER.sub("N", line)).strip() for line in text.splitlines()] for text in (seen, told)]
+    assert masked[0] == masked[1]
+
+
+def test_the_pages_list_of_commands_is_whole():
+    table = PAGE.read_text().partition("| command | what it does |")[2].partition("\n\n")[0]
+    assert all(f"`{name}`" in table for name in commands.NAMES)
