@@ -162,6 +162,18 @@ def test_programs_run_in_hosts(run, tmp_path):
     assert results[0].manifest["exec"] == results[1].manifest["exec"]
 
 
+@pytest.mark.parametrize("name", ["dctcp", "vegas"])
+def test_a_program_that_chooses_no_tcp_gets_the_controller(run, tmp_path, name):
+    told = """
+[[workload.exec]]
+host = "h1"
+command = "cat /proc/sys/net/ipv4/tcp_congestion_control"
+"""
+    run("workload.kind=none", "time.duration=100ms", f"controller.name={name}", programs=told)
+    (said,) = tmp_path.rglob("exec/h1-0.stdout")
+    assert said.read_text() == f"{name}\n"
+
+
 def test_the_example_of_programs(tmp_path, lab_kernel):
     """Each answer waits behind bulk flows: longer than the 10.8 ms that a request and 10 kB take on the idle path."""
     tmp_path.chmod(0o755)

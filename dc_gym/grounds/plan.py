@@ -70,7 +70,8 @@ def write_plan(
         capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
         events=changes.touched(experiment.changes) if experiment.changes else None,
         reactions=_reactions(experiment),
-        shell=None if shell_folder is None else {"folder": str(shell_folder), "tcp": "" if spec.rdma else spec.tcp_name},
+        default_tcp=spec.tcp_name if (shell_folder is not None or spec.workload.exec) and not spec.rdma else "",
+        shell=None if shell_folder is None else {"folder": str(shell_folder)},
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")

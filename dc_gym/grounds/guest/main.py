@@ -52,16 +52,16 @@ def run(folder: Path, site: Site) -> None:
     with ExitStack() as stack:
         phase("switches")
         ovs = stack.enter_context(OpenVSwitchDaemons(programs))
-        if plan.shell is not None:
-            from dc_gym.grounds.guest import shell
-
-            shell.prepare(plan, site)
+        if plan.default_tcp and site.virtual:
+            _set_default_tcp(plan.default_tcp)
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
         site.name_hosts(plan.graph, folder / OUT)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         if plan.shell is not None:
+            from dc_gym.grounds.guest import shell
+
             return shell.run(plan, site, fabric, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
@@ -83,6 +83,13 @@ def run(folder: Path, site: Site) -> None:
         counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
         counts |= {"losses": fabric.losses(), "exec": ends, **captures.finish(), **site.findings()}
         (folder / OUT / "ground.json").write_text(json.dumps(counts))
+
+
+def _set_default_tcp(name: str) -> None:
+    """Sets the TCP of programs that choose none. Hosts that are made later inherit it, DCTCP included."""
+    from dc_gym.topologies.realize.fabric import write_sysctls
+
+    write_sysctls({"net/ipv4/tcp_congestion_control": name})
 
 
 def _undirected(

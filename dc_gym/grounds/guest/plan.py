@@ -72,10 +72,10 @@ class Plan:
     changes (keys `cables`, `queues`, `lossy`)."""
     reactions: list[dict[str, Any]] | None = None
     """New rules of the switches (topologies/rerouting.py): at_ns, event, entries. None: routing does not react."""
+    default_tcp: str = ""
+    """The TCP of programs in hosts that choose none. Empty: the kernel's. On the host ground it is the machine's own."""
     shell: dict[str, Any] | None = None
-    """The settings of a shell: `folder`, where its commands work, and `tcp`, the default of hosts (empty: the kernel's).
-
-    None: the plan's traffic runs."""
+    """The settings of a shell: `folder`, where its commands work. None: the plan's traffic runs."""
     flow_rows: int = 0
     """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
 

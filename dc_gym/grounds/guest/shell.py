@@ -25,7 +25,7 @@ from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
 from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
-from dc_gym.topologies.realize.fabric import netns_path, write_sysctls
+from dc_gym.topologies.realize.fabric import netns_path
 from dc_gym.topologies.realize.ovs import Programs
 from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.traffic import execs
@@ -42,16 +42,6 @@ INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
 TMP = "/tmp"
-
-
-def prepare(plan: Plan, site: Site) -> None:
-    """Makes the spec's TCP the default of all hosts. It is called before they exist: they inherit it.
-
-    On the host ground they inherit the machine's own.
-    """
-    assert plan.shell is not None, "the caller knows"
-    if site.virtual and plan.shell["tcp"]:
-        write_sysctls({"net/ipv4/tcp_congestion_control": plan.shell["tcp"]})
 
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
