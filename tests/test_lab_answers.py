@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instructor's page docs/labs/answers.md: its measured numbers are the points of the labs' pictures.
 
-tests/test_pictures.py compares those points with runs. Here each number is computed from the kept points, put into the words of the
-page, and looked up there. The page has no measured number that is not checked here.
+tests/test_pictures.py compares those points with runs. Here each number is computed from the kept points, put into the words of
+the page, and looked up there. The page has no measured number that is not checked here.
 """
 
 from __future__ import annotations
