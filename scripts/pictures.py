@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the pictures of docs/labs anew, by the commands that the labs' pages tell their readers: make pictures
 
-    python scripts/pictures.py             runs everything (ten minutes on one CPU), keeps the points, draws
+    python scripts/pictures.py             runs everything (fifteen minutes on one CPU), keeps the points, draws
     python scripts/pictures.py rtt incast  these pictures alone
     python scripts/pictures.py --draw      draws from the points that are kept, after a change of the drawing
 

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instructor's page docs/labs/answers.md: its measured numbers are the points of the labs' pictures.
+
+tests/test_pictures.py compares those points with runs. Here each number is computed from the kept points, put into the words of
+the page, and looked up there. The page has no measured number that is not checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LABS = Path(__file__).resolve().parent.parent / "docs" / "labs"
+PAGE = (LABS / "answers.md").read_text()
+KEPT: dict[str, Any] = json.loads((LABS / "pictures.json").read_text())
+MEASURED = re.compile(r"[Mm]easured[^:\n]*: ([^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A few words of the page with a number, and the point that it is from."""
+
+    words: str  # {} stands for the number, with its format
+    picture: str
+    metric: str
+    line: str
+    x: float | str
+    unit: float = 1.0  # the number is the point's mean divided by this
+
+    @property
+    def text(self) -> str:
+        return self.words.format(point(self.picture, self.metric, self.line, self.x) / self.unit)
+
+
+def point(picture: str, metric: str, line: str, x: float | str) -> float:
+    """Returns the mean of a kept point."""
+    curve = next(each for each in KEPT[picture]["shows"]["panels"][metric] if each["name"] == line)
+    return float(next(each["mean"] for each in curve["points"] if each["x"] == x))
+
+
+GBIT, MBIT, PERCENT, MS = 1e9, 1e6, 0.01, 1e-3
+CLAIMS = [
+    Claim("{:.2f} Gbit/s with h8 at 10 Gbit/s, and", "pauses", "flow_goodput_bps.0", "fixed", 10 * GBIT, GBIT),
+    Claim("and {:.3f} Gbit/s with h8 at 500 Mbit/s", "pauses", "flow_goodput_bps.0", "fixed", 500 * MBIT, GBIT),
+    Claim("{:.0f} pauses with h8 at 10 Gbit/s", "pauses", "pauses", "fixed", 10 * GBIT),
+    Claim("and {:.0f} at 500 Mbit/s", "pauses", "pauses", "fixed", 500 * MBIT),
+    Claim("paused for {:.1f} %", "pauses", "paused_share", "fixed", 10 * GBIT, PERCENT),
+    Claim("and {:.1f} % of the time", "pauses", "paused_share", "fixed", 500 * MBIT, PERCENT),
+    Claim("victim gets {:.2f} Gbit/s with h8 at 10", "pauses", "flow_goodput_bps.0", "dcqcn", 10 * GBIT, GBIT),
+    Claim("and {:.3f} Gbit/s at 500 Mbit/s", "pauses", "flow_goodput_bps.0", "dcqcn", 500 * MBIT, GBIT),
+    Claim("{:.0f} pauses with h8 at 500 Mbit/s and none", "pauses", "pauses", "hpcc", 500 * MBIT),
+    Claim("the victim gets {:.2f} Gbit/s. That", "pauses", "flow_goodput_bps.0", "hpcc", 500 * MBIT, GBIT),
+    Claim("{:.2f} Gbit/s, whatever h8 does", "pauses-class", "flow_goodput_bps.0", "fixed", 500 * MBIT, GBIT),
+    Claim("h2 gets {:.3f} Gbit/s with h8 at 500", "pauses-class", "flow_goodput_bps.1", "fixed", 500 * MBIT, GBIT),
+    Claim("h2 alone gets {:.2f} Gbit/s", "pauses-class", "flow_goodput_bps.1", "hpcc", 5 * GBIT, GBIT),
+    Claim("longest queue is {:.1f} MB", "telemetry", "max_queue_bytes", "dcqcn", 15, 1e6),
+    Claim("{:.0f} kB, and", "telemetry", "max_queue_bytes", "hpcc", 15, 1e3),
+    Claim("{:.0f} kB with 8 flows", "telemetry", "max_queue_bytes", "hpcc", 8, 1e3),
+    Claim("for {:.1f} % of the time after the warm-up", "telemetry", "utilization", "dcqcn", 8, PERCENT),
+    Claim("for {:.1f} % under HPCC", "telemetry", "utilization", "hpcc", 8, PERCENT),
+    Claim("after {:.2f} ms under DCQCN", "telemetry", "fct_p99_s", "dcqcn", 15, MS),
+    Claim("after {:.2f} ms under HPCC", "telemetry", "fct_p99_s", "hpcc", 15, MS),
+    Claim("{:.1f} % and 99.8 %", "telemetry", "utilization", "hpcc", 1, PERCENT),
+    Claim("94.8 % and {:.1f} %", "telemetry", "utilization", "powertcp", 1, PERCENT),
+    Claim("{:.0f} packets are lost with 4 flows", "telemetry-1MB", "drops", "dcqcn", 4),
+    Claim("{:.0f} with 15", "telemetry-1MB", "drops", "dcqcn", 15),
+    Claim("ends after {:.1f} ms", "telemetry-1MB", "fct_p99_s", "dcqcn", 15, MS),
+    Claim("action 0 uses {:.1f} %", "agent", "utilization", "2", 0, PERCENT),
+    Claim("with sixteen {:.1f} %", "agent", "utilization", "16", 0, PERCENT),
+    Claim("{:.1f} kB and 6.2 kB", "agent", "mean_queue_bytes", "2", 2, 1e3),
+    Claim("69.4 kB and {:.1f} kB", "agent", "mean_queue_bytes", "2", 0, 1e3),
+    Claim("mean queue of {:.0f} kB", "agent", "mean_queue_bytes", "2", 16, 1e3),
+    Claim("which is {:.1f} ms at 10 Gbit/s", "agent", "mean_queue_bytes", "2", 16, 10e9 / 8 * 1e-3),
+    Claim("with sixteen flows {:.1f} kB", "agent", "mean_queue_bytes", "16", "-", 1e3),
+    Claim("and {:.1f} % of the link, as action 4 has", "agent", "utilization", "16", "-", PERCENT),
+    Claim("as action 4 has ({:.1f} kB)", "agent", "mean_queue_bytes", "16", 4, 1e3),
+    Claim("With two flows {:.1f} % and", "agent", "utilization", "2", "-", PERCENT),
+    Claim("% and {:.1f} kB. Action 2", "agent", "mean_queue_bytes", "2", "-", 1e3),
+    Claim("queues of {:.1f} and", "agent", "mean_queue_bytes", "2", 2, 1e3),
+    Claim("69.4 and {:.1f} kB.", "agent", "mean_queue_bytes", "16", 2, 1e3),
+    Claim("{:.2f} ms on average, 4.39", "spraying", "fct_mean_s", "1", 4e6, MS),
+    Claim("{:.2f} ms for the slowest. The rest", "spraying", "fct_p999_s", "1", 4e6, MS),
+    Claim("{:.1f} ms for the slowest of whole messages", "spraying", "fct_p999_s", "4", 4e6, MS),
+    Claim("{:.1f} ms on average.", "spraying", "fct_mean_s", "4", 4e6, MS),
+    Claim("{:.2f} ms with two pieces", "spraying", "fct_p999_s", "4", 2e6, MS),
+    Claim("{:.2f} ms with four", "spraying", "fct_p999_s", "4", 1e6, MS),
+    Claim("{:.2f} ms with eight", "spraying", "fct_p999_s", "4", 5e5, MS),
+    Claim("two spines of 20 Gbit/s take {:.1f} ms", "spraying", "fct_p999_s", "2", 4e6, MS),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.picture}: {claim.words}")
+def test_a_measured_number_is_that_of_the_picture(claim: Claim) -> None:
+    assert claim.text in PAGE, f"the points of {claim.picture} say: {claim.text}"
+
+
+def test_no_measured_number_goes_unchecked() -> None:
+    """A decimal number in a sentence that says "measured" is in the words of a claim."""
+    checked = " ".join(claim.text for claim in CLAIMS)
+    told = [number for words in MEASURED.findall(PAGE) for number in re.findall(r"\d+\.\d+", words)]
+    assert len(told) > 30 and [number for number in told if number not in checked] == []
+
+
+def test_what_the_page_calls_none_is_none() -> None:
+    for rate in (2 * GBIT, 5 * GBIT, 10 * GBIT):
+        assert point("pauses", "pauses", "hpcc", rate) == 0
+    for line in ("hpcc", "powertcp"):
+        assert all(point("telemetry-1MB", "drops", line, short) == 0 for short in (1, 2, 4, 8, 15))
+    assert point("telemetry-1MB", "drops", "dcqcn", 2) == 0
+
+
+def test_the_victim_has_a_third_of_what_the_slow_receiver_takes() -> None:
+    for rate in (500 * MBIT, 1 * GBIT, 2 * GBIT, 5 * GBIT, 10 * GBIT):
+        assert point("pauses", "flow_goodput_bps.0", "fixed", rate) == pytest.approx(rate * 1440 / 1514 / 3, rel=0.02)
+        assert point("pauses-class", "flow_goodput_bps.0", "fixed", rate) > 9.4 * GBIT
+
+
+def reward(action: float | str, senders: str, weight: float = 0.7) -> float:
+    """ACC's reward of the mean queue and the utilization, as question 5 of the agent's lab has it."""
+    queue = point("agent", "mean_queue_bytes", senders, action)
+    step = next(n for n in range(10) if 20_000 * 2**n >= queue)
+    return weight * point("agent", "utilization", senders, action) + (1 - weight) * (1 - step / 10)
+
+
+def test_rewards_are_as_the_page_computes_them() -> None:
+    told: dict[float | str, float] = {0: 0.970, 4: 0.958, 6: 0.910, "-": 0.949}
+    assert {action: round(reward(action, "2"), 3) for action in told} == told
+    assert max(range(0, 18, 2), key=lambda action: reward(action, "2")) == 0
+    assert max(range(0, 18, 2), key=lambda action: reward(action, "2", 0.95)) == 2
+    assert all(f"{value:.3f}" in PAGE for value in told.values())
