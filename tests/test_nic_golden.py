@@ -77,9 +77,8 @@ def test_fdcc_s_network_is_held_to_floats_and_to_its_integers_in_python():
     held, equal = nic_golden.fdcc_checks(cases("fdcc"))
     assert held.ok and equal.ok and int(held.measured.split()[0].replace(",", "")) > 700
     (case, *_) = cases("fdcc")
-    wrong = [
-        replace(each, state=(*each.state[:OUTPUT_AT], each.state[OUTPUT_AT] ^ 1 << 12, *each.state[12:])) for each in case.made
-    ]
+    states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
+    wrong = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
     held, equal = nic_golden.fdcc_checks((replace(case, made=wrong),))
     assert not held.ok and not equal.ok
 

@@ -150,10 +150,9 @@ def fdcc_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
     file = nic_policy.load(FDCC)
     found = [network_distance(file, [row.state for row in case.made]) for case in cases]
     count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
-    yield Check(
-        "fdcc's network against float", f"outputs within {FDCC_BOUND}", f"{count:,} decisions: {most:.5f}", most < FDCC_BOUND
-    )
-    yield Check("fdcc's network against its integers", "equal", f"{count:,} decisions: {wrong} differ", not wrong)
+    many = f"{count:,} decisions"
+    yield Check("fdcc's network against float", f"outputs within {FDCC_BOUND}", f"{many}: {most:.5f}", most < FDCC_BOUND)
+    yield Check("fdcc's network against its integers", "equal", f"{many}: {wrong} differ", not wrong)
 
 
 def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Check:

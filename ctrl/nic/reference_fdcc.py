@@ -80,8 +80,9 @@ class Fdcc:
         import numpy as np
 
         from dc_gym.nets import fdcc
+        from dc_gym.nets.lstm_cell import MEMORY
 
-        memory = np.zeros((1, fdcc.MEMORY)) if self._memory is None else self._memory
+        memory = np.zeros((1, MEMORY)) if self._memory is None else self._memory
         output, self._memory = _shipped_table().step(fdcc.to_inputs([observed]), memory)
         self._output = float(output[0])
         self._window = self._limited(self._window * float(fdcc.factor(self._output)))
@@ -121,8 +122,10 @@ def network_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[
     import numpy as np
 
     from dc_gym.nets.decision import Q16
+    from dc_gym.nets.fdcc import FdccNet
     from dc_gym.nets.nic_policy import TablePolicy
 
+    assert isinstance(file.policy, FdccNet)
     words = np.asarray(states, np.uint32).view(np.int32).astype(np.int64)
     before, after = words[:-1], words[1:]
     decided = (after[:, MEMORY_AT:] != before[:, MEMORY_AT:]).any(axis=1) & (after[:, MEMORY_AT:] != 0).any(axis=1)
