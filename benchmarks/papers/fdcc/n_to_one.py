@@ -44,13 +44,14 @@ LOSSLESS: Mapping[str, Any] = {
 }
 DUMBBELL: Mapping[str, Any] = {**LOSSLESS, "topology.kind": "dumbbell", "topology.pairs": 64}
 FAT_TREE: Mapping[str, Any] = {**LOSSLESS, "topology.preset": "fdcc64"}
-DCQCN, TIMELY, HPCC, RLCC = "DCQCN", "TIMELY", "HPCC", "RL-CC"
+DCQCN, TIMELY, HPCC, RLCC, FDCC = "DCQCN", "TIMELY", "HPCC", "RL-CC", "FDCC"
 RIVALS: Mapping[str, Mapping[str, Any]] = {
     DCQCN: {"controller.name": "dcqcn", "nic.preset": "paper", "topology.marking": "secn2"},
     TIMELY: {"controller.name": "timely", "nic.preset": "absolute", "topology.marking": "none"},
     HPCC: {"controller.name": "hpcc", "topology.marking": "none"},
     RLCC: {"controller.name": "rlcc-mlp", "topology.marking": "none"},
 }
+CONTESTANTS: Mapping[str, Mapping[str, Any]] = {**RIVALS, FDCC: {"controller.name": "fdcc", "topology.marking": "none"}}
 GOODPUT = Quantity("goodput", "goodput", digits=3)
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 4)
 TAIL = Quantity("queue_p99_bytes", "99th percentile of the queue (kB)", 1e-3, 4)
@@ -109,12 +110,12 @@ def row(
     title: str = "",
     changed: Mapping[str, Any] | None = None,
 ) -> OwnRateRow:
-    """Returns the row of a rival with the window that the thesis gives all of them.
+    """Returns the row of a contestant with the window that the thesis gives all of them.
 
-    `title`: the rival's name in the row, if some of its keys are `changed`.
+    `title`: the contestant's name in the row, if some of its keys are `changed`.
     """
-    known = styles.find(str(RIVALS[who]["controller.name"]))
-    own = {**RIVALS[who], **(changed or {})}
+    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
+    own = {**CONTESTANTS[who], **(changed or {})}
     values = {**network, **own, **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
     color = known.color if known else "#555555"
     return OwnRateRow(name(title or who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))

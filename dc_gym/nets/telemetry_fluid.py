@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fluid model of many networks at once: in each, flows with windows share a bottleneck whose telemetry comes back with their ACKs.
+
+Times are in base round trips, bytes in bandwidth-delay products (BDP), rates in fractions of the line. All delay but the queue's
+lies behind the bottleneck: what leaves it at t is acknowledged at t + 1, with the telemetry of t. A flow with window WIN sends at
+WIN / base RTT while fewer bytes are on their way than the enforced window: WIN rounded down to whole packets, at least one. The
+queue is FIFO, and has room for everything (PFC loses nothing). Flows whose windows are in force settle at a queue of the sum of
+windows less the BDP.
+
+Each network has a clock of its own. A step is a part of its present round trip, so a long queue takes no more steps than a short
+one. Arrays are [networks, flows].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import UsageError
+from dc_gym.nets.decision import Floats
+
+STEPS_PER_RTT = 8
+Places = npt.NDArray[np.intp]
+"""Numbers of flows, counted through all networks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incasts:
+    """The networks of a model, and how their flows begin."""
+
+    windows: Floats
+    """[networks, flows]: first windows."""
+    starts: Floats
+    """[networks, flows]: times at which the flows start, from 0."""
+    packets: Floats
+    """[networks]: packets in a BDP."""
+    background: Floats
+    """[networks]: constant rate of other traffic, below 1."""
+    queue: Floats
+    """[networks]: bytes of other traffic that wait at first."""
+    size: float = np.inf
+    """Bytes that each flow sends."""
+
+    def __post_init__(self) -> None:
+        networks = self.windows.shape[:1]
+        shapes = [each.shape for each in (self.packets, self.background, self.queue)]
+        if self.windows.ndim != 2 or self.starts.shape != self.windows.shape or shapes != [networks] * 3:
+            raise UsageError(f"incasts of the shapes {self.windows.shape}, {self.starts.shape} and {shapes} do not fit together")
+        if not (self.windows > 0).all() or not (self.starts >= 0).all() or not (self.queue >= 0).all() or self.size <= 0:
+            raise UsageError("incasts: windows and size must be above 0, starts and queues not below")
+        if not (self.packets > 0).all() or not ((self.background >= 0) & (self.background < 1)).all():
+            raise UsageError("incasts: a BDP must have packets, and background must be from 0 to below 1")
+
+    @property
+    def count(self) -> Floats:
+        """[networks]: flows with equal shares that would fill the line, the background's part included."""
+        return np.asarray(self.windows.shape[1] / (1.0 - self.background))
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What flows measure at a decision, one row each. Changes are per base round trip."""
+
+    rtt: Floats
+    queue: Floats
+    switch_rate: Floats
+    goodput: Floats
+    rtt_change: Floats
+    queue_change: Floats
+    ins_rate: Floats
+    """The rate in force."""
+
+
+class TelemetryFluid:
+    """The model's state; `step` advances each network by a part of its round trip."""
+
+    def __init__(self, incasts: Incasts, least_window: float = 2.0**-14, most_window: float = 1.0) -> None:
+        networks, flows = incasts.windows.shape
+        self.incasts, self.bounds = incasts, (least_window, np.maximum(incasts.windows, most_window))
+        self.windows = incasts.windows.copy()
+        self.now, self.queue = np.zeros(networks), incasts.queue.copy()
+        self._sent = np.zeros((networks, flows))
+        self._arrived, self._left = incasts.queue.copy(), np.zeros(networks)
+        self._rows = np.arange(networks)
+        self._times, self._arrivals, self._flows = (_History(shape) for shape in ((networks, 4), (networks,), (networks, 2, flows)))
+        self._arriving, self._acking = np.zeros(networks, np.intp), np.zeros(networks, np.intp)
+        begin = -1.0 - incasts.queue
+        for at in (begin, np.zeros(networks)):
+            self._remember(at, np.zeros(networks), np.where(at < 0, 0.0, incasts.queue), np.zeros((networks, flows)))
+        self.acked, self.rtt = np.zeros((networks, flows)), 1.0 + incasts.queue
+        self._ack_rate = np.zeros((networks, flows))
+        self.seen_queue, self.seen_left, self.seen_at = np.zeros(networks), np.zeros(networks), np.full(networks, -1.0)
+        self._last = np.full((5, networks, flows), np.nan)
+        """At the last decision: time, RTT, queue, what had left the bottleneck, and what was acknowledged."""
+        self._due = np.full((networks, flows), np.inf)
+
+    def _remember(self, at: Floats, delay: Floats, arrived: Floats, left: Floats) -> None:
+        self._times.add(np.stack([at, delay, self.queue, self._left], axis=1))
+        self._arrivals.add(arrived)
+        self._flows.add(np.stack([self._sent, left], axis=1))
+
+    def step(self) -> Places:
+        """Advances all networks. Returns the flows that can decide now, and whose `measure` has not been called yet."""
+        span = (1.0 + self.queue) / STEPS_PER_RTT
+        self._send(span)
+        self.now = self.now + span
+        self._depart(span)
+        self._acknowledge(span)
+        first = (self.acked > 0) & np.isnan(self._last[0])
+        if first.any():
+            self._mark(np.flatnonzero(first), np.zeros(first.sum()))
+        return np.flatnonzero(self._due <= self.now[:, None])
+
+    def enforced(self) -> Floats:
+        """Returns the windows in force: whole packets, at least one."""
+        packets = self.incasts.packets[:, None]
+        return np.asarray(np.maximum(np.floor(self.windows * packets + 1e-9), 1.0) / packets)
+
+    def _send(self, span: Floats) -> None:
+        due = np.minimum(self.acked + self._ack_rate * span[:, None], self._sent)  # acknowledged by the end of the step
+        room = np.maximum(self.enforced() - (self._sent - due), 0.0)
+        active = np.clip(self.now[:, None] + span[:, None] - self.incasts.starts, 0.0, span[:, None])
+        sent = np.minimum(np.minimum(self.windows * active, room), self.incasts.size - self._sent)
+        self._sent = self._sent + sent
+        self._arrived = self._arrived + sent.sum(axis=1) + self.incasts.background * span
+
+    def _depart(self, span: Floats) -> None:
+        """Lets the line send, and finds whose bytes it sent: those that arrived first."""
+        if self._arrivals.full:
+            self._drop_past()
+        waiting = self._arrived - self._left
+        gone = np.minimum(waiting, span)
+        self.queue, self._left = waiting - gone, self._left + gone
+        last = len(self._arrivals)  # the present step's row is added below, so the search may end on it
+        self._times.add(np.stack([self.now, np.zeros_like(span), self.queue, self._left], axis=1))
+        self._arrivals.add(self._arrived)
+        self._flows.add(np.stack([self._sent, np.zeros_like(self._sent)], axis=1))
+        place, part = self._place(self._arriving, self._arrivals.rows, self._left, last)
+        times, flows = self._times.rows, self._flows.rows
+        entered = _between(times[place, self._rows, 0], times[place + 1, self._rows, 0], part)
+        mine = part[:, None]
+        flows[last, :, 1] = _between(flows[place, self._rows, 0], flows[place + 1, self._rows, 0], mine)
+        times[last, :, 1] = np.where(self.queue > 0, np.maximum(self.now - entered, 0.0), 0.0)
+
+    def _acknowledge(self, span: Floats) -> None:
+        """Finds what left the bottleneck one base round trip ago."""
+        times, flows = self._times.rows, self._flows.rows
+        place, part = self._place(self._acking, times[:, :, 0], self.now - 1.0, len(self._times) - 1)
+        before, after = times[place, self._rows], times[place + 1, self._rows]
+        seen = _between(before, after, part[:, None])
+        self.seen_at, self.rtt, self.seen_queue, self.seen_left = seen[:, 0], 1.0 + seen[:, 1], seen[:, 2], seen[:, 3]
+        acked = _between(flows[place, self._rows, 1], flows[place + 1, self._rows, 1], part[:, None])
+        self._ack_rate, self.acked = (acked - self.acked) / span[:, None], acked
+
+    def _place(self, pointers: Places, rows: Floats, value: Floats, last: int) -> tuple[Places, Floats]:
+        """Moves the pointers to the rows that enclose a value. Returns them, and how far the value is on the way to the next."""
+        while (behind := (pointers + 1 < last) & (rows[pointers + 1, self._rows] < value)).any():
+            pointers += behind
+        low, high = rows[pointers, self._rows], rows[pointers + 1, self._rows]
+        part = np.where(high > low, (value - low) / np.where(high > low, high - low, 1.0), 1.0)
+        return pointers, np.clip(part, 0.0, 1.0)
+
+    def _drop_past(self) -> None:
+        """Drops what no flow will be told any more."""
+        oldest = min(int(self._arriving.min()), int(self._acking.min()))
+        for history in (self._times, self._arrivals, self._flows):
+            history.drop(oldest)
+        self._arriving, self._acking = self._arriving - oldest, self._acking - oldest
+
+    def measure(self, who: Places) -> Signals:
+        """Returns what flows have measured since their last decision."""
+        net = who // self.windows.shape[1]
+        at, rtt, queue, left, acked = self._last.reshape(5, -1)[:, who]
+        took = np.maximum(self.now[net] - at, 1e-6)
+        return Signals(
+            rtt=self.rtt[net],
+            queue=self.seen_queue[net],
+            switch_rate=np.clip((self.seen_left[net] - left) / took, 0.0, 1.0),
+            goodput=(self.acked.reshape(-1)[who] - acked) / took,
+            rtt_change=(self.rtt[net] - rtt) / took,
+            queue_change=(self.seen_queue[net] - queue) / took,
+            ins_rate=self.windows.reshape(-1)[who],
+        )
+
+    def decide(self, who: Places, factors: Floats) -> None:
+        """Multiplies the windows of these flows, and begins to measure anew."""
+        windows, net = self.windows.reshape(-1), who // self.windows.shape[1]
+        most = self.bounds[1].reshape(-1)[who]
+        windows[who] = np.clip(windows[who] * factors, self.bounds[0], most)
+        packets = self.enforced().reshape(-1)[who] * self.incasts.packets[net]
+        gap = np.maximum(self.rtt[net] / packets, 1.0 / (windows[who] * self.incasts.packets[net]))
+        self._mark(who, np.ceil(self.rtt[net] / 2.0 / gap) * gap)
+
+    def _mark(self, who: Places, until_next: Floats) -> None:
+        net = who // self.windows.shape[1]
+        last = self._last.reshape(5, -1)
+        last[:, who] = np.stack(
+            [
+                self.now[net],
+                self.rtt[net],
+                self.seen_queue[net],
+                self.seen_left[net],
+                self.acked.reshape(-1)[who],
+            ]
+        )
+        self._due.reshape(-1)[who] = self.now[net] + until_next * (1.0 - 1e-6)
+
+
+class _History:
+    """Rows that are added at the end. Old ones are dropped when there is no room for more."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.rows, self._count = np.zeros((256, *shape)), 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def full(self) -> bool:
+        return self._count == len(self.rows)
+
+    def add(self, row: Floats) -> None:
+        self.rows[self._count] = row
+        self._count += 1
+
+    def drop(self, oldest: int) -> None:
+        """Drops the oldest rows, and doubles the memory if that leaves it more than half full."""
+        kept = self.rows[oldest : self._count]
+        self._count = len(kept)
+        if 2 * self._count > len(self.rows):
+            self.rows = np.concatenate([kept, np.zeros((2 * len(self.rows) - len(kept), *kept.shape[1:]))])
+        else:
+            self.rows[: self._count] = kept.copy()
+
+
+def _between(low: Floats, high: Floats, part: Floats) -> Floats:
+    return np.asarray(low + (high - low) * part)
