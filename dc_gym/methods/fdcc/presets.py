@@ -7,6 +7,7 @@ gives neither n, gamma, batch, replay, learning rate nor noise: those values are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -128,3 +129,9 @@ class FdccTrainingSettings:
         for name in ("episodes", "flows", "steps", "updates", "sequences", "replay", "returns", "actor_every"):
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
+        if not 0 <= self.discount < 1:
+            raise UsageError(f"--discount {self.discount:g}: give a number from 0 to below 1")
+        if not 0 < self.learning_rate < 1:
+            raise UsageError(f"--learning-rate {self.learning_rate:g}: give a number above 0, below 1")
+        if not 0 <= self.explore < math.inf:
+            raise UsageError(f"--explore {self.explore:g}: give a number from 0")
