@@ -2,9 +2,7 @@
 """PCC-RL's network (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, with ReLU before the LSTM and tanh at the end.
 
 It sees the error and the action before it, and stores 32 numbers per flow. It has 2753 weights, including biases, with one bias
-vector for the LSTM. The gates are in torch's order: input, forget, cell, output.
-
-Nothing here depends on the order of a sum: `product` rounds its factors so that every sum is exact.
+vector for the LSTM. Its LSTM is that of lstm_cell.py.
 """
 
 from __future__ import annotations
@@ -30,15 +28,25 @@ from dc_gym.nets.int8 import (
     relu,
     row_words,
 )
+from dc_gym.nets.lstm_cell import (
+    CELLS,
+    GATE_SHAPES,
+    MEMORY,
+    Q15,
+    CellActivations,
+    back_through_cells,
+    feature_rows,
+    gate_rows,
+    move_cells,
+    product,
+    rounded_tanh,
+    run_cells,
+)
 
-CELLS = 16
-SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
+SHAPES = ((32, 2), (32,), (CELLS, 32), (CELLS,), *GATE_SHAPES, (1, CELLS), (1,))
 """Shapes of each layer's weights [outputs, inputs] and biases. The LSTM's inputs are the layer's before it, then its own last
 outputs."""
-MEMORY = 2 * CELLS
-"""How many numbers are stored per flow: outputs, then cells."""
 MAX_WEIGHT = 16.0
-Q15 = 1 << 15
 INPUT_INDICES = [3, 2]
 """Indices of its inputs in decision.INPUTS: e_new, a_new."""
 
@@ -49,18 +57,9 @@ class Activations:
 
     inputs: Floats
     first: Floats
-    joined: Floats
-    """[time, 32, flows]: the LSTM's inputs."""
-    gates: Floats
-    """[time, 4, 16, flows]: the gates after sigmoid or tanh."""
-    before: Floats
-    """Cells before each decision."""
-    bent: Floats
-    """tanh of the cells after each decision."""
+    cells: CellActivations
     output: Floats
     """[time, flows]: the network's output after tanh."""
-    memory: Floats
-    """The memory after the last decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +96,14 @@ class Lstm:
     def table_body(self) -> list[int]:
         """Returns the body of its table, with weights of 8 bits."""
         w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
-        held = np.repeat([0, Q16], CELLS)  # what is added to the LSTM's own outputs
         rows = [*row_words(w0, b0, INPUT_OFFSET - Q16 * np.array([0, 1])), *row_words(w1, b1)]
-        rows += [*row_words(w2, b2, held), *row_words(w3, b3, Q16)]
+        rows += [*gate_rows(w2, b2), *row_words(w3, b3, Q16)]
         return [*rows, *lookup_table(lambda x: np.tanh(x) * Q15), *lookup_table(action_table)]
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, 32] after them."""
         given = self.steps(np.asarray(inputs, np.float64)[None], memory)
-        return action(given.output[0]), given.memory
+        return action(given.output[0]), given.cells.memory
 
     def steps(self, inputs: Floats, memory: Floats) -> Activations:
         """Evaluates the decisions [time, flows, 4] one after the other, starting from this memory."""
@@ -114,20 +112,10 @@ class Lstm:
         columns = np.ascontiguousarray(inputs[:, :, INPUT_INDICES].reshape(-1, 2).T)
         first = np.maximum(product(w0, columns) + b0[:, None], 0.0)
         second = np.maximum(product(w1, first) + b1[:, None], 0.0).reshape(CELLS, time, flows)
-        output: Floats = memory[:, :CELLS].T
-        cells: Floats = memory[:, CELLS:].T
-        joined, gates = np.empty((time, MEMORY, flows)), np.empty((time, 4, CELLS, flows))
-        before, bent, outputs = (np.empty((time, CELLS, flows)) for _ in range(3))
-        for now in range(time):
-            joined[now, :CELLS], joined[now, CELLS:], before[now] = second[:, now], output, cells
-            gates[now] = gate_values((product(w2, joined[now]) + b2[:, None]).reshape(4, CELLS, flows))
-            taken, kept, fresh, shown = gates[now]
-            cells = kept * cells + taken * fresh
-            bent[now] = rounded_tanh(cells)
-            output = outputs[now] = shown * bent[now]
-        last = product(w3, outputs.transpose(1, 0, 2).reshape(CELLS, -1)) + b3
+        cells = run_cells(w2, b2, second, memory)
+        last = product(w3, cells.outputs.transpose(1, 0, 2).reshape(CELLS, -1)) + b3
         squeezed = rounded_tanh(last).reshape(time, flows)
-        return Activations(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
+        return Activations(columns, first, cells, squeezed)
 
     def policy_gradient(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
         """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows].
@@ -138,26 +126,12 @@ class Lstm:
         given = self.steps(inputs, memory)
         time, flows = factors.shape
         pull = factors * action_slope(given.output) / factors.size
-        back = np.empty((time, 4, CELLS, flows))
-        entered = np.empty((time, CELLS, flows))
-        from_output: Floats = np.zeros((CELLS, flows))
-        from_cells: Floats = np.zeros((CELLS, flows))
-        for now in reversed(range(time)):
-            taken, kept, fresh, shown = given.gates[now]
-            reached = w3[0][:, None] * pull[now] + from_output
-            cells = reached * shown * (1.0 - given.bent[now] ** 2) + from_cells
-            back[now, 0] = cells * fresh * taken * (1.0 - taken)
-            back[now, 1] = cells * given.before[now] * kept * (1.0 - kept)
-            back[now, 2] = cells * taken * (1.0 - fresh * fresh)
-            back[now, 3] = reached * given.bent[now] * shown * (1.0 - shown)
-            both = product(w2.T, back[now].reshape(4 * CELLS, flows))
-            entered[now], from_output, from_cells = both[:CELLS], both[CELLS:], cells * kept
-        outputs = given.gates[:, 3] * given.bent
-        joined, gates = _rows(given.joined), _rows(back.reshape(time, 4 * CELLS, flows))
-        second = np.where(joined[:CELLS] > 0, _rows(entered), 0.0)
+        back = back_through_cells(w2, given.cells, w3[0][:, None] * pull[:, None, :])
+        joined, gates = feature_rows(given.cells.joined), feature_rows(back.gates.reshape(time, 4 * CELLS, flows))
+        second = np.where(joined[:CELLS] > 0, feature_rows(back.entered), 0.0)
         first = np.where(given.first > 0, product(w1.T, second), 0.0)
         last = pull.reshape(1, -1)
-        pairs = ((first, given.inputs), (second, given.first), (gates, joined), (last, _rows(outputs)))
+        pairs = ((first, given.inputs), (second, given.first), (gates, joined), (last, feature_rows(given.cells.outputs)))
         return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
 
 
@@ -177,50 +151,13 @@ def random_network(random: np.random.Generator) -> Lstm:
     return Lstm(tuple(drawn))
 
 
-def product(left: Floats, right: Floats) -> Floats:
-    """Returns left @ right with the factors rounded to integers so small that no sum rounds.
-
-    The order of addition does not matter.
-    """
-    bits = (53 - int(left.shape[1]).bit_length()) // 2
-    (a, a_scale), (b, b_scale) = _whole(left, bits), _whole(right, bits)
-    return np.asarray(np.ldexp(a @ b, a_scale + b_scale))
-
-
-def _whole(factor: Floats, bits: int) -> tuple[Floats, int]:
-    """Returns the factor as integers of so many bits, and the exponent of the power of two to multiply them with."""
-    scale = int(np.frexp(np.abs(factor).max(initial=0.0))[1]) - bits
-    return np.rint(np.ldexp(factor, -scale)), scale
-
-
-def _rows(steps: Floats) -> Floats:
-    """Reshapes [time, features, flows] to [features, time * flows]."""
-    return np.ascontiguousarray(steps.transpose(1, 0, 2).reshape(steps.shape[1], -1))
-
-
-def gate_values(sums: Floats) -> Floats:
-    """Returns the gates [4, ...]: tanh for the third, sigmoid for the others."""
-    half = rounded_tanh(sums * np.array([0.5, 0.5, 1.0, 0.5])[:, None, None])
-    return np.stack([half[2] if gate == 2 else 0.5 + 0.5 * half[gate] for gate in range(4)])
-
-
-def rounded_tanh(sums: npt.ArrayLike) -> Floats:
-    """Returns tanh, rounded because its last digits differ between machines."""
-    return np.asarray(np.round(np.tanh(sums) * 2.0**30) / 2.0**30)
-
-
 def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
     """Returns actions Q16 from the body of a table, and the memory after them, bit for bit as rlcc-lstm.h computes them."""
     rows, bend, actions = _table(body.tobytes())
     first = relu(rows[0].sums(inputs_q16[:, INPUT_INDICES] + (INPUT_OFFSET - Q16 * np.array([0, 1]))))
-    output, cells = memory_q16[:, :CELLS], memory_q16[:, CELLS:]
-    joined = np.concatenate([relu(rows[1].sums(first)), output + Q16], axis=1)
-    taken, kept, fresh, shown = np.split(rows[2].sums(joined), 4, axis=1)
-    taken, kept, shown = ((Q15 + look_up(gate >> 1, bend)) >> 1 for gate in (taken, kept, shown))
-    cells = (kept * cells + 2 * taken * look_up(fresh, bend) + (1 << 14)) >> 15
-    output = (shown * look_up(cells, bend) + (1 << 13)) >> 14
-    acted = Q16 + look_up(rows[3].sums(output + Q16)[:, 0], actions)
-    return acted, np.concatenate([output, cells], axis=1)
+    memory = move_cells(rows[2], bend, relu(rows[1].sums(first)), memory_q16)
+    acted = Q16 + look_up(rows[3].sums(memory[:, :CELLS] + Q16)[:, 0], actions)
+    return acted, memory
 
 
 @lru_cache(maxsize=8)

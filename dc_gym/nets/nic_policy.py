@@ -18,19 +18,27 @@ import numpy.typing as npt
 from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import acc_policy, int8, lstm, mlp, trees
+from dc_gym.nets import acc_policy, fdcc, int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
+from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.int8 import Mlp8
 from dc_gym.nets.lstm import Lstm
+from dc_gym.nets.lstm_cell import MEMORY
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import GUIDE, NIC, Payload, PolicyFile
+from dc_gym.nets.policy_file import GUIDE, NIC, RUN, Payload, PolicyFile, nic_algorithm
 from dc_gym.nets.trees import Trees
 
 MAGIC, TABLE_VERSION, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 1, 16, 4, 8192
-KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4, "fdcc": 5}
 """The numbers of POLICY_TREE and so on in policy.h."""
-NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
-ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
+RLCC_NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
+NETWORKS: dict[str, type[Mlp | Lstm | FdccNet]] = {**RLCC_NETWORKS, "fdcc": FdccNet}
+ARRAYS = {
+    "mlp": ("W0", "W1", "W2"),
+    "mlp8": ("W0", "W1", "W2"),
+    "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3"),
+    "fdcc": ("W0", "b0", "W1", "b1", "W2", "b2"),
+}
 """The names of a network's weights and biases, in their order."""
 WHOLE = ("inputs", "table")
 """The names of arrays of integers. The others are of floating point numbers."""
@@ -45,8 +53,9 @@ class NicPolicy(PolicyFile):
 
     OWNER: ClassVar[str] = NIC
 
-    policy: Mlp | Lstm | Trees
+    policy: Mlp | Lstm | FdccNet | Trees
     scaling: Scaling = field(default_factory=Scaling)
+    """From RL-CC's measurements to inputs. FDCC's policies have none: fdcc.to_inputs is the same for all."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,11 +67,20 @@ class NicPolicy(PolicyFile):
             raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MAX_INPUT:g} and beyond; lower its max_error")
 
     @property
+    def rlcc(self) -> Mlp | Lstm | Trees:
+        """The network or trees of one of RL-CC's policies. Raises AgentError for another method's."""
+        if isinstance(self.policy, FdccNet):
+            raise AgentError("is a policy of FDCC, not of RL-CC; run it with " + RUN[NIC].format(algorithm="fdcc", path="POLICY"))
+        return self.policy
+
+    @property
     def kind(self) -> str:
         return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
 
     def describe(self) -> str:
         """Describes the policy's form in one line."""
+        if isinstance(self.policy, FdccNet):
+            return f"{self._size('8-16-LSTM16-1')}; trained on histories of {self.policy.history}"
         scaled = self.scaling
         seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
         if isinstance(self.policy, Trees):
@@ -70,15 +88,20 @@ class NicPolicy(PolicyFile):
             size = f"{count * trees.DEPTH} compares a decision, {self.policy.packed_bytes()} bytes packed"
             return f"{count} trees of depth {trees.DEPTH}, {size}; {seen}"
         shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(self.kind, "4-12-12-1")
+        return f"{self._size(shape)}; {seen}"
+
+    def _size(self, shape: str) -> str:
+        assert not isinstance(self.policy, Trees)
         many = sum(weight.size for weight in self.policy.weights if weight.ndim == 2)
-        return f"a network of {shape}, {many} multiplications a decision, {self.policy.packed_bytes()} bytes packed; {seen}"
+        return f"a network of {shape}, {many} multiplications a decision, {self.policy.packed_bytes()} bytes packed"
 
     def table(self) -> Words:
         """Returns the words that the NIC reads."""
         scaled = self.scaling
         head = [0] * HEAD_WORDS
         head[:4] = [MAGIC, TABLE_VERSION, KINDS[self.kind], 0]
-        head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
+        if not isinstance(self.policy, FdccNet):
+            head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
         if isinstance(self.policy, Trees):
             head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
         else:
@@ -100,7 +123,12 @@ class NicPolicy(PolicyFile):
             }
         else:
             numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
-        return Payload({"scaling": asdict(self.scaling)}, numbers | {"table": self.table()})
+        return Payload(self._entries(), numbers | {"table": self.table()})
+
+    def _entries(self) -> dict[str, Any]:
+        if isinstance(self.policy, FdccNet):
+            return {"observations": list(fdcc.OBSERVATIONS), "history": self.policy.history}
+        return {"scaling": asdict(self.scaling)}
 
     @classmethod
     def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> NicPolicy:
@@ -109,22 +137,33 @@ class NicPolicy(PolicyFile):
             wanted = np.integer if name in WHOLE else np.floating
             if not np.issubdtype(array.dtype, wanted):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of {wanted.__name__} numbers; {GUIDE}")
-        made: Mlp | Lstm | Trees
-        if kind in NETWORKS:
-            made = NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
-        else:
-            inputs = np.asarray(arrays["inputs"], np.int64)
-            made = Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
-        scaling = payload.entries["scaling"]
-        for name in scaling:
-            if hint := renamed.hint("scaling of a NIC's policy file", name):
-                raise AgentError(f"{name} in its scaling: {hint}; make it again with this version of dc-gym")
-            if not isinstance(scaling[name], int | float):
-                raise AgentError(f"{name} in its scaling is {scaling[name]!r}, not a number; {GUIDE}")
-        found = cls(made, Scaling(**scaling), provenance)
+        made, scaling = _network(kind, payload), Scaling() if kind == "fdcc" else _scaling(payload.entries["scaling"])
+        found = cls(made, scaling, provenance)
         if not np.array_equal(arrays["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return found
+
+
+def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees:
+    """Returns the policy's network or trees from the numbers of a file."""
+    arrays = payload.arrays
+    if kind == "tree":
+        inputs = np.asarray(arrays["inputs"], np.int64)
+        return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
+    weights = tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind])
+    if kind != "fdcc":
+        return NETWORKS[kind](weights)
+    fdcc.check_observations(payload.entries["observations"])
+    return FdccNet(weights, payload.entries["history"])
+
+
+def _scaling(entries: Mapping[str, Any]) -> Scaling:
+    for name, value in entries.items():
+        if hint := renamed.hint("scaling of a NIC's policy file", name):
+            raise AgentError(f"{name} in its scaling: {hint}; make it again with this version of dc-gym")
+        if not isinstance(value, int | float):
+            raise AgentError(f"{name} in its scaling is {value!r}, not a number; {GUIDE}")
+    return Scaling(**entries)
 
 
 def checksum(table: Words) -> int:
@@ -160,10 +199,19 @@ def made_alike(made: NicPolicy) -> Mine:
 def load(algorithm: str, path: Path | None = None) -> NicPolicy:
     """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
     found = NicPolicy.read(path or shipped(algorithm))
-    if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
-        raise AgentError(
-            f"{path}: is a policy of the kind {found.kind!r}, which rlcc-{found.kind} runs; {algorithm} was asked for"
-        )
+    runs = nic_algorithm(found.kind)
+    if algorithm != runs and (algorithm.startswith("rlcc-") or "fdcc" in (algorithm, runs)):
+        raise AgentError(f"{path}: is a policy of the kind {found.kind!r}, which {runs} runs; {algorithm} was asked for")
+    return found
+
+
+def read_rlcc(path: Path) -> NicPolicy:
+    """Reads one of RL-CC's policies. Raises AgentError if the file holds another method's."""
+    found = NicPolicy.read(path)
+    try:
+        _ = found.rlcc
+    except AgentError as error:
+        raise AgentError(f"{path}: {error}") from None
     return found
 
 
@@ -180,20 +228,26 @@ class TablePolicy:
     words: Words
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """Returns the action for each row [..., 4]; for a policy with memory, as lstm.second_action does."""
+        """Returns the action for each row [..., 4]; for RL-CC's policy with memory, as lstm.second_action does.
+
+        For FDCC: the output o for each row [..., 8] of a flow's first decision.
+        """
         x = np.asarray(inputs, np.float64)
-        if self.memory:
+        if self.words[2] == KINDS["lstm"]:
             return lstm.second_action(self, x)
-        rows = x.reshape(-1, 4)
-        return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
+        rows = x.reshape(-1, x.shape[-1])
+        return self.step(rows, np.zeros((len(rows), self.memory)))[0].reshape(x.shape[:-1])
 
     @property
     def memory(self) -> int:
         """The count of numbers that the policy stores for each flow."""
-        return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
+        return MEMORY if self.words[2] in (KINDS["lstm"], KINDS["fdcc"]) else 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
+        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them.
+
+        For FDCC: outputs o for inputs [flows, 8], those of fdcc.to_inputs.
+        """
         acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
         return acted / Q16, kept / Q16
 
@@ -203,6 +257,8 @@ class TablePolicy:
         kind, body = int(signed[2]), signed[HEAD_WORDS:]
         if kind == KINDS["lstm"]:
             return lstm.integer_step(body, inputs_q16, memory_q16)
+        if kind == KINDS["fdcc"]:
+            return fdcc.integer_step(body, inputs_q16, memory_q16)
         if kind == KINDS["tree"]:
             return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
         evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions

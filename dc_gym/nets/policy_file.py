@@ -28,10 +28,10 @@ from dc_gym.base.spelling import unknown
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
 NIC, AGENT, SWITCH = "a NIC", "an agent", "a switch"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT, "acc": SWITCH}
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "fdcc": NIC, "dense": AGENT, "acc": SWITCH}
 """The owner of each kind of payload: a NIC, an agent, or a switch that runs ACC."""
 RUN = {
-    NIC: "--set controller=rlcc-{kind} --set nic.policy={path}",
+    NIC: "--set controller={algorithm} --set nic.policy={path}",
     AGENT: "--set controller={path}",
     SWITCH: "--set controller.policy=acc --set controller.start={path}",
 }
@@ -43,6 +43,11 @@ OLD = {
 """The remedy for a file of each former format and version."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def nic_algorithm(kind: str) -> str:
+    """Returns the NIC algorithm that comes with dc-gym and runs policies of this kind."""
+    return kind if kind == "fdcc" else f"rlcc-{kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class PolicyFile(ABC):
                 raise AgentError(unknown("kind", str(kind), OWNERS))
             if (owner := OWNERS[kind]) != cls.OWNER:
                 made = f", made by {provenance['command']}" if provenance.get("command") else ""
-                how = RUN[owner].format(kind=kind, path=path)
+                how = RUN[owner].format(algorithm=nic_algorithm(kind), path=path)
                 raise AgentError(f"is a policy for {owner} (kind {kind!r}{made}), not for {cls.OWNER}; run it with {how}")
             return cls._checked(manifest, {name: array for name, array in arrays.items() if name != "manifest"})
         except AgentError as error:

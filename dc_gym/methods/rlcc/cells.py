@@ -68,7 +68,7 @@ class Situation:
 def table(file: NicPolicy) -> list[TableVICell]:
     """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
-    exact, integer = file.policy(inputs), TablePolicy(file.table())(inputs)
+    exact, integer = file.rlcc(inputs), TablePolicy(file.table())(inputs)
     return [
         TableVICell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
         for i, before in enumerate(STATES)

@@ -22,7 +22,7 @@ from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.methods.rlcc.gradient import Learner, LearnerSettings
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.nic_policy import NETWORKS
+from dc_gym.nets.nic_policy import RLCC_NETWORKS
 
 NAME = "checkpoint.npz"
 FORMAT, VERSION = "dcgym-rlcc-checkpoint", 2
@@ -61,7 +61,7 @@ def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings,
         held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
         adam = Adam(held["weight"])
         adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
-        return Learner(settings, scaling, NETWORKS[settings.net](held["weight"]), adam, arrays["curve"])
+        return Learner(settings, scaling, RLCC_NETWORKS[settings.net](held["weight"]), adam, arrays["curve"])
     except (AgentError, KeyError, ValueError, TypeError) as error:
         raise UsageError(f"{path}: no checkpoint to go on from ({error}); {GUIDE}") from None
 

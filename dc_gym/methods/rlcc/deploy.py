@@ -73,7 +73,7 @@ def operations(file: NicPolicy) -> int:
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    file, latency_ns = NicPolicy.read(path), parse_time_ns(args.latency, "--latency")
+    file, latency_ns = nic_policy.read_rlcc(path), parse_time_ns(args.latency, "--latency")
     if not 0 < args.flows <= MAX_FLOWS:
         raise UsageError(f"--flows {args.flows}: give 1 to {MAX_FLOWS}")
     out = args.out or Path("results") / f"deploy-{path.stem}"

@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> int:
     for source in args.sources or ():
         if (hint := renamed.hint("dcgym rlcc distil --from", source)) and not Path(source).exists():
             raise UsageError(f"--from {source}: {hint}")
-    net = NicPolicy.read(nic_policy.path_of(args.net))
+    net = nic_policy.read_rlcc(nic_policy.path_of(args.net))
     how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
     same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))
     require_place(args.out, nic_policy.made_alike(same), force=args.force)

@@ -89,7 +89,7 @@ def _span(column: Floats) -> str:
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    found = NicPolicy.read(path)
+    found = nic_policy.read_rlcc(path)
     if args.json:
         say(json.dumps(_facts(found), indent=1))
         return 0

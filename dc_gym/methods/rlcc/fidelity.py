@@ -64,7 +64,7 @@ def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
 
 
 def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> ActionDeviation:
-    miss = TablePolicy(made.table())(inputs) - net.policy(inputs)
+    miss = TablePolicy(made.table())(inputs) - net.rlcc(inputs)
     return ActionDeviation(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
 
 

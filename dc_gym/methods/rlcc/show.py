@@ -17,7 +17,7 @@ from dc_gym.sweep import runs
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    file, out = nic_policy.NicPolicy.read(path), args.out
+    file, out = nic_policy.read_rlcc(path), args.out
     with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}
