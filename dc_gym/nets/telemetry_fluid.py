@@ -85,30 +85,35 @@ class TelemetryFluid:
         self._sent = np.zeros((networks, flows))
         self._arrived, self._left = incasts.queue.copy(), np.zeros(networks)
         self._rows = np.arange(networks)
-        self._times, self._arrivals, self._flows = (_History(shape) for shape in ((networks, 4), (networks,), (networks, 2, flows)))
+        self._lines, self._flows = _History((networks, 4)), _History((networks, flows))
         self._arriving, self._acking = np.zeros(networks, np.intp), np.zeros(networks, np.intp)
-        begin = -1.0 - incasts.queue
-        for at in (begin, np.zeros(networks)):
-            self._remember(at, np.zeros(networks), np.where(at < 0, 0.0, incasts.queue), np.zeros((networks, flows)))
+        for at, arrived in ((-1.0 - incasts.queue, np.zeros(networks)), (np.zeros(networks), incasts.queue)):
+            self._remember(at, arrived)
         self.acked, self.rtt = np.zeros((networks, flows)), 1.0 + incasts.queue
-        self._ack_rate = np.zeros((networks, flows))
-        self.seen_queue, self.seen_left, self.seen_at = np.zeros(networks), np.zeros(networks), np.full(networks, -1.0)
+        self.seen_queue, self.seen_left = incasts.queue.copy(), np.zeros(networks)
         self._last = np.full((5, networks, flows), np.nan)
         """At the last decision: time, RTT, queue, what had left the bottleneck, and what was acknowledged."""
         self._due = np.full((networks, flows), np.inf)
 
-    def _remember(self, at: Floats, delay: Floats, arrived: Floats, left: Floats) -> None:
-        self._times.add(np.stack([at, delay, self.queue, self._left], axis=1))
-        self._arrivals.add(arrived)
-        self._flows.add(np.stack([self._sent, left], axis=1))
+    def _remember(self, at: Floats, arrived: Floats) -> None:
+        if self._lines.full:
+            oldest = min(int(self._arriving.min()), int(self._acking.min()))
+            self._lines.drop(oldest)
+            self._flows.drop(oldest)
+            self._arriving, self._acking = self._arriving - oldest, self._acking - oldest
+        self._lines.add(np.stack([at, self.queue, self._left, arrived], axis=1))
+        self._flows.add(self._sent)
 
     def step(self) -> Places:
         """Advances all networks. Returns the flows that can decide now, and whose `measure` has not been called yet."""
         span = (1.0 + self.queue) / STEPS_PER_RTT
+        self._acknowledge(self.now + span)
         self._send(span)
         self.now = self.now + span
-        self._depart(span)
-        self._acknowledge(span)
+        waiting = self._arrived - self._left
+        gone = np.minimum(waiting, span)
+        self.queue, self._left = waiting - gone, self._left + gone
+        self._remember(self.now, self._arrived)
         first = (self.acked > 0) & np.isnan(self._last[0])
         if first.any():
             self._mark(np.flatnonzero(first), np.zeros(first.sum()))
@@ -119,56 +124,38 @@ class TelemetryFluid:
         packets = self.incasts.packets[:, None]
         return np.asarray(np.maximum(np.floor(self.windows * packets + 1e-9), 1.0) / packets)
 
+    def _acknowledge(self, now: Floats) -> None:
+        """Finds what left the bottleneck one base round trip before `now`, the end of a step, and whose bytes it was.
+
+        Those that arrived first left first. A step longer than a base round trip begins with a queue that lasts beyond it.
+        """
+        lines, flows, rows = self._lines.rows, self._flows.rows, self._rows
+        place, part = self._place(self._acking, 0, now - 1.0)
+        seen = _between(lines[place, rows], lines[place + 1, rows], part[:, None])
+        self.seen_queue, self.seen_left = seen[:, 1], seen[:, 2] + np.maximum(now - 1.0 - self.now, 0.0)
+        place, part = self._place(self._arriving, 3, self.seen_left)
+        entered = _between(lines[place, rows, 0], lines[place + 1, rows, 0], part)
+        self.rtt = np.maximum(now - entered, 1.0)
+        self.acked = _between(flows[place, rows], flows[place + 1, rows], part[:, None])
+
     def _send(self, span: Floats) -> None:
-        due = np.minimum(self.acked + self._ack_rate * span[:, None], self._sent)  # acknowledged by the end of the step
-        room = np.maximum(self.enforced() - (self._sent - due), 0.0)
+        room = np.maximum(self.enforced() - (self._sent - self.acked), 0.0)
         active = np.clip(self.now[:, None] + span[:, None] - self.incasts.starts, 0.0, span[:, None])
         sent = np.minimum(np.minimum(self.windows * active, room), self.incasts.size - self._sent)
         self._sent = self._sent + sent
         self._arrived = self._arrived + sent.sum(axis=1) + self.incasts.background * span
 
-    def _depart(self, span: Floats) -> None:
-        """Lets the line send, and finds whose bytes it sent: those that arrived first."""
-        if self._arrivals.full:
-            self._drop_past()
-        waiting = self._arrived - self._left
-        gone = np.minimum(waiting, span)
-        self.queue, self._left = waiting - gone, self._left + gone
-        last = len(self._arrivals)  # the present step's row is added below, so the search may end on it
-        self._times.add(np.stack([self.now, np.zeros_like(span), self.queue, self._left], axis=1))
-        self._arrivals.add(self._arrived)
-        self._flows.add(np.stack([self._sent, np.zeros_like(self._sent)], axis=1))
-        place, part = self._place(self._arriving, self._arrivals.rows, self._left, last)
-        times, flows = self._times.rows, self._flows.rows
-        entered = _between(times[place, self._rows, 0], times[place + 1, self._rows, 0], part)
-        mine = part[:, None]
-        flows[last, :, 1] = _between(flows[place, self._rows, 0], flows[place + 1, self._rows, 0], mine)
-        times[last, :, 1] = np.where(self.queue > 0, np.maximum(self.now - entered, 0.0), 0.0)
+    def _place(self, pointers: Places, column: int, value: Floats) -> tuple[Places, Floats]:
+        """Moves the pointers to the rows whose column encloses a value.
 
-    def _acknowledge(self, span: Floats) -> None:
-        """Finds what left the bottleneck one base round trip ago."""
-        times, flows = self._times.rows, self._flows.rows
-        place, part = self._place(self._acking, times[:, :, 0], self.now - 1.0, len(self._times) - 1)
-        before, after = times[place, self._rows], times[place + 1, self._rows]
-        seen = _between(before, after, part[:, None])
-        self.seen_at, self.rtt, self.seen_queue, self.seen_left = seen[:, 0], 1.0 + seen[:, 1], seen[:, 2], seen[:, 3]
-        acked = _between(flows[place, self._rows, 1], flows[place + 1, self._rows, 1], part[:, None])
-        self._ack_rate, self.acked = (acked - self.acked) / span[:, None], acked
-
-    def _place(self, pointers: Places, rows: Floats, value: Floats, last: int) -> tuple[Places, Floats]:
-        """Moves the pointers to the rows that enclose a value. Returns them, and how far the value is on the way to the next."""
-        while (behind := (pointers + 1 < last) & (rows[pointers + 1, self._rows] < value)).any():
+        Returns them, and how far the value is on the way to the next row.
+        """
+        lines, rows, last = self._lines.rows[:, :, column], self._rows, len(self._lines) - 1
+        while (behind := (pointers + 1 < last) & (lines[pointers + 1, rows] < value)).any():
             pointers += behind
-        low, high = rows[pointers, self._rows], rows[pointers + 1, self._rows]
+        low, high = lines[pointers, rows], lines[pointers + 1, rows]
         part = np.where(high > low, (value - low) / np.where(high > low, high - low, 1.0), 1.0)
         return pointers, np.clip(part, 0.0, 1.0)
-
-    def _drop_past(self) -> None:
-        """Drops what no flow will be told any more."""
-        oldest = min(int(self._arriving.min()), int(self._acking.min()))
-        for history in (self._times, self._arrivals, self._flows):
-            history.drop(oldest)
-        self._arriving, self._acking = self._arriving - oldest, self._acking - oldest
 
     def measure(self, who: Places) -> Signals:
         """Returns what flows have measured since their last decision."""

@@ -95,7 +95,7 @@ def streams(lengths: Sequence[int], first: int = 0) -> Streams:
     number = np.arange(first, first + total, dtype=np.float32)
     place = np.concatenate([np.arange(each) for each in lengths]).astype(np.int32)
     wide = [np.repeat(number[:, None], width, axis=1) for width in (8, CENTRAL, 32)]
-    return Streams(*wide, number, number, place)
+    return Streams(*wide, number, number, number, place)
 
 
 def test_sequences_are_of_one_flow_and_histories_end_at_its_first_decision() -> None:

@@ -11,7 +11,7 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.methods.fdcc import incasts
 from dc_gym.methods.fdcc.presets import PRESETS
-from dc_gym.nets.telemetry_fluid import Incasts, Signals, TelemetryFluid
+from dc_gym.nets.telemetry_fluid import Incasts, Signals, TelemetryFluid, _History
 
 
 def same(networks: int, flows: int, window: float, *, packets: float = 64, background: float = 0, queue: float = 0) -> Incasts:
@@ -103,12 +103,13 @@ def test_a_decision_takes_half_a_round_trip_and_a_size_ends_a_flow() -> None:
 
 
 def test_the_past_is_dropped_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = _History.drop
     short, long = (TelemetryFluid(same(2, 4, 1.0, queue=3)) for _ in range(2))
     with monkeypatch.context() as patch:
-        patch.setattr(TelemetryFluid, "_drop_past", lambda model: [each.drop(0) for each in (model._times, model._arrivals, model._flows)])
+        patch.setattr(_History, "drop", lambda history, oldest: kept(history, 0))
         settled(long, 2000, 0.99)
     settled(short, 2000, 0.99)
-    assert len(short._times) < len(long._times) == 2002
+    assert len(short._lines) < len(long._lines)
     assert (short.queue == long.queue).all() and (short.acked == long.acked).all()
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,17 +76,18 @@ def test_a_training_that_was_stopped_goes_on_and_gives_the_same_bytes(
 
 def test_a_training_that_is_killed_goes_on_from_the_command_line(tmp_path: Path) -> None:
     """kill -9 after the first checkpoint; --resume gives what an undisturbed training gives."""
-    options = ["--episodes", "5", "--updates", "1", "--replay", "2000", "--quiet"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     code = (
         "import sys; from dc_gym.methods.fdcc import model_incasts, train; train.KEPT_EVERY = 1;"
-        "model_incasts.MOST_SIZE_BDP = 2.0; from dc_gym.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.presets import FdccTrainingSettings;"
+        f"train.settings_of = lambda args: {replace(SMALL, episodes=6)!r};"
+        "from dc_gym.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "fdcc", "train", *options]
+    command = [sys.executable, "-c", code, "fdcc", "train", "--quiet"]
     subprocess.run([*command, "--out", str(whole)], check=True, stdout=subprocess.DEVNULL)
     running = subprocess.Popen([*command, "--out", str(broken)], stdout=subprocess.DEVNULL)
     while running.poll() is None and not (broken / "checkpoint.npz").exists():
-        pass
+        time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
     subprocess.run([*command, "--out", str(broken), "--resume"], check=True, stdout=subprocess.DEVNULL)
@@ -130,7 +132,7 @@ def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: 
 
 
 def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
-    """A network of zeros keeps windows of one BDP: fair, full, and 7 BDP in the queue."""
+    """A network of zeros keeps windows of one BDP: full, and 7 BDP in the queue."""
     zeros = [np.zeros(shape, np.float32) for shape in fdcc.SHAPES]
     found = model_incasts.run(zeros, 8)
     assert found.used > 0.9 and found.longest_bdp == pytest.approx(7, rel=0.02) and 0 < found.unfair < 0.5

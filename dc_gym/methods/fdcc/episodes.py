@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.methods.fdcc.presets import Reward
+from dc_gym.methods.fdcc.presets import Reward, teacher
 from dc_gym.nets import fdcc
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Floats32, Weights, forward
@@ -44,10 +44,11 @@ class Flows:
             own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
             action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
         central = self._central(who)
+        taught = teacher(self.model.windows.reshape(-1)[who], self.model.incasts.count[who // self.shape[1]])
         self.memory[who], self.action[who] = given.memory, action
         central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
         self.model.decide(who, fdcc.factor(action))
-        return _Decisions(who, seen, observed, central, before, action)
+        return _Decisions(who, seen, observed, central, before, action, taught.astype(np.float32))
 
     def _central(self, who: Places) -> Floats32:
         """Returns what the critics see of the flows' networks, before their decisions."""
@@ -84,6 +85,7 @@ class _Decisions:
     central: Floats32
     memory: Floats32
     action: Floats32
+    taught: Floats32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class Streams:
     memory: Floats32
     """[rows, 32]: before the decision."""
     action: Floats32
+    taught: Floats32
+    """What the teacher would have done."""
     reward: Floats32
     """Of what the decision led to: what its flow measured at its next one."""
     place: npt.NDArray[np.int32]
@@ -122,16 +126,11 @@ def play(incasts: Incasts, weights: Weights, reward: Reward, steps: int, random:
         return np.concatenate([getattr(each, name) for each in made])[order][follows]
 
     rewards = np.asarray(earned[order][follows + 1], np.float32)
-    return Streams(
-        rows("observed"), rows("central"), rows("memory"), rows("action"), rewards, place[follows].astype(np.int32)
-    )
+    held = (rows(name) for name in ("observed", "central", "memory", "action", "taught"))
+    return Streams(*held, rewards, place[follows].astype(np.int32))
 
 
 def _joined(seen: list[Signals]) -> Signals:
     names = Signals.__slots__
     return Signals(*(np.concatenate([getattr(each, name) for each in seen]) for name in names))
 
-
-def mean_factors(action: Floats) -> float:
-    """Returns the geometric mean of the factors of these actions."""
-    return float(np.exp(np.log(fdcc.factor(action)).mean()))

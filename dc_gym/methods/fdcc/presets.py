@@ -16,13 +16,15 @@ import numpy as np
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.fdcc import MAX_HISTORY
+from dc_gym.nets.fdcc import MAX_HISTORY, SPAN
 from dc_gym.nets.telemetry_fluid import Signals
 
 CONGESTED = 0.5
 """Algorithm 1: a rate and a queue that exceed the line by this part of it, and of the BDP, are punished."""
 QUEUE_PER_ROOT = 0.75
 """Ours: N flows are to leave a queue of this times sqrt(N) BDP, as RL-CC's flows do by their target (eq. 2 there)."""
+TEACHER_GAIN = 0.3
+"""Ours: the teacher goes this part of the way to where a window should be, in logarithms, with one decision."""
 LEAST_SHARE = 2.0**-6
 """Ours: an even smaller part of its share counts no less."""
 Reward = Callable[[Signals, Floats], Floats]
@@ -46,6 +48,17 @@ def our_reward(seen: Signals, count: Floats) -> Floats:
     return np.asarray(-_huber(share) - _huber(round_trip))
 
 
+def teacher(windows: Floats, count: Floats, most_window: float = 1.0) -> Floats:
+    """Returns the outputs o of a teacher that knows the count of flows, for windows in BDP (ours).
+
+    It brings each window towards (1 + QUEUE_PER_ROOT sqrt(N)) / N: equal shares, and the queue of our reward. A flow in a network
+    does not know N.
+    """
+    wanted = np.minimum((1.0 + QUEUE_PER_ROOT * np.sqrt(count)) / count, most_window)
+    change = np.clip((wanted / windows) ** TEACHER_GAIN, 1.0 / (1.0 + SPAN), 1.0 + SPAN)
+    return np.asarray(np.where(change >= 1.0, change - 1.0, 1.0 - 1.0 / change) / SPAN)
+
+
 def _huber(octaves: Floats) -> Floats:
     size = np.abs(octaves)
     return np.asarray(np.where(size < 1.0, 0.5 * size * size, size - 0.5))
@@ -61,14 +74,16 @@ class FdccPreset:
     """Also windows of many BDP, other traffic in queue and line, and flows that begin with any share."""
     central: bool
     """Critics see the network: the count of flows, all windows, and what the other flows do. Actors never do."""
+    taught: bool
+    """Actors also imitate `teacher` (TD3 + BC, Fujimoto and Gu 2021)."""
     summary: str
 
 
 PRESETS = {
     each.name: each
     for each in (
-        FdccPreset("ours", our_reward, True, True, "shares and round trips in octaves; floods, and other traffic"),
-        FdccPreset("thesis", thesis_reward, False, False, "algorithm 1's reward; windows of one BDP that start within 1 ms"),
+        FdccPreset("ours", our_reward, True, True, True, "shares and round trips in octaves; floods, other traffic, and a teacher"),
+        FdccPreset("thesis", thesis_reward, False, False, False, "algorithm 1's reward; windows of one BDP that start within 1 ms"),
     )
 }
 
@@ -114,6 +129,8 @@ class FdccTrainingSettings:
     """Updates of the critics for one of the actor (TD3's delay)."""
     target_noise: float = 0.1
     """Of the targets' actions, clipped at twice as much."""
+    value_weight: float = 0.5
+    """Weight of the critics' values beside the teacher's squared error; values are divided by their mean size (TD3 + BC)."""
     explore: float = 0.2
     """Standard deviation of the noise in actions: that of a flow, and that which a network's flows have in common."""
 

@@ -7,18 +7,22 @@ in the NIC, and the gradient goes back to the first of them. At each decision th
     y = r_1 + gamma r_2 + ... + gamma^n min(Q1', Q2')(o', pi'(o') + noise)
 
 All flows follow one policy. So if the critics see the network (preset ours), they also see the mean action of its flows, and the
-actor follows the gradient by both: a flow's own action, and that of all.
+actor follows the gradient by both: a flow's own action, and that of all. In that preset the actor also imitates a teacher that
+knows the count of flows (TD3 + BC, Fujimoto and Gu 2021):
+
+    maximise value_weight Q / mean |Q| - (pi(o) - teacher)^2
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.fdcc.episodes import CENTRAL
+from dc_gym.methods.fdcc.episodes import CENTRAL, Streams
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.streams import Rows, StreamReplay
 from dc_gym.nets import fdcc, twin_critics
@@ -40,7 +44,8 @@ class Td3:
         self.actor, self.critics = tuple(actor), tuple(critics)
         self.actor_target, self.critics_target = self.actor, self.critics
         self.of_actor, self.of_critics = Adam(self.actor), Adam(self.critics)
-        self._central = preset(settings.preset).central
+        how = preset(settings.preset)
+        self._central, self._taught = how.central, how.taught
 
     @classmethod
     def new(cls, settings: FdccTrainingSettings) -> Td3:
@@ -64,10 +69,11 @@ class Td3:
         error = given[-1] - wanted.reshape(1, 1, -1)
         pull = np.clip(error, -MOST_ERROR, MOST_ERROR) / np.float32(history * count)
         gradient, _ = twin_critics.gradient(self.critics, given, pull)
-        self.critics = _moved(self.of_critics, self.critics, gradient, settings.learning_rate)
+        self.critics = self.of_critics.step(self.critics, gradient, settings.learning_rate)
         self.updates += 1
         if self.updates % settings.actor_every == 0:
-            self._improve(batch.observed[:history], batch.memory[0], batch.action[:history], seen[:history])
+            now = Streams(*(getattr(batch, each.name)[:history] for each in fields(Streams)))
+            self._improve(now, seen[:history])
             self.actor_target = self._nearer(self.actor_target, self.actor)
             self.critics_target = self._nearer(self.critics_target, self.critics)
         return float(np.abs(error).mean()), float(given[-1].mean())
@@ -99,16 +105,19 @@ class Td3:
             joined[..., -2] += action - done
         return np.ascontiguousarray(joined.reshape(-1, joined.shape[2]).T)
 
-    def _improve(self, observed: Floats32, memory: Floats32, done: Floats32, seen: Floats32) -> None:
+    def _improve(self, batch: Streams, seen: Floats32) -> None:
         """Makes one update of the actor."""
-        given = forward(self.actor, observed, memory)
-        valued = twin_critics.values(self.critics, self._columns(seen, done, given.output))
+        given = forward(self.actor, batch.observed, batch.memory[0])
+        valued = twin_critics.values(self.critics, self._columns(seen, batch.action, given.output))
         pull = np.zeros_like(valued[-1])
-        pull[0] = -1.0 / given.output.size
+        pull[0] = -1.0
         _, back = twin_critics.gradient(self.critics, valued, pull)
-        slope = back[0, -2:].sum(axis=0) if self._central else back[0, -1]
-        gradient = backward(self.actor, given, slope.reshape(given.output.shape))
-        moved = _moved(self.of_actor, self.actor, gradient, self.settings.learning_rate)
+        slope = (back[0, -2:].sum(axis=0) if self._central else back[0, -1]).reshape(given.output.shape)
+        if self._taught:
+            size = np.abs(valued[-1][0]).mean() + np.float32(1e-3)
+            slope = slope * np.float32(self.settings.value_weight) / size + 2.0 * (given.output - batch.taught)
+        gradient = backward(self.actor, given, slope / np.float32(given.output.size))
+        moved = self.of_actor.step(self.actor, gradient, self.settings.learning_rate)
         self.actor = tuple(np.clip(each, -MOST_WEIGHT, MOST_WEIGHT) for each in moved)
 
     def _nearer(self, target: Weights, network: Weights) -> tuple[Floats32, ...]:
@@ -140,10 +149,6 @@ class Td3:
             adam.left = [float(each) for each in left]
         made.updates = int(arrays["updates"])
         return made
-
-
-def _moved(adam: Adam, weights: Weights, gradient: Weights, learning_rate: float) -> tuple[Floats32, ...]:
-    return adam.step(weights, gradient, learning_rate)
 
 
 def _like(weights: Weights, arrays: Mapping[str, Any], name: str) -> tuple[Floats32, ...]:
