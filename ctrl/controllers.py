@@ -112,3 +112,4 @@ for _name, _label, _ecn in (
     register(Controller(_name, _name, _label, ecn=_ecn, nic=True))
 register(Controller("hpcc", "hpcc", "HPCC", ecn=False, nic=True, telemetry=True))
 register(Controller("powertcp", "powertcp", "PowerTCP", ecn=False, nic=True, telemetry=True))
+register(Controller("fdcc", "fdcc", "FDCC", ecn=False, nic=True, telemetry=True))

@@ -14,6 +14,7 @@ from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.golden import REFERENCES
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, short_alpha
+from dc_gym.ctrl.nic.reference_fdcc import OUTPUT_AT
 from dc_gym.ctrl.nic.reference_telemetry import RATES
 
 FLOW = NicFlow(20_000, 100_000, 1514, 2)
@@ -70,6 +71,16 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
     wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
     held, _ = nic_golden.policy_checks((replace(traces[0], made=wrong), *traces[1:]))
     assert not held.ok
+
+
+def test_fdcc_s_network_is_held_to_floats_and_to_its_integers_in_python():
+    held, equal = nic_golden.fdcc_checks(cases("fdcc"))
+    assert held.ok and equal.ok and int(held.measured.split()[0].replace(",", "")) > 700
+    (case, *_) = cases("fdcc")
+    states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
+    wrong = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
+    held, equal = nic_golden.fdcc_checks((replace(case, made=wrong),))
+    assert not held.ok and not equal.ok
 
 
 def test_traces_reach_what_they_are_for():

@@ -32,6 +32,7 @@ KNOWN = {
     "rlcc-lstm": Style("#44AA99", "X", "PCC-RL (LSTM)"),
     "hpcc": Style("#CC6677", "d", "HPCC"),
     "powertcp": Style("#DDAA33", "8", "PowerTCP"),
+    "fdcc": Style("#004488", "P", "FDCC"),
 }
 pytestmark = pytest.mark.usefixtures("registries")
 

@@ -5,7 +5,8 @@ Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py)
 stated distance of its float reference. As machine code of a lab's kernel, in a lab's BPF and, with BPF and root, in this
 machine's, they must equal those in userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by
 event. RL-CC's algorithms have their actions among their next inputs, so they are compared with their policies in floats decision
-by decision, for the same inputs. They also run through Table VI.
+by decision, for the same inputs. They also run through Table VI. FDCC is compared in both ways: what surrounds its network with a
+float reference, and its network decision by decision with floats, and bit for bit with the integers that its training runs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
+from dc_gym.ctrl.nic.reference_fdcc import network_distance
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 
@@ -30,6 +32,8 @@ ALPHA_ONE = 1 << 30
 ALPHA_ERROR = 2**-20
 """The largest error of alpha with 30 fraction bits, as a number from 0 to 1."""
 TABLE_SIX = "Table VI"
+FDCC, FDCC_BOUND = "fdcc", 0.01
+"""The algorithm, and the largest difference of its outputs, in -1..1, from its network in floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,10 @@ def checks(seeds: int = 3) -> Iterable[Check]:
         cases = [case for each in known for case in of(each, seeds, folder)]
         for each in known:
             mine = [case for case in cases if case.algorithm == each]
-            yield from policy_checks(mine) if each.table else _references(mine)
+            if each.name in REFERENCES:
+                yield from _references(mine)
+            if each.table:
+                yield from fdcc_checks(mine) if each.name == FDCC else policy_checks(mine)
         built_in = [case for case in cases if case.algorithm.native]
         yield _kernel("a lab's native code", kernels.run_in_lab, built_in, native=True)
         yield _kernel("a lab's BPF", kernels.run_in_lab, cases)
@@ -81,7 +88,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
         sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
     for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
-        if table:
+        if table and algorithm.name != FDCC:
             traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
@@ -136,6 +143,16 @@ def policy_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
     paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
     asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"
     yield Check(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
+
+
+def fdcc_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
+    """Yields the checks on FDCC's network: its outputs against floats, and all its numbers against its integers in Python."""
+    file = nic_policy.load(FDCC)
+    found = [network_distance(file, [row.state for row in case.made]) for case in cases]
+    count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+    many = f"{count:,} decisions"
+    yield Check("fdcc's network against float", f"outputs within {FDCC_BOUND}", f"{many}: {most:.5f}", most < FDCC_BOUND)
+    yield Check("fdcc's network against its integers", "equal", f"{many}: {wrong} differ", not wrong)
 
 
 def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Check:

@@ -35,7 +35,7 @@
 #include "lab_int.h"
 
 #define CC_CONTEXT_WORDS   12
-#define CC_STATE_WORDS_MAX 40 /* words that the shim keeps for algorithms that do not fit a ConnectX */
+#define CC_STATE_WORDS_MAX 64 /* words that the shim keeps for algorithms that do not fit a ConnectX */
 #define CC_PARAMETERS_MAX  44
 #define CC_TABLE_WORDS     8192
 #define CC_HOPS            LAB_INT_HOPS

@@ -20,6 +20,7 @@ from dc_gym.ctrl.nic.algorithms import resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
+from dc_gym.ctrl.nic.reference_fdcc import Fdcc
 from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
@@ -30,6 +31,7 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely-patched": TimelyPatched,
     "hpcc": Hpcc,
     "powertcp": PowerTcp,
+    "fdcc": Fdcc,
 }
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
@@ -56,6 +58,8 @@ class Bound:
     """Tolerance of rates: share of the line, in 2^-20."""
     relative: float
     """Relative tolerance of windows, to a byte, and of rates where it allows more than `rate`."""
+    whole_packets: bool = False
+    """True if windows are whole packets. A window may then be off by a packet: the exact one may be at a border between two."""
 
 
 BOUNDS = {
@@ -66,6 +70,7 @@ BOUNDS = {
     "timely-patched": Bound(4, 0),
     "hpcc": Bound(16, 0.003),
     "powertcp": Bound(16, 0.003),
+    "fdcc": Bound(16, 0.003, whole_packets=True),
 }
 
 
@@ -321,7 +326,8 @@ def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision]
     rates, windows, broken = 0.0, 0.0, ""
     for number, (mine, theirs) in enumerate(zip(made, said, strict=True), 1):
         rate = abs(mine.rate - theirs.rate * Q20)
-        window = max(0.0, abs(mine.window_bytes - theirs.window_bytes) - 1) / max(1.0, theirs.window_bytes)
+        slack = steps[number - 1][1].packet_bytes if bound.whole_packets else 1
+        window = max(0.0, abs(mine.window_bytes - theirs.window_bytes) - slack) / max(1.0, theirs.window_bytes)
         rates, windows = max(rates, rate), max(windows, window)
         good = rate <= max(bound.rate, bound.relative * theirs.rate * Q20) and window <= bound.relative
         if not broken and not (good and mine.probe == theirs.probe):

@@ -11,7 +11,8 @@
 #ifndef DCGYM_INT8_H
 #define DCGYM_INT8_H
 
-#include "rlcc.h"
+#include "bits.h"
+#include "policy.h"
 
 #define INT8_ROW(inputs) (POLICY_INT8_ROW_HEAD + ((inputs) + 3) / 4) /* words */
 
@@ -51,7 +52,7 @@ static INT8_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, u
 	for (uint32_t j = 0; j < count; j++) {
 		int64_t sum = int8_row(rows, input, words);
 
-		output[j] = (uint32_t)(sum & ((int64_t)rlcc_sign(sum) - 1));
+		output[j] = (uint32_t)(sum & ((int64_t)bits_sign(sum) - 1));
 		rows += POLICY_INT8_ROW_HEAD + words;
 	}
 	return 0;
@@ -66,9 +67,9 @@ static inline int32_t int8_look(int64_t at, const uint32_t *table)
 	int64_t place = at + POLICY_INT8_REACH, over;
 	uint32_t step, word;
 
-	place &= (int64_t)rlcc_sign(place) - 1;
+	place &= (int64_t)bits_sign(place) - 1;
 	over = 2 * POLICY_INT8_REACH - 1 - place;
-	place += over & -(int64_t)rlcc_sign(over);
+	place += over & -(int64_t)bits_sign(over);
 	step = (uint32_t)place >> POLICY_INT8_STEP;
 	__asm__("" : "+r"(step)); /* see rlcc-mlp.h */
 	word = table[step & (POLICY_INT8_POINTS - 1)];

@@ -17,6 +17,7 @@
 #define POLICY_MLP  2
 #define POLICY_MLP8 3
 #define POLICY_LSTM 4
+#define POLICY_FDCC 5
 
 /* The first words of any table. */
 enum policy_word {
@@ -63,6 +64,10 @@ enum policy_tree_word {
 #define POLICY_LSTM_INPUTS 2
 #define POLICY_LSTM_HIDDEN 32
 #define POLICY_LSTM_CELLS  16
+
+/* FDCC's net has the first alone: its output is tanh of the last sum. The words from POLICY_WORD_TARGET to
+ * POLICY_WORD_LIMIT are zeros. */
+#define POLICY_FDCC_INPUTS 8
 
 #ifndef __bpf__
 #include <stddef.h>

@@ -36,7 +36,12 @@ class PortSpan:
 
     def share(self, count: int, time_ns: int) -> float:
         """Returns bytes over what the port's line sends in a time."""
-        return min(MOST, count * 8000 / (self.mbps * time_ns)) if time_ns else MOST if count else 0.0
+        return share(count, self.mbps, time_ns)
+
+
+def share(count: int, mbps: int, time_ns: int) -> float:
+    """Returns bytes over what a line sends in a time."""
+    return min(MOST, count * 8000 / (mbps * time_ns)) if time_ns else MOST if count else 0.0
 
 
 def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
@@ -54,6 +59,15 @@ def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
         older % 2**17 * rate.queue_bytes,
         rate.mbps,
     )
+
+
+def spans_between(before: Telemetry | None, told: Telemetry, apart_ns: int) -> list[PortSpan]:
+    """Returns what is between the records of two ACKs, port by port; nothing if they cannot be compared."""
+    if before is None or before.hops != told.hops:
+        return []
+    pairs = list(zip(told.records, before.records, strict=True))[: told.hops]
+    found = [span(newer, older, apart_ns) for newer, older in pairs]
+    return [] if None in found else [each for each in found if each is not None]
 
 
 class TelemetryWindow:
@@ -76,8 +90,7 @@ class TelemetryWindow:
     def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
         behind = since(self._updated_psn, told.acked_psn), since(told.sent_psn, self._updated_psn)
         once = any(0 < each < 2**31 for each in behind)
-        spans = self._spans(event, told)
-        if spans:
+        if spans := spans_between(self._before, told, since(self._heard_ns, event.now_ns)):
             loads = [self._load(each, flow) for each in spans]
             load = max(loads)
             share = min(spans[loads.index(load)].time_ns, flow.base_rtt_ns) / max(1, flow.base_rtt_ns)
@@ -89,14 +102,6 @@ class TelemetryWindow:
         if once or self._before is None:
             self._updated_psn = told.sent_psn
         self._heard_ns, self._before = event.now_ns, told
-
-    def _spans(self, event: NicEvent, told: Telemetry) -> list[PortSpan]:
-        """Returns what is between the records of this ACK and the last one; nothing if they cannot be compared."""
-        if self._before is None or self._before.hops != told.hops:
-            return []
-        pairs = list(zip(told.records, self._before.records, strict=True))[: told.hops]
-        found = [span(newer, older, since(self._heard_ns, event.now_ns)) for newer, older in pairs]
-        return [] if None in found else [each for each in found if each is not None]
 
     def _load(self, port: PortSpan, flow: NicFlow) -> float:
         raise NotImplementedError

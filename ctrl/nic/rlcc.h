@@ -16,6 +16,7 @@
 #ifndef DCGYM_RLCC_H
 #define DCGYM_RLCC_H
 
+#include "bits.h"
 #include "policy.h"
 
 /* The context. Actions are kept less 1, so that a new flow, all zeros, was on target and kept its rate. */
@@ -66,38 +67,23 @@ enum { CC_PARAMETERS(CC_INDEX) };
 #define RLCC_MOST_EXCESS     (1ull << 40) /* Q16: 2^24 base RTTs; beyond it products would not fit */
 #define RLCC_MOST_MEASURED   (1ull << 32) /* Q16: with a gain below 2^8 the product fits 63 bits */
 
-/*
- * The sign bit, 1 for negative numbers. Opaque, else the compiler makes a branch of it, and the verifier
- * walks both sides of each, one after the other: of a tree 16 ways. The number must be opaque, else the shift
- * is a comparison, and the bit as well, else clang 15 and later branch on what is made of it.
- */
-static inline uint32_t rlcc_sign(int64_t n)
-{
-	uint32_t sign;
-
-	__asm__("" : "+r"(n));
-	sign = (uint32_t)((uint64_t)n >> 63);
-	__asm__("" : "+r"(sign));
-	return sign;
-}
-
 /* The whole part of the square root of a number from 1 to 2^32: Newton from a power of two, exact after four.
  */
 static inline uint32_t rlcc_sqrt(uint64_t n)
 {
-	uint32_t half = rlcc_sign(-(int64_t)(n >> 16)) << 3; /* half of the bits of n */
+	uint32_t half = bits_sign(-(int64_t)(n >> 16)) << 3; /* half of the bits of n */
 	uint64_t x;
 
-	half += rlcc_sign(-(int64_t)(n >> (2 * half + 8))) << 2;
-	half += rlcc_sign(-(int64_t)(n >> (2 * half + 4))) << 1;
-	half += rlcc_sign(-(int64_t)(n >> (2 * half + 2)));
-	half += rlcc_sign(-(int64_t)(n >> 32));
+	half += bits_sign(-(int64_t)(n >> (2 * half + 8))) << 2;
+	half += bits_sign(-(int64_t)(n >> (2 * half + 4))) << 1;
+	half += bits_sign(-(int64_t)(n >> (2 * half + 2)));
+	half += bits_sign(-(int64_t)(n >> 32));
 	x = ((1ull << half) + (n >> half)) >> 1; /* at most 25 % above the root */
 	x = (x + n / x) >> 1;
 	x = (x + n / x) >> 1;
 	x = (x + n / x) >> 1;
 	x = (x + n / x) >> 1;
-	return (uint32_t)(x - rlcc_sign((int64_t)(n - x * x)));
+	return (uint32_t)(x - bits_sign((int64_t)(n - x * x)));
 }
 
 static inline int32_t rlcc_cut(int64_t value, int64_t least, int64_t greatest)

@@ -80,15 +80,23 @@ static inline uint32_t telemetry_mean(uint32_t mean, uint32_t newest, uint64_t t
 #define TELEMETRY_LINE     (64u * CC_LINE_RATE)
 #define TELEMETRY_BDP_MOST ((1ull << 38) - 1)
 
+static inline uint32_t telemetry_line_mbps(const struct cc_flow *flow)
+{
+	return flow->line_mbps < CC_RATE_MBPS_MAX ? flow->line_mbps : CC_RATE_MBPS_MAX;
+}
+
+/* Line rate x base round trip, Q6 bytes, of 24 + 32 bits. */
+static inline uint64_t telemetry_bdp(const struct cc_flow *flow)
+{
+	uint64_t bdp = (uint64_t)telemetry_line_mbps(flow) * flow->base_rtt_ns / 125;
+
+	return bdp < TELEMETRY_BDP_MOST ? bdp : TELEMETRY_BDP_MOST;
+}
+
 static inline void telemetry_answer(uint64_t window, const struct cc_flow *flow, struct cc_result *result)
 {
-	uint64_t line_mbps = flow->line_mbps < CC_RATE_MBPS_MAX ? flow->line_mbps : CC_RATE_MBPS_MAX;
-	uint64_t bdp = line_mbps * flow->base_rtt_ns / 125; /* Q6 bytes, of 24 + 32 bits */
-	uint64_t bytes;
+	uint64_t bytes = (telemetry_bdp(flow) * window >> 32) + flow->packet_bytes; /* 38 + 26 bits */
 
-	if (bdp > TELEMETRY_BDP_MOST)
-		bdp = TELEMETRY_BDP_MOST;
-	bytes = (bdp * window >> 32) + flow->packet_bytes; /* 38 + 26 bits */
 	bytes -= bytes > 1;
 	result->rate = cc_clamp(window >> 6);
 	result->window_bytes = bytes < UINT32_MAX ? (uint32_t)(bytes ? bytes : 1) : UINT32_MAX;
@@ -109,18 +117,20 @@ static inline uint32_t telemetry_load(const struct telemetry *port, const struct
 				      const uint32_t *parameter);
 
 /*
- * The newest records against those before. The largest load goes into the mean, with its time as its weight.
+ * The newest records against those before: the busiest port of the path, the first one of the largest load.
  * False: there is nothing to compare.
  */
-static inline bool telemetry_measure(uint32_t *kept, const struct cc_event *event, const struct cc_flow *flow,
-				     const uint32_t *parameter)
+static inline bool telemetry_busiest(const uint32_t *kept, const struct cc_event *event,
+				     const struct cc_flow *flow, const uint32_t *parameter,
+				     struct telemetry *busiest, uint32_t *load)
 {
 	const uint32_t *records = kept + TELEMETRY_RECORDS;
-	uint32_t load = 0, apart_ns = event->now_ns - kept[TELEMETRY_HEARD];
-	uint64_t tau_ns = 0;
+	uint32_t apart_ns = event->now_ns - kept[TELEMETRY_HEARD];
 
 	if (kept[TELEMETRY_HOPS] != event->hops)
 		return false;
+	*busiest = (struct telemetry){ 0 };
+	*load = 0;
 	for (uint32_t i = 0; i < CC_HOPS; i++) {
 		struct telemetry port;
 		uint32_t here;
@@ -131,11 +141,24 @@ static inline bool telemetry_measure(uint32_t *kept, const struct cc_event *even
 				       apart_ns, parameter, &port))
 			return false;
 		here = telemetry_load(&port, flow, parameter);
-		tau_ns = !i || here > load ? port.time_ns : tau_ns;
-		load = here > load ? here : load;
+		if (!i || here > *load)
+			*busiest = port;
+		*load = here > *load ? here : *load;
 	}
+	return true;
+}
+
+/* The largest load goes into the mean, with its time as its weight. False: there is nothing to compare. */
+static inline bool telemetry_measure(uint32_t *kept, const struct cc_event *event, const struct cc_flow *flow,
+				     const uint32_t *parameter)
+{
+	struct telemetry busiest;
+	uint32_t load;
+
+	if (!telemetry_busiest(kept, event, flow, parameter, &busiest, &load))
+		return false;
 	load = load < TELEMETRY_MOST ? load : TELEMETRY_MOST;
-	kept[TELEMETRY_MEAN] = telemetry_mean(kept[TELEMETRY_MEAN], load, tau_ns, flow->base_rtt_ns);
+	kept[TELEMETRY_MEAN] = telemetry_mean(kept[TELEMETRY_MEAN], load, busiest.time_ns, flow->base_rtt_ns);
 	return true;
 }
 

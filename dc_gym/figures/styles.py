@@ -58,6 +58,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "rlcc-lstm": ("#44AA99", "X"),
     "hpcc": ("#CC6677", "d"),
     "powertcp": ("#DDAA33", "8"),
+    "fdcc": ("#004488", "P"),
 }
 """Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}

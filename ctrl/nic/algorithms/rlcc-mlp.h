@@ -29,7 +29,7 @@ static inline int64_t rlcc_neuron(const uint32_t *weight, const int64_t *input, 
 
 	for (int i = 0; i < inputs; i++)
 		sum += (int32_t)weight[i] * input[i];
-	return rlcc_rounded(sum) & ((int64_t)rlcc_sign(sum) - 1);
+	return rlcc_rounded(sum) & ((int64_t)bits_sign(sum) - 1);
 }
 
 /* The action at a last sum, Q16. */

@@ -19,7 +19,7 @@ static inline uint32_t rlcc_above(const uint32_t *input, const uint32_t *tree, u
 	uint32_t which = tree[POLICY_TREE_INPUTS] >> (8 * compare) & 3;
 	int64_t left = (int64_t)(int32_t)tree[POLICY_TREE_BORDERS + compare] - (int32_t)input[which];
 
-	return rlcc_sign(left) << compare;
+	return bits_sign(left) << compare;
 }
 
 static inline int32_t rlcc_policy(uint32_t *input, const uint32_t *table)

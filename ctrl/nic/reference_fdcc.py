@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FDCC in floating point: what a flow observes, and what an output does to its window. fdcc.h is tested against it.
+
+The network between the two is the NIC's, in integers: it feeds on its own outputs, so that in floats a flow would take another
+course after some decisions. How far the integers are from floats is measured decision by decision (`network_distance`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from dc_gym.ctrl.nic.events import ACK, RTT, Decision, NicEvent, NicFlow, Telemetry, since
+from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
+from dc_gym.ctrl.nic.reference_telemetry import MOST, MOST_LINE_MBPS, MOST_WINDOW_BYTES, PortSpan, share, spans_between
+
+if TYPE_CHECKING:
+    from dc_gym.nets.decision import Floats
+    from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+
+INPUTS = 8
+MEMORY_AT = 27
+"""Index of the memory in the state of fdcc.h."""
+OUTPUT_AT = 11
+"""Index of the last output."""
+
+
+class Fdcc:
+    """Zhang 2023, chapter 4, with the policy that comes with dc-gym."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._p = parameters
+        self._window = max(parameters["window_initial"], parameters["window_least"]) / 2**26
+        self._rtt_ns: int | None = None
+        self._inflation: float | None = None
+        """Of the last decision."""
+        self._output = 0.0
+        self._memory: Floats | None = None
+        self._acked = 0
+        self._heard_ns = 0
+        self._before: Telemetry | None = None
+
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
+        if event.type == RTT:
+            self._rtt_ns = event.rtt_ns
+        if event.type == ACK:
+            self._acked = min(2**32 - 1, self._acked + event.bytes)
+            if event.telemetry is not None and event.telemetry.hops and self._due(event, flow):
+                self._acknowledged(event, event.telemetry, flow)
+        return self._decision(flow)
+
+    def _due(self, event: NicEvent, flow: NicFlow) -> bool:
+        passed_ns = since(self._heard_ns, event.now_ns)
+        needed_ns = (flow.base_rtt_ns if self._rtt_ns is None else self._rtt_ns) * self._p["period"] // 2**16
+        return self._before is None or (passed_ns > 0 and passed_ns >= needed_ns)
+
+    def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
+        passed_ns = since(self._heard_ns, event.now_ns)
+        if spans := spans_between(self._before, told, passed_ns):
+            self._decide(self._observed(spans, passed_ns, flow), flow)
+        self._heard_ns, self._before, self._acked = event.now_ns, told, 0
+
+    def _observed(self, spans: Sequence[PortSpan], passed_ns: int, flow: NicFlow) -> list[float]:
+        """Returns the observations in the order of fdcc.OBSERVATIONS."""
+        base_ns = flow.base_rtt_ns
+        loads = [port.share(port.sent_bytes, port.time_ns) + port.share(port.queue_bytes, base_ns) for port in spans]
+        port = spans[loads.index(max(loads))]
+        inflation = 1.0 if self._rtt_ns is None else min(MOST, self._rtt_ns / max(1, base_ns))
+        before = inflation if self._inflation is None else self._inflation
+        queue, queue_before = port.share(port.queue_bytes, base_ns), port.share(port.before_bytes, base_ns)
+        goodput = share(self._acked, min(MOST_LINE_MBPS, flow.line_mbps), passed_ns)
+        changes = [(now - then) * base_ns / passed_ns for now, then in ((inflation, before), (queue, queue_before))]
+        self._inflation = inflation
+        sent = port.share(port.sent_bytes, port.time_ns)
+        return [inflation, queue, sent, goodput, *changes, self._window, self._output]
+
+    def _decide(self, observed: Sequence[float], flow: NicFlow) -> None:
+        import numpy as np
+
+        from dc_gym.nets import fdcc
+        from dc_gym.nets.lstm_cell import MEMORY
+
+        memory = np.zeros((1, MEMORY)) if self._memory is None else self._memory
+        output, self._memory = _shipped_table().step(fdcc.to_inputs([observed]), memory)
+        self._output = float(output[0])
+        self._window = self._limited(self._window * float(fdcc.factor(self._output)))
+        if self._p["whole"]:
+            bdp = _bdp_bytes(flow)
+            self._window = self._limited(self._packets(flow) * flow.packet_bytes / bdp if bdp else LINE)
+
+    def _limited(self, window: float) -> float:
+        return max(self._p["window_least"] / 2**26, min(LINE, window))
+
+    def _packets(self, flow: NicFlow) -> int:
+        """Returns the whole packets in the window. A millionth of one short of a packet is a packet."""
+        return max(1, math.floor(_bdp_bytes(flow) * self._window / max(1, flow.packet_bytes) + 1e-6))
+
+    def _decision(self, flow: NicFlow) -> Decision:
+        return Decision(clamped(self._window), max(1.0, self._packets(flow) * flow.packet_bytes), True)
+
+
+def _bdp_bytes(flow: NicFlow) -> float:
+    return min(MOST_WINDOW_BYTES, min(MOST_LINE_MBPS, flow.line_mbps) * flow.base_rtt_ns / 8000)
+
+
+@cache
+def _shipped_table() -> TablePolicy:
+    from dc_gym.nets import nic_policy
+
+    return nic_policy.TablePolicy(nic_policy.load("fdcc").table())
+
+
+def network_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:
+    """Compares outputs in the NIC with those of the policy in floats, and with its integers in Python.
+
+    `states` are the words of a flow's state after each event, one flow after the other; each decision is compared for the inputs
+    and the memory that it had. Returns the number of decisions, the largest difference from floats, and the count of decisions
+    whose output or memory differs from the integers in Python.
+    """
+    import numpy as np
+
+    from dc_gym.nets.decision import Q16
+    from dc_gym.nets.fdcc import FdccNet
+    from dc_gym.nets.nic_policy import TablePolicy
+
+    assert isinstance(file.policy, FdccNet)
+    words = np.asarray(states, np.uint32).view(np.int32).astype(np.int64)
+    before, after = words[:-1], words[1:]
+    decided = (after[:, MEMORY_AT:] != before[:, MEMORY_AT:]).any(axis=1) & (after[:, MEMORY_AT:] != 0).any(axis=1)
+    new = (after[:, INPUTS - 1] != before[:, OUTPUT_AT]) & decided
+    memory = np.where(new[:, None], 0, before[:, MEMORY_AT:])[decided]
+    inputs, output = after[decided, :INPUTS], after[decided, OUTPUT_AT]
+    exact, _ = file.policy.step(inputs / Q16, memory / Q16)
+    integer, kept = TablePolicy(file.table()).integers(inputs, memory)
+    wrong = (integer != output) | (kept != after[decided, MEMORY_AT:]).any(axis=1)
+    return len(inputs), float(np.abs(output / Q16 - exact).max()), int(wrong.sum())
