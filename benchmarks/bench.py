@@ -30,7 +30,7 @@ BENCHES = {
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
-    "fdcc-train": "FDCC's policies, trained in a fluid model, in labs' incasts of 4 to 256 flows beside its rivals (--seeds, default 5)",
+    "fdcc-train": "FDCC's policies, trained in a fluid model, in incasts of 4 to 256 flows beside rivals (--seeds, default 5)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
     "orphans": "nothing is left after kill -9 of an environment's or a training's processes",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fluid model of many networks at once: in each, flows with windows share a bottleneck whose telemetry comes back with their ACKs.
+"""A fluid model of many networks at once: in each, flows with windows share a bottleneck with in-band telemetry.
 
 Times are in base round trips, bytes in bandwidth-delay products (BDP), rates in fractions of the line. All delay but the queue's
 lies behind the bottleneck: what leaves it at t is acknowledged at t + 1, with the telemetry of t. A flow with window WIN sends at
@@ -14,7 +14,6 @@ one. Arrays are [networks, flows].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,16 +80,20 @@ class TelemetryFluid:
         networks, flows = incasts.windows.shape
         self.incasts, self.bounds = incasts, (least_window, np.maximum(incasts.windows, most_window))
         self.windows = incasts.windows.copy()
-        self.now, self.queue = np.zeros(networks), incasts.queue.copy()
-        self._sent = np.zeros((networks, flows))
-        self._arrived, self._left = incasts.queue.copy(), np.zeros(networks)
+        self.now: Floats = np.zeros(networks)
+        self.queue: Floats = incasts.queue.copy()
+        self._sent: Floats = np.zeros((networks, flows))
+        self._arrived: Floats = incasts.queue.copy()
+        self._left: Floats = np.zeros(networks)
         self._rows = np.arange(networks)
         self._lines, self._flows = _History((networks, 4)), _History((networks, flows))
         self._arriving, self._acking = np.zeros(networks, np.intp), np.zeros(networks, np.intp)
         for at, arrived in ((-1.0 - incasts.queue, np.zeros(networks)), (np.zeros(networks), incasts.queue)):
             self._remember(at, arrived)
-        self.acked, self.rtt = np.zeros((networks, flows)), 1.0 + incasts.queue
-        self.seen_queue, self.seen_left = incasts.queue.copy(), np.zeros(networks)
+        self.acked: Floats = np.zeros((networks, flows))
+        self.rtt: Floats = 1.0 + incasts.queue
+        self.seen_queue: Floats = incasts.queue.copy()
+        self.seen_left: Floats = np.zeros(networks)
         self._last = np.full((5, networks, flows), np.nan)
         """At the last decision: time, RTT, queue, what had left the bottleneck, and what was acknowledged."""
         self._due = np.full((networks, flows), np.inf)

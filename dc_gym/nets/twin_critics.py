@@ -6,6 +6,7 @@ Each has two hidden layers with ReLU. Weights are [2, outputs, inputs], so that 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ def random_critics(inputs: int, random: np.random.Generator) -> tuple[Floats32, 
     """Returns weights and biases, layer by layer. Weights are uniform within sqrt(3 / inputs); the last layer's are small."""
     sizes = (inputs, HIDDEN, HIDDEN, 1)
     drawn: list[Floats32] = []
-    for number, (entering, leaving) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for number, (entering, leaving) in enumerate(itertools.pairwise(sizes)):
         most = np.sqrt(3.0 / entering) * (0.1 if number == 2 else 1.0)
         drawn.append(((2.0 * random.random((TWINS, leaving, entering)) - 1.0) * most).astype(np.float32))
         drawn.append(np.zeros((TWINS, leaving, 1), np.float32))

@@ -72,7 +72,15 @@ def test_the_critics_gradients_are_those_of_finite_differences() -> None:
 
 
 def signals(**given: float) -> Signals:
-    quiet = {"rtt": 1.0, "queue": 0.0, "switch_rate": 1.0, "goodput": 0.0, "rtt_change": 0.0, "queue_change": 0.0, "ins_rate": 0.0}
+    quiet = {
+        "rtt": 1.0,
+        "queue": 0.0,
+        "switch_rate": 1.0,
+        "goodput": 0.0,
+        "rtt_change": 0.0,
+        "queue_change": 0.0,
+        "ins_rate": 0.0,
+    }
     return Signals(*(np.array([each]) for each in (quiet | given).values()))
 
 

@@ -155,7 +155,8 @@ def test_a_seed_fails_by_what_its_flows_did() -> None:
 
     all_of_it = "a seed passes everything"
     assert failed(4, {"unfair": 0.0509}) == [] and failed(4, {"unfair": 0.0511}) == [
-        "4 flows: unfair ratio, DCQCN's and TIMELY's less", all_of_it
+        "4 flows: unfair ratio, DCQCN's and TIMELY's less",
+        all_of_it,
     ]
     assert failed(256, {"unfair": 0.05}) == ["256 flows: unfair ratio, DCQCN's and TIMELY's less", all_of_it]
     assert failed(16, {"goodput": 0.92}) == ["16 flows: link use", all_of_it] and failed(16, {"goodput": 0.93}) == []

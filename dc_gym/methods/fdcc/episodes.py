@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from dc_gym.methods.fdcc.presets import Reward, teacher
 from dc_gym.nets import fdcc
-from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Floats32, Weights, forward
 from dc_gym.nets.lstm_cell import MEMORY
 from dc_gym.nets.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
@@ -32,7 +31,7 @@ class Flows:
     def step(self) -> _Decisions | None:
         """Advances the model, and lets the flows decide that can."""
         who = self.model.step()
-        common = self._random.standard_normal(self.shape[0]) if self._random is not None else None
+        common = np.zeros(0) if self._random is None else self._random.standard_normal(self.shape[0])
         if not len(who):
             return None
         seen = self.model.measure(who)
@@ -40,7 +39,7 @@ class Flows:
         before = self.memory[who]
         given = forward(self.weights, observed[None], before)
         action = given.output[0]
-        if self._random is not None and common is not None:
+        if self._random is not None:
             own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
             action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
         central = self._central(who)
@@ -126,11 +125,10 @@ def play(incasts: Incasts, weights: Weights, reward: Reward, steps: int, random:
         return np.concatenate([getattr(each, name) for each in made])[order][follows]
 
     rewards = np.asarray(earned[order][follows + 1], np.float32)
-    held = (rows(name) for name in ("observed", "central", "memory", "action", "taught"))
+    held: list[Any] = [rows(name) for name in ("observed", "central", "memory", "action", "taught")]
     return Streams(*held, rewards, place[follows].astype(np.int32))
 
 
 def _joined(seen: list[Signals]) -> Signals:
     names = Signals.__slots__
     return Signals(*(np.concatenate([getattr(each, name) for each in seen]) for name in names))
-

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.methods.fdcc.episodes import Flows
-from dc_gym.methods.fdcc.incasts import START_RTTS
 from dc_gym.nets.fdcc_actor import Weights
 from dc_gym.nets.telemetry_fluid import Incasts
 
-PACKETS = 17.0
-"""Packets in the thesis' BDP: 1.36 us at 100 Gbit/s."""
-MOST_SIZE_BDP, SIZE_BDP = 300.0, 4_000.0
-"""What a flow sends at most, and what all flows send together at most: 5 MB and 68 MB there."""
-MOST_STEPS = 60_000
+PACKETS = 11.2
+"""Packets in the thesis' BDP: 1.36 us at 100 Gbit/s, in full frames."""
+START_RTTS = 73.5 / 6
+"""Standard deviation of starts within 1 ms, in base round trips of the bench's network (fdcc_train.py: 10 Gbit/s)."""
+MOST_SIZE_BDP, SIZE_BDP = 300.0, 10_000.0
+"""What a flow sends at most, and what all flows send together at most: 5 MB and 170 MB there."""
+MOST_STEPS = 20_000
 DONE = 1.0 - 1e-9
 
 

@@ -82,8 +82,12 @@ class FdccPreset:
 PRESETS = {
     each.name: each
     for each in (
-        FdccPreset("ours", our_reward, True, True, True, "shares and round trips in octaves; floods, other traffic, and a teacher"),
-        FdccPreset("thesis", thesis_reward, False, False, False, "algorithm 1's reward; windows of one BDP that start within 1 ms"),
+        FdccPreset(
+            "ours", our_reward, True, True, True, "shares and round trips in octaves; floods, other traffic, and a teacher"
+        ),
+        FdccPreset(
+            "thesis", thesis_reward, False, False, False, "algorithm 1's reward; windows of one BDP that start within 1 ms"
+        ),
     )
 }
 
@@ -100,7 +104,7 @@ class FdccTrainingSettings:
 
     preset: str = "ours"
     seed: int = 1
-    episodes: int = 400
+    episodes: int = 24
     """Episodes of each stage of the curriculum."""
     stages: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The most flows on a bottleneck, stage by stage."""
@@ -110,7 +114,7 @@ class FdccTrainingSettings:
     """Flows of an episode, over all of its networks."""
     steps: int = 200
     """Steps of the fluid model in an episode; a round trip has eight."""
-    updates: int = 48
+    updates: int = 60
     """Updates of the critics after each episode."""
     history: int = MAX_HISTORY
     """Observations that a decision's gradient goes back over, and that the critics see."""

@@ -24,7 +24,7 @@ import numpy as np
 from dc_gym.base.errors import AgentError
 from dc_gym.methods.fdcc.episodes import CENTRAL, Streams
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
-from dc_gym.methods.fdcc.streams import Rows, StreamReplay
+from dc_gym.methods.fdcc.streams import StreamReplay
 from dc_gym.nets import fdcc, twin_critics
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.fdcc_actor import Floats32, Weights, backward, forward
@@ -79,7 +79,13 @@ class Td3:
         return float(np.abs(error).mean()), float(given[-1].mean())
 
     def _targets(
-        self, observed: Floats32, memory: Floats32, action: Floats32, reward: Floats32, seen: Floats32, random: np.random.Generator
+        self,
+        observed: Floats32,
+        memory: Floats32,
+        action: Floats32,
+        reward: Floats32,
+        seen: Floats32,
+        random: np.random.Generator,
     ) -> Floats32:
         """Returns y of the first `history` decisions, [history, sequences]."""
         settings = self.settings
@@ -89,7 +95,7 @@ class Td3:
         noise = np.clip(settings.target_noise * random.standard_normal(acted.shape), -most, most).astype(np.float32)
         acted = np.clip(acted + noise, np.float32(-1), np.float32(1))
         after = twin_critics.values(self.critics_target, self._columns(seen[steps:], action[steps:], acted))[-1]
-        total = np.float32(settings.discount**steps) * after.min(axis=0).reshape(acted.shape)
+        total: Floats32 = np.float32(settings.discount**steps) * after.min(axis=0).reshape(acted.shape)
         for ahead in range(steps):
             total = total + np.float32(settings.discount**ahead) * reward[ahead : ahead + history]
         return total
