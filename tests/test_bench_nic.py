@@ -11,7 +11,9 @@ import pytest
 import synthetic
 
 from dc_gym.benchmarks.checks import nic_loop, nic_pacing
+from dc_gym.nets import fdcc_scripted
 from dc_gym.records.results import Result
+from dc_gym.sweep import Cell
 
 
 def sent(folder: Path, times_ns: list[int], **conservation: Any) -> Result:
@@ -58,3 +60,23 @@ def test_goodput_and_shares_can_be_short(tmp_path: Path) -> None:
     for rates, ok in ([good / 2] * 2, True), ([good * 0.56, good * 0.44], False), ([4e9, 4e9], False):
         result.summary["flow_goodput_bps"] = rates  # type: ignore[index]
         assert nic_loop._shares("two", result).ok == ok
+
+
+@pytest.mark.parametrize("flows", [1, 8, 64, 1024])
+def test_the_queue_where_fdcc_s_policy_by_hand_rests_solves_its_law(flows: int) -> None:
+    queue = nic_loop.resting_queue(flows)
+    assert queue * ((1 + queue) / flows) ** 0.5 == pytest.approx(fdcc_scripted.TARGET, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "ok"), [({}, True), ({"jain": 0.9}, False), ({"mean_queue_bytes": 90e3}, False), ({"drops": 1}, False)]
+)
+def test_fdcc_s_queue_shares_and_drops_are_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, float], ok: bool
+) -> None:
+    monkeypatch.setattr(nic_loop, "_bdp_bytes", lambda cell: 128e3)
+    result = sent(tmp_path / "a", [0])
+    at_rest = {"mean_queue_bytes": 128e3 * nic_loop.resting_queue(8), "utilization": 0.99, "jain": 1.0, "drops": 0}
+    result.summary = {**at_rest, **change}  # type: ignore[assignment]
+    (check,) = nic_loop._fdcc_checks("fdcc", 8, Cell("a", tmp_path, tmp_path), result)
+    assert check.ok == ok

@@ -79,7 +79,7 @@ def test_what_the_verifier_refuses_is_shown_with_its_words(capsys, broken):
 
 
 def test_a_context_that_is_too_large_does_not_compile(capsys, broken):
-    assert main.main(["nic", "check", broken("CC_STATE_WORDS 1 ", "CC_STATE_WORDS 41 "), "--no-kernel"]) == 2
+    assert main.main(["nic", "check", broken("CC_STATE_WORDS 1 ", "CC_STATE_WORDS 65 "), "--no-kernel"]) == 2
     text = capsys.readouterr().err
     assert "more words of state than the NIC keeps" in text and text.count("\n") == 1
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from dc_gym.base.checks import Check, all_good, show
@@ -19,12 +20,18 @@ from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
 from dc_gym.ctrl.nic.golden import REFERENCES, RunnerDecision
+from dc_gym.ctrl.nic.reference import Parameters, Reference
+from dc_gym.ctrl.nic.reference_fdcc import NETWORK_BOUND, Fdcc, network_distance
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
-from dc_gym.nets.nic_policy import NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 BUDGET = 1_000_000
 """Number of instructions that a kernel's verifier walks before it gives up."""
+MOST_BYTES = 256
+"""Bytes of context that a NIC here keeps for a flow (CC_STATE_WORDS_MAX)."""
+FDCC = "fdcc"
+"""The kind of FDCC's policies."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -59,7 +66,7 @@ class AlgorithmCheck:
         if self._algorithm.name in REFERENCES:
             yield self._held()
         if self._policy and self._made:
-            yield self._held_to_policy(self._policy)
+            yield self._held_to_network(self._policy) if self._policy.kind == FDCC else self._held_to_policy(self._policy)
         if not no_kernel:
             yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
@@ -67,7 +74,7 @@ class AlgorithmCheck:
         count = 4 * self._algorithm.state_words
         found = f"{count} bytes; events {', '.join(self._algorithm.events)}; {len(self._algorithm.parameters)} parameters"
         note = "" if self._algorithm.fits else "; does not fit a ConnectX"
-        return Check("context of a flow", "160 bytes, 48 on a ConnectX", found + note, count <= 160)
+        return Check("context of a flow", f"{MOST_BYTES} bytes, 48 on a ConnectX", found + note, count <= MOST_BYTES)
 
     def _sanitized(self) -> Check:
         """Runs all traces in userspace. ASan and UBSan end a run at the first undefined behaviour."""
@@ -84,7 +91,7 @@ class AlgorithmCheck:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
-            kind: golden.compare_with_reference(name, steps, self._made[kind], values)
+            kind: golden.compare_with_reference(name, steps, self._made[kind], values, self._reference())
             for kind, steps in self._traces.items()
             if kind in self._made
         }
@@ -93,6 +100,17 @@ class AlgorithmCheck:
         bound = golden.BOUNDS[name]
         asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.1%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
+
+    def _reference(self) -> Callable[[Parameters], Reference] | None:
+        """Returns what makes the reference of an algorithm that runs a policy; None: the algorithm runs none."""
+        return partial(Fdcc, table=TablePolicy(self._policy.table())) if self._policy and self._policy.kind == FDCC else None
+
+    def _held_to_network(self, policy: NicPolicy) -> Check:
+        """Compares each output of FDCC's network with that in floats, for the same inputs and memory."""
+        found = [network_distance(policy, [row.state for row in made]) for made in self._made.values()]
+        count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+        words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
+        return Check("policy in floats", f"outputs within {NETWORK_BOUND}", words, most < NETWORK_BOUND and not wrong)
 
     def _held_to_policy(self, policy: NicPolicy) -> Check:
         """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips, and where HPCC and
-PowerTCP rest.
+"""Checks on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips, and where HPCC,
+PowerTCP and FDCC rest.
 
 Everything runs on one bottleneck (bottleneck.py), with eight senders.
 
@@ -13,6 +13,9 @@ Everything runs on one bottleneck (bottleneck.py), with eight senders.
 - HPCC: W eta / U + W_AI leaves W as it is where U, utilization and queue over line rate x T, is eta + N W_AI.
 - PowerTCP: W / P + beta leaves W as it is where the flows share a queue of N beta. A window lets whole packets out, which is
   half a packet more for each flow.
+- FDCC runs the policy that is written by hand (nets/fdcc_scripted.py), whose law is known: a flow rests where q sqrt(W) is its
+  target, with the queue q and its window W in line rate x T. The windows of N flows hold what is on the way and the queue, so
+  that they rest at q sqrt((1 + q) / N) = target.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, BottleneckRun
 from dc_gym.nets import fluid, nic_policy
+from dc_gym.nets.fdcc_scripted import TARGET as TARGET_BDP
 from dc_gym.records.results import Result
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import load
@@ -39,6 +43,8 @@ from dc_gym.sweep import Cell, runs
 LEAST_GOODPUT, FAIR, TARGET, INFLATION = 0.9, 0.1, 0.1, 0.05
 LOAD, QUEUE, CHANCE_BYTES = 0.02, 0.1, 2500
 """Tolerances: of HPCC's load, of PowerTCP's queue, and of its queue by the chance of when packets meet."""
+FDCC_QUEUE, FDCC_JAIN = 0.05, 0.98
+"""Tolerance of FDCC's queue; its least fairness."""
 MOST_HPCC_QUEUE = 0.1
 """The longest mean queue of HPCC, of line rate x T."""
 FLOWS = {
@@ -48,7 +54,10 @@ FLOWS = {
     "rlcc-tree": (8, 64, 512),
     "hpcc": (2, 8, 64),
     "powertcp": (2, 8, 64),
+    "fdcc": (2, 8, 64),
 }
+POLICIES = {"fdcc": "fdcc-scripted"}
+"""Policies other than the algorithm's own."""
 RLCC_SETTLED_MS, RLCC_MEASURED_MS = {8: 300, 64: 1500, 512: 2500}, dict.fromkeys((8, 64, 512), 200)
 TELEMETRY_SETTLED_MS, TELEMETRY_MEASURED_MS = {2: 20, 8: 20, 64: 60}, dict.fromkeys((2, 8, 64), 20)
 SETTLED_MS = {
@@ -58,6 +67,7 @@ SETTLED_MS = {
     "rlcc-tree": RLCC_SETTLED_MS,
     "hpcc": TELEMETRY_SETTLED_MS,
     "powertcp": TELEMETRY_SETTLED_MS,
+    "fdcc": TELEMETRY_SETTLED_MS,
 }
 """Convergence times; nothing before them is measured."""
 MEASURED_MS = {
@@ -67,6 +77,7 @@ MEASURED_MS = {
     "rlcc-tree": RLCC_MEASURED_MS,
     "hpcc": TELEMETRY_MEASURED_MS,
     "powertcp": TELEMETRY_MEASURED_MS,
+    "fdcc": TELEMETRY_MEASURED_MS,
 }
 """Measured times. Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way
 back. In windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md)."""
@@ -85,7 +96,8 @@ def checks() -> Iterable[Check]:
 def _cell(folder: Path, name: str, flows: int) -> Cell:
     marks = name == "dcqcn"
     trace = "all" if marks and flows == FLOWS[name][0] else "changes"
-    case = BottleneckRun(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
+    policy = nic_policy.shipped(POLICIES[name]) if name in POLICIES else None
+    case = BottleneckRun(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], policy, trace=trace, marks=marks)
     return case.cell(folder, f"{name}-{flows}")
 
 
@@ -229,7 +241,28 @@ def _powertcp_checks(name: str, count: int, cell: Cell, result: Result) -> Itera
     )
 
 
+def resting_queue(flows: int) -> float:
+    """Returns the q, in line rate x T, at which flows of the policy by hand rest: q sqrt((1 + q) / flows) is its target."""
+    low, high = 0.0, TARGET_BDP * flows**0.5
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * ((1 + middle) / flows) ** 0.5 < TARGET_BDP else (low, middle)
+    return low
+
+
+def _fdcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
+    asked, measured = resting_queue(count), float(result.summary["mean_queue_bytes"]) / _bdp_bytes(cell)
+    used, jain, drops = (float(result.summary[key]) for key in ("utilization", "jain", "drops"))
+    yield Check(
+        f"{name} with the policy by hand, {count} flows: queue over line rate x T",
+        f"{asked:.3f} +- {FDCC_QUEUE:.0%}; link > {LEAST_GOODPUT}, Jain > {FDCC_JAIN}, none dropped",
+        f"{measured:.3f} ({measured / asked - 1:+.1%}), {used:.3f} of the link, Jain {jain:.3f}, {drops:.0f} dropped",
+        abs(measured / asked - 1) <= FDCC_QUEUE and used > LEAST_GOODPUT and jain > FDCC_JAIN and not drops,
+    )
+
+
 BARS = {
+    "fdcc": _fdcc_checks,
     "hpcc": _hpcc_checks,
     "powertcp": _powertcp_checks,
     "dcqcn": _dcqcn_checks,

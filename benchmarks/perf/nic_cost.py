@@ -6,7 +6,7 @@ compiles them to machine code. The time of the same program without the decision
 timed, and the check says so.
 
 Each event of a golden trace is timed alone, in the state that the flow has then. The mean is over the events of a type. All
-repetitions see the same clock, so catching up after a silence counts once.
+repetitions see the same clock, so catching up after a silence counts once. FDCC decides at each ACK here.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from dc_gym.ctrl.nic.kernels import LoadedProgram
 
 TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60
+DECIDING = {"fdcc": {"period": 0}}
+"""Parameters with which an algorithm decides at each repetition of an event, though no time has passed since the last."""
 NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
 
 
@@ -63,7 +65,7 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
     The instruction counts come from a kernel, this machine's or a lab's.
     """
     known = [algorithms.load(name, folder) for name in names or algorithms.names()]
-    calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
+    calls = [kernels.arguments(kernels.test_object(each), _values(each)) for each in known]
     loaded = kernels.load(kernels.run_here if native else kernels.run_in_lab, calls)
     for algorithm, programs in zip(known, loaded, strict=True):
         table = golden.table_of(algorithm, folder)
@@ -75,6 +77,10 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
         )
 
 
+def _values(algorithm: Algorithm) -> Mapping[str, int]:
+    return {**golden.values_of(algorithm, ""), **DECIDING.get(algorithm.name, {})}
+
+
 def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgram]:
     named = {each.name: each for each in programs}
     return named["nic_test"], named["nic_null"]
@@ -82,7 +88,7 @@ def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgr
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     rates = golden.rates_text() if algorithm.telemetry else ""
-    words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT, rates)
+    words = kernels.arguments(kernels.test_object(algorithm), _values(algorithm), table, REPEAT, rates)
     (answer,) = kernels.run_here([kernels.CctestCall(words, golden.text(steps))])
     times = list(map(float, answer.lines()))
     names = {number: name for name, number in TYPES.items()}
@@ -94,7 +100,7 @@ def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> 
 
 def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     """Returns the mean over all events, since the runner's clock is too coarse for a single one."""
-    argv = [*golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table), "--repeat", str(REPEAT)]
+    argv = [*golden.runner_argv(algorithm, _values(algorithm), table), "--repeat", str(REPEAT)]
     done = subprocess.run(argv, input=golden.text(steps), capture_output=True, text=True, check=True, timeout=300)
     return {"all": float(done.stdout)}
 

@@ -303,9 +303,11 @@ def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapp
     return resolve_parameters(algorithm, preset, {}, line_bps).values
 
 
-def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> list[Decision]:
-    """Returns the decisions of the papers' formulas. Each new flow starts with a new reference."""
-    make = REFERENCES[name]
+def references(
+    name: str, values: Mapping[str, int], steps: Sequence[Step], make: Callable[[Parameters], Reference] | None = None
+) -> list[Decision]:
+    """Returns the decisions of the papers' formulas. Each new flow starts with a new reference, from `make` if that is given."""
+    make = make or REFERENCES[name]
     flow_of, said = make(values), []
     for event, flow in steps:
         if event.flags & NEW_FLOW:
@@ -315,10 +317,14 @@ def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> l
 
 
 def compare_with_reference(
-    name: str, steps: Sequence[Step], made: Sequence[RunnerDecision], values: Mapping[str, int]
+    name: str,
+    steps: Sequence[Step],
+    made: Sequence[RunnerDecision],
+    values: Mapping[str, int],
+    make: Callable[[Parameters], Reference] | None = None,
 ) -> Distance:
-    """Compares a trace's decisions with the algorithm's reference, within its bound."""
-    return distance(BOUNDS[name], steps, made, references(name, values, steps))
+    """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
+    return distance(BOUNDS[name], steps, made, references(name, values, steps, make))
 
 
 def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:

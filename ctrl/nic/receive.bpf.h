@@ -233,8 +233,9 @@ static __always_inline int answer_probe(struct __sk_buff *skb, const struct nic_
 	return bpf_redirect(port->wire_ifindex, 0);
 }
 
-static __always_inline int at_receiver(struct __sk_buff *skb, const struct nic_frame *frame, uint32_t flow,
-				       uint64_t now)
+/* Called, so that what it keeps on the stack is none of the sender's, which has an algorithm to call. */
+static __noinline int at_receiver(struct __sk_buff *skb, const struct nic_frame *frame, uint32_t flow,
+				  uint64_t now)
 {
 	struct nic_receiver *r = receiver_of(flow);
 	struct nic_port *port;

@@ -25,13 +25,16 @@ MEMORY_AT = 27
 """Index of the memory in the state of fdcc.h."""
 OUTPUT_AT = 11
 """Index of the last output."""
+NETWORK_BOUND = 0.01
+"""Bound on the difference of an output, in -1..1, from that of the network in floats."""
 
 
 class Fdcc:
-    """Zhang 2023, chapter 4, with the policy that comes with dc-gym."""
+    """Zhang 2023, chapter 4. `table` is the policy; the default is the one that comes with dc-gym."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, table: TablePolicy | None = None) -> None:
         self._p = parameters
+        self._table = table
         self._window = max(parameters["window_initial"], parameters["window_least"]) / 2**26
         self._rtt_ns: int | None = None
         self._inflation: float | None = None
@@ -54,12 +57,12 @@ class Fdcc:
     def _due(self, event: NicEvent, flow: NicFlow) -> bool:
         passed_ns = since(self._heard_ns, event.now_ns)
         needed_ns = (flow.base_rtt_ns if self._rtt_ns is None else self._rtt_ns) * self._p["period"] // 2**16
-        return self._before is None or (passed_ns > 0 and passed_ns >= needed_ns)
+        return self._before is None or passed_ns >= needed_ns
 
     def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
         passed_ns = since(self._heard_ns, event.now_ns)
         if spans := spans_between(self._before, told, passed_ns):
-            self._decide(self._observed(spans, passed_ns, flow), flow)
+            self._decide(self._observed(spans, max(1, passed_ns), flow), flow)
         self._heard_ns, self._before, self._acked = event.now_ns, told, 0
 
     def _observed(self, spans: Sequence[PortSpan], passed_ns: int, flow: NicFlow) -> list[float]:
@@ -67,7 +70,7 @@ class Fdcc:
         base_ns = flow.base_rtt_ns
         loads = [port.share(port.sent_bytes, port.time_ns) + port.share(port.queue_bytes, base_ns) for port in spans]
         port = spans[loads.index(max(loads))]
-        inflation = 1.0 if self._rtt_ns is None else min(MOST, self._rtt_ns / max(1, base_ns))
+        inflation = 1.0 if self._rtt_ns is None else max(2.0**-20, min(MOST, self._rtt_ns / max(1, base_ns)))
         before = inflation if self._inflation is None else self._inflation
         queue, queue_before = port.share(port.queue_bytes, base_ns), port.share(port.before_bytes, base_ns)
         goodput = share(self._acked, min(MOST_LINE_MBPS, flow.line_mbps), passed_ns)
@@ -83,7 +86,7 @@ class Fdcc:
         from dc_gym.nets.lstm_cell import MEMORY
 
         memory = np.zeros((1, MEMORY)) if self._memory is None else self._memory
-        output, self._memory = _shipped_table().step(fdcc.to_inputs([observed]), memory)
+        output, self._memory = (self._table or _shipped_table()).step(fdcc.to_inputs([observed]), memory)
         self._output = float(output[0])
         self._window = self._limited(self._window * float(fdcc.factor(self._output)))
         if self._p["whole"]:

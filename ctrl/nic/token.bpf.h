@@ -126,9 +126,12 @@ static __always_inline void end_burst(struct nic_sender *s)
 	s->due_ns = s->left_ns + nic_span_ns(s->left_bytes, s->byte_ns);
 }
 
-/* Makes the packet, whatever it was, the flow's token, at home in the ring from `wake_ns` on. */
-static __always_inline int become_token(struct __sk_buff *skb, struct nic_sender *s, uint32_t flow,
-					uint64_t wake_ns)
+/*
+ * Makes the packet, whatever it was, the flow's token, at home in the ring from `wake_ns` on. Called, for the
+ * stack's sake: see at_receiver().
+ */
+static __noinline int become_token(struct __sk_buff *skb, struct nic_sender *s, uint32_t flow,
+				   uint64_t wake_ns)
 {
 	struct nic_header nic = { .version = NIC_VERSION, .opcode = NIC_TOKEN, .flow = bpf_htonl(flow) };
 	struct nic_token *token = (void *)&nic + TOKEN_AT - NIC_HEADER_AT;

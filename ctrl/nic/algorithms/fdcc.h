@@ -37,7 +37,7 @@
 
 /* clang-format off */
 #define CC_PARAMETERS(X) \
-	X(period, "Q16", 32768, 0, 1u << 20, "Zhang 2023, ch. 4: half", "time between two decisions, of the last round trip") \
+	X(period, "Q16", 32768, 0, 1u << 20, "Zhang 2023, ch. 4: half", "time between two decisions, of the last round trip; 0: at each ACK") \
 	X(window_initial, "Q26", TELEMETRY_LINE, FDCC_WINDOW_LEAST, TELEMETRY_LINE, "ours: as HPCC's flows begin", "W that a new flow begins with, of line rate x base round trip") \
 	X(window_least, "Q26", FDCC_WINDOW_LEAST, FDCC_WINDOW_LEAST, TELEMETRY_LINE, "ours: the NIC's least rate", "least W; the greatest is one line rate x base round trip") \
 	X(whole, "0 or 1", 0, 0, 1, "Zhang 2023, ch. 4: 1", "1: the W that is kept is rounded down to whole packets, too")
@@ -115,7 +115,8 @@ static inline uint32_t fdcc_log_input(uint32_t observed)
 	return (uint32_t)((log * 21845 + FDCC_ONE / 2) >> 16);
 }
 
-/* sign(o) (log2(|o| + 2^-4) + 4) / 4, for the change from `before` to `now` in `passed` / T. */
+/* sign(o) (log2(|o| + 2^-4) + 4) / 4, for the change from `before` to `now` in `passed` / T; passed_ns: at
+ * least 1. */
 static INT8_CALLED uint32_t fdcc_change_input(uint32_t now, uint32_t before, uint32_t passed_ns,
 					      uint32_t base_rtt_ns)
 {
@@ -138,17 +139,18 @@ static inline uint32_t telemetry_load(const struct telemetry *port, const struct
 	       telemetry_share(port->queue_bytes, port->mbps, flow->base_rtt_ns);
 }
 
-/* o_1 */
+/* o_1, at least 1 */
 static inline uint32_t fdcc_inflation(const uint32_t *state, const struct cc_flow *flow)
 {
 	uint64_t inflation = ((uint64_t)state[FDCC_RTT] << 20) / (flow->base_rtt_ns ? flow->base_rtt_ns : 1);
 
 	if (!state[FDCC_RTT])
 		return TELEMETRY_ONE;
+	inflation += !inflation;
 	return inflation < TELEMETRY_MOST ? (uint32_t)inflation : TELEMETRY_MOST;
 }
 
-/* Fills the inputs in. 0: the records cannot be compared. passed_ns: at least 1. */
+/* Fills the inputs in. 0: the records cannot be compared. */
 static INT8_CALLED int fdcc_observe(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 				    const uint32_t *parameter)
 {
@@ -159,6 +161,7 @@ static INT8_CALLED int fdcc_observe(uint32_t *state, const struct cc_event *even
 
 	if (!telemetry_busiest(kept, event, flow, parameter, &port, &load))
 		return 0;
+	passed_ns += !passed_ns;
 	queue = telemetry_share(port.queue_bytes, port.mbps, flow->base_rtt_ns);
 	sent = telemetry_share(port.sent_bytes, port.mbps, port.time_ns) >> 4;
 	state[FDCC_INPUT + FDCC_IN_RTT] = fdcc_log_input(inflation);
@@ -259,7 +262,7 @@ static inline bool fdcc_due(const uint32_t *state, const struct cc_event *event,
 	uint32_t passed_ns = event->now_ns - state[FDCC_TELEMETRY + TELEMETRY_HEARD];
 	uint64_t rtt_ns = state[FDCC_RTT] ? state[FDCC_RTT] : flow->base_rtt_ns;
 
-	return passed_ns && passed_ns >= rtt_ns * parameter[P_period] >> 16;
+	return passed_ns >= rtt_ns * parameter[P_period] >> 16;
 }
 
 static inline void fdcc_on_ack(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
