@@ -41,7 +41,7 @@ def _add_train(commands: Any) -> None:
     )
     add("--preset", metavar="NAME", help="ours, or thesis: algorithm 1's reward and traffic (default: ours)")
     add("--seed", type=int, metavar="N", help="of networks, incasts and exploration (default: 1)")
-    add("--episodes", type=int, metavar="N", help="of each of five stages: up to 2, 4, 8, 16, 32 flows (default: 24)")
+    add("--episodes", type=int, metavar="N", help="of each of five stages: up to 2, 4, 8, 16, 32 flows (default: 12)")
     add("--updates", type=int, metavar="N", help="of the critics after each episode (default: 60)")
     add("--history", type=int, metavar="N", help="observations that a decision learns from, 1 to 8 (default: 8)")
     add("--replay", type=int, metavar="N", help="decisions that are kept (default: 200000)")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dc_gym.methods.fdcc.presets import Reward, teacher
 from dc_gym.nets import fdcc
+from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Floats32, Weights, forward
 from dc_gym.nets.lstm_cell import MEMORY
 from dc_gym.nets.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
@@ -31,7 +32,7 @@ class Flows:
     def step(self) -> _Decisions | None:
         """Advances the model, and lets the flows decide that can."""
         who = self.model.step()
-        common = np.zeros(0) if self._random is None else self._random.standard_normal(self.shape[0])
+        common: Floats = np.zeros(0) if self._random is None else self._random.standard_normal((self.shape[0],))
         if not len(who):
             return None
         seen = self.model.measure(who)
@@ -125,8 +126,15 @@ def play(incasts: Incasts, weights: Weights, reward: Reward, steps: int, random:
         return np.concatenate([getattr(each, name) for each in made])[order][follows]
 
     rewards = np.asarray(earned[order][follows + 1], np.float32)
-    held: list[Any] = [rows(name) for name in ("observed", "central", "memory", "action", "taught")]
-    return Streams(*held, rewards, place[follows].astype(np.int32))
+    return Streams(
+        observed=rows("observed"),
+        central=rows("central"),
+        memory=rows("memory"),
+        action=rows("action"),
+        taught=rows("taught"),
+        reward=rewards,
+        place=place[follows].astype(np.int32),
+    )
 
 
 def _joined(seen: list[Signals]) -> Signals:

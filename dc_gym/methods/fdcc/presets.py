@@ -104,7 +104,7 @@ class FdccTrainingSettings:
 
     preset: str = "ours"
     seed: int = 1
-    episodes: int = 24
+    episodes: int = 12
     """Episodes of each stage of the curriculum."""
     stages: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The most flows on a bottleneck, stage by stage."""

@@ -29,6 +29,7 @@ from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.trainer import Trainer
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.nic_policy import NicPolicy
 
 POLICY, MANIFEST, CURVE_CSV, STAGES_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "stages.csv", "tensorboard"
@@ -86,10 +87,7 @@ def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resu
         report()
 
     trainer.run(training, on_episode)
-    told = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
-    command = f"dcgym fdcc train --preset {settings.preset} --seed {settings.seed}"
-    provenance = {"command": command, "made": "trained in the fluid model with telemetry", "seed": settings.seed, **told}
-    made = NicPolicy(training.learner.network(), provenance=provenance)
+    made = policy(settings, training.learner.network())
     made.write(out / POLICY)
     manifest = {
         "reproducible": "yes: the same settings and versions give the same policy on one machine",
@@ -99,6 +97,13 @@ def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resu
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return made
+
+
+def policy(settings: FdccTrainingSettings, network: FdccNet) -> NicPolicy:
+    """Returns the policy of a training, with where it is from."""
+    told = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
+    made = {"command": "dcgym fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
+    return NicPolicy(network, provenance=made | told)
 
 
 def curve_csv(training: Trainer) -> bytes:
