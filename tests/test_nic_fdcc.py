@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FDCC's network: its inputs in floats and integers, its memory, its table, and its policy files."""
+"""FDCC: its inputs in floats and integers, its network, its policy files, and what it does in the NICs of a lab."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dc_gym.base.errors import AgentError
+from dc_gym import spec
+from dc_gym.base.errors import AgentError, SpecError
+from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.nets import fdcc, nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
@@ -14,7 +17,12 @@ from dc_gym.nets.decision import Q16
 from dc_gym.nets.fdcc import MEMORY, OBSERVATIONS, Q20, FdccNet
 from dc_gym.nets.fdcc_scripted import scripted_network, scripted_policy
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+from dc_gym.records.tables import NIC_EVENTS
+from dc_gym.run import runner
 
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples/fdcc.toml"
+SMALL = ("topology.hosts=9", "workload.size=200kB", "time.duration=6ms", "metrics.slowdown=off")
+FULL_FRAME = 1514
 TRANSFORM_BOUND = 1e-4
 """Largest distance of an input in integers from the same in floats."""
 
@@ -179,3 +187,48 @@ def test_a_file_that_wants_what_a_nic_has_not_is_refused_in_one_line(monkeypatch
     with pytest.raises(AgentError, match=said) as caught:
         NicPolicy.read(tmp_path / "p.npz")
     assert "\n" not in str(caught.value) and "p.npz" in str(caught.value)
+
+
+# --- in the NICs of a lab
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("topology.qdisc=stock",), "topology.qdisc"),
+        (("nic.policy=rlcc-mlp",), "is a policy of the kind 'mlp', which rlcc-mlp runs; fdcc was asked for"),
+        (("nic.preset=thesis",), "has no preset 'thesis'"),
+        (("nic.parameters.window_least=4095",), "window_least is a whole number of 4096..67108864"),
+    ],
+)
+def test_a_spec_that_no_nic_could_run_is_refused_in_one_line(settings, said):
+    with pytest.raises(SpecError, match=said.replace(".", "[.]")) as caught:
+        spec.load(EXAMPLE, [*SMALL, *settings])
+    assert "\n" not in str(caught.value)
+
+
+def incast(folder, preset):
+    """Returns the decisions of flows by the policy by hand at ACKs that changed something, in an incast that drops nothing."""
+    folder.chmod(0o755)
+    settings = (f"nic.preset={preset}", "nic.policy=fdcc-scripted")
+    result = runner.run(spec.load(EXAMPLE, [*SMALL, *settings]), folder / "out", Quiet(), plot=False)
+    assert result.summary["drops"] == 0 and set(result.column("flows", "status")) == {"done"}
+    rows = result.records("decisions")
+    return rows[rows["event"] == NIC_EVENTS.index("ack")]
+
+
+@pytest.mark.lab
+def test_windows_in_force_are_whole_packets_and_rates_move_by_at_most_a_half(tmp_path, lab_kernel):
+    decided = incast(tmp_path, "default")
+    assert len(decided) > 500 and len(np.unique(decided["rate_bps"])) > 400
+    assert (decided["window_bytes"] % FULL_FRAME == 0).all() and decided["window_bytes"].min() == FULL_FRAME
+    factors = decided["rate_bps"] / decided["rate_before_bps"]
+    assert 0.66 < factors.min() < 1 < factors.max() < 1.51
+
+
+@pytest.mark.lab
+def test_word_for_word_a_window_of_one_packet_never_grows(tmp_path, lab_kernel):
+    decided = incast(tmp_path, "thesis-literal")
+    last = {flow: decided[decided["flow"] == flow][-1] for flow in range(8)}
+    assert {int(row["window_bytes"]) for row in last.values()} == {FULL_FRAME}
+    assert len({int(row["rate_bps"]) for row in last.values()}) == 1 and len(decided) < 100

@@ -82,6 +82,8 @@ def test_more_rates_than_records_can_name_are_refused():
 def test_stock_queues_write_no_telemetry():
     with pytest.raises(TopologyError, match=r"^controller 'hpcc' reads telemetry, and port s1-eth1 \(bfifo\) writes none; give"):
         telemetry.check(network(qdisc="stock"), "hpcc")
+    with pytest.raises(TopologyError, match=r"^controller 'fdcc' reads telemetry, and port s1-eth1 \(bfifo\) writes none; give"):
+        telemetry.check(network(qdisc="stock"), "fdcc")
 
 
 def test_a_path_of_more_than_five_switch_ports_is_refused():

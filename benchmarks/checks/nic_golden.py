@@ -100,7 +100,8 @@ def _references(cases: Sequence[TraceCase]) -> Iterator[Check]:
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
     name = cases[0].algorithm.name
     bound = golden.BOUNDS[name]
-    relative = f" or {bound.relative:.1%}, windows {bound.relative:.1%} and a byte" if bound.relative else ""
+    rest = "a packet" if bound.whole_packets else "a byte"
+    relative = f" or {bound.relative:.1%}, windows {bound.relative:.1%} and {rest}" if bound.relative else ""
     asked = f"rates within {bound.rate:g} / 2^20 of the line{relative}"
     rate, window = max(each.rate for each in found), max(each.window for each in found)
     measured = f"{sum(each.decisions for each in found):,} decisions: rates {rate:.1f} / 2^20, windows {window:.3%}"

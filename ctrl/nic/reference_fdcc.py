@@ -38,7 +38,7 @@ class Fdcc:
         self._window = max(parameters["window_initial"], parameters["window_least"]) / 2**26
         self._rtt_ns: int | None = None
         self._inflation: float | None = None
-        """Of the last decision."""
+        """That of the last decision."""
         self._output = 0.0
         self._memory: Floats | None = None
         self._acked = 0

@@ -32,7 +32,7 @@ from dc_gym.nets.lstm_cell import (
 )
 
 OBSERVATIONS = ("rtt", "queue", "switch_rate", "goodput", "rtt_change", "queue_change", "ins_rate", "action")
-"""What a flow observes at a decision, in this order.
+"""The observations of a flow at a decision, in this order.
 
 - rtt: the round trip, in base round trips.
 - queue, switch_rate: of the most congested port of the path: its queue in BDP (its rate x the base round trip), and what it sent
