@@ -61,7 +61,7 @@ class Incasts:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What flows measure at a decision, one row each. Changes are per base round trip."""
+    """The measurements of flows at a decision, one row each. Changes are per base round trip."""
 
     rtt: Floats
     queue: Floats

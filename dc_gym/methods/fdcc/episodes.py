@@ -100,9 +100,9 @@ class Streams:
     """[rows, 32]: before the decision."""
     action: Floats32
     taught: Floats32
-    """What the teacher would have done."""
+    """The teacher's output for the same window."""
     reward: Floats32
-    """Of what the decision led to: what its flow measured at its next one."""
+    """The reward of what the flow measured at its next decision."""
     place: npt.NDArray[np.int32]
     """0 for a flow's first decision, then 1, ..."""
 

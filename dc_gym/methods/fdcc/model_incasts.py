@@ -16,7 +16,7 @@ PACKETS = 11.2
 START_RTTS = 73.5 / 6
 """Standard deviation of starts within 1 ms, in base round trips of the bench's network (fdcc_train.py: 10 Gbit/s)."""
 MOST_SIZE_BDP, SIZE_BDP = 300.0, 10_000.0
-"""What a flow sends at most, and what all flows send together at most: 5 MB and 170 MB there."""
+"""The most that a flow sends, and that all flows send together: 5 MB and 170 MB there."""
 MOST_STEPS = 20_000
 DONE = 1.0 - 1e-9
 
@@ -26,7 +26,7 @@ class ModelIncast:
     """How an incast went."""
 
     used: float
-    """What all flows sent, over what the line carries until the last one ended."""
+    """The bytes of all flows, over what the line carries until the last one ended."""
     unfair: float
     """(largest rate - mean rate) / mean rate, as in the thesis; a flow's rate is its size over its time."""
     queue_bdp: float

@@ -132,7 +132,7 @@ class FdccTrainingSettings:
     actor_every: int = 2
     """Updates of the critics for one of the actor (TD3's delay)."""
     target_noise: float = 0.1
-    """Of the targets' actions, clipped at twice as much."""
+    """Standard deviation of the noise in the targets' actions, which is clipped at twice as much."""
     value_weight: float = 0.5
     """Weight of the critics' values beside the teacher's squared error; values are divided by their mean size (TD3 + BC)."""
     explore: float = 0.2
