@@ -10,7 +10,7 @@ from ctypes import Array, Structure, c_uint8, c_uint16, c_uint32, c_uint64
 from typing import Any
 
 U8, U16, U32, U64 = c_uint8, c_uint16, c_uint32, c_uint64
-CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES, TELEMETRY_HOPS, QUEUE_MAX = 40, 8, 74, 5, 256
+CONTEXT_WORDS_MAX, PENDING_TYPES, FRAME_BYTES, TELEMETRY_HOPS, QUEUE_MAX = 64, 8, 74, 5, 256
 BPF_MAP_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 14, 15
 SYSCALL_BPF = 321  # x86-64
 
