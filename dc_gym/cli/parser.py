@@ -475,6 +475,14 @@ def _add_acc(commands: Any) -> None:
     acc.add_arguments(_add(commands, "acc", summary, "dcgym acc train --out results/acc", body))
 
 
+def _add_fdcc(commands: Any) -> None:
+    from dc_gym.cli import fdcc as fdcc
+
+    body = _delegate("dc_gym.cli.fdcc", progress=False)
+    summary = "train FDCC's policies for NICs"
+    fdcc.add_arguments(_add(commands, "fdcc", summary, "dcgym fdcc train --out results/fdcc", body))
+
+
 def _add_bench(commands: Any) -> None:
     body = _delegate("dc_gym.benchmarks.bench", progress=False)
     parser = _add(
@@ -508,7 +516,7 @@ def _add_comparison(parser: ArgumentParser) -> None:
         "--seeds",
         type=arguments.count,
         metavar="N",
-        help="number of runs of each controller in each case (default: 5); also for `bench rlcc-train` and `acc-learn`",
+        help="number of runs of each controller in each case (default: 5); also for bench rlcc-train, acc-learn, fdcc-train",
     )
     add("--full", action="store_true", help="run networks at full rate, and as long as the papers do")
     add("--out", type=Path, metavar="DIR", help="folder of the results and the page (default: results/compare)")
@@ -608,6 +616,7 @@ ADD = {
     "nic": _add_nic,
     "rlcc": _add_rlcc,
     "acc": _add_acc,
+    "fdcc": _add_fdcc,
     "bench": _add_bench,
     "doctor": _add_doctor,
     "kernel": _add_kernel,

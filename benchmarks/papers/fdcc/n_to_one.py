@@ -42,15 +42,19 @@ LOSSLESS: Mapping[str, Any] = {
     "topology.pfc": "classes",
     "topology.xoff": "fdcc",
 }
+SCALE = 10
+SCALED: Mapping[str, Any] = {"topology.rate": "10Gbit/s", "topology.delay": f"{SCALE * DELAY_NS}ns"}
+"""A tenth of the rate at ten times the delay: windows and queues have as many packets as at 100 Gbit/s."""
 DUMBBELL: Mapping[str, Any] = {**LOSSLESS, "topology.kind": "dumbbell", "topology.pairs": 64}
 FAT_TREE: Mapping[str, Any] = {**LOSSLESS, "topology.preset": "fdcc64"}
-DCQCN, TIMELY, HPCC, RLCC = "DCQCN", "TIMELY", "HPCC", "RL-CC"
+DCQCN, TIMELY, HPCC, RLCC, FDCC = "DCQCN", "TIMELY", "HPCC", "RL-CC", "FDCC"
 RIVALS: Mapping[str, Mapping[str, Any]] = {
     DCQCN: {"controller.name": "dcqcn", "nic.preset": "paper", "topology.marking": "secn2"},
     TIMELY: {"controller.name": "timely", "nic.preset": "absolute", "topology.marking": "none"},
     HPCC: {"controller.name": "hpcc", "topology.marking": "none"},
     RLCC: {"controller.name": "rlcc-mlp", "topology.marking": "none"},
 }
+CONTESTANTS: Mapping[str, Mapping[str, Any]] = {**RIVALS, FDCC: {"controller.name": "fdcc", "topology.marking": "none"}}
 GOODPUT = Quantity("goodput", "goodput", digits=3)
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 4)
 TAIL = Quantity("queue_p99_bytes", "99th percentile of the queue (kB)", 1e-3, 4)
@@ -75,14 +79,16 @@ class Traffic:
 
     flows: int
     senders: int
+    scale: int = 1
+    """The line's rate is that part of 100 Gbit/s, and its delay as many times as long (SCALED)."""
 
     def size_bytes(self, full: bool) -> int:
         return SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // self.flows)
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the workload and of time."""
-        together_ns = self.flows * standalone_ns(self.size_bytes(full), 0)
-        duration_ns = -(-(PATIENCE * together_ns + EXTRA_NS) // MS) * MS
+        together_ns = self.flows * standalone_ns(self.size_bytes(full), 0, self.scale)
+        duration_ns = -(-(PATIENCE * together_ns + self.scale * EXTRA_NS) // MS) * MS
         return {
             "workload.kind": "many_to_one",
             "workload.senders": min(self.flows, self.senders),
@@ -109,24 +115,24 @@ def row(
     title: str = "",
     changed: Mapping[str, Any] | None = None,
 ) -> OwnRateRow:
-    """Returns the row of a rival with the window that the thesis gives all of them.
+    """Returns the row of a contestant with the window that the thesis gives all of them.
 
-    `title`: the rival's name in the row, if some of its keys are `changed`.
+    `title`: the contestant's name in the row, if some of its keys are `changed`.
     """
-    known = styles.find(str(RIVALS[who]["controller.name"]))
-    own = {**RIVALS[who], **(changed or {})}
+    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
+    own = {**CONTESTANTS[who], **(changed or {})}
     values = {**network, **own, **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
     color = known.color if known else "#555555"
     return OwnRateRow(name(title or who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))
 
 
-def standalone_ns(size_bytes: int, links: int) -> int:
+def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:
     """Returns the time of a lone flow without telemetry over a path of `links` links, all of the same rate and delay."""
     on_the_way = wire_bytes(size_bytes) + max(links - 1, 0) * FRAME_BYTES
-    return on_the_way * 8 * 10**9 // LINE_BPS + links * DELAY_NS
+    return scale * (on_the_way * 8 * 10**9 // LINE_BPS + links * DELAY_NS)
 
 
-def measure(result: Result, links: int) -> dict[str, float]:
+def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
     """Returns the tables' quantities; a flow that did not end leaves those that need all ends undefined."""
     flows, summary = result.records("flows"), result.summary
     ended = flows[flows["end_ns"] >= 0]
@@ -136,14 +142,14 @@ def measure(result: Result, links: int) -> dict[str, float]:
         DROPPED.name: number(summary["drops"]),
         UNFINISHED.name: float(len(flows) - len(ended)),
     }
-    return found if len(ended) < len(flows) else found | _of_all(ended, links) | _queue(result, ended)
+    return found if len(ended) < len(flows) else found | _of_all(ended, links, scale) | _queue(result, ended)
 
 
-def _of_all(ended: np.ndarray, links: int) -> dict[str, float]:
+def _of_all(ended: np.ndarray, links: int, scale: int) -> dict[str, float]:
     """Returns the quantities of flows that all ended."""
     size_bytes, took_ns = int(ended["size_bytes"][0]), (ended["end_ns"] - ended["start_ns"]).astype(float)
-    slowdown, rates = took_ns / standalone_ns(size_bytes, links), size_bytes / took_ns
-    carried = len(ended) * standalone_ns(size_bytes, 0)
+    slowdown, rates = took_ns / standalone_ns(size_bytes, links, scale), size_bytes / took_ns
+    carried = len(ended) * standalone_ns(size_bytes, 0, scale)
     return {
         GOODPUT.name: carried / float(ended["end_ns"].max() - ended["start_ns"].min()),
         SLOWDOWN.name: float(slowdown.mean()),

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym fdcc`: FDCC's training. Each command is a module with `main(args)`, imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    _add_train(commands)
+
+
+def main(args: argparse.Namespace) -> int:
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: its products then repeat bit for bit, and small ones are faster
+    code: int = import_module(f"dc_gym.methods.fdcc.{args.action}").main(args)
+    return code
+
+
+def _add_train(commands: Any) -> None:
+    summary = "a policy of FDCC's flows in a fluid model with telemetry, with 2 to 32 flows on a bottleneck"
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "train",
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="example:\n  dcgym fdcc train --out results/fdcc --seed 1\n"
+        "  dcgym run examples/incast.toml --set controller=fdcc --set nic.policy=results/fdcc/policy.npz --out results/run",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="its folder: policy.npz, manifest.json, curve.csv, stages.csv, checkpoint.npz",
+    )
+    add("--preset", metavar="NAME", help="ours, or thesis: algorithm 1's reward and traffic (default: ours)")
+    add("--seed", type=int, metavar="N", help="of networks, incasts and exploration (default: 1)")
+    add("--episodes", type=int, metavar="N", help="of each of five stages: up to 2, 4, 8, 16, 32 flows (default: 12)")
+    add("--updates", type=int, metavar="N", help="of the critics after each episode (default: 60)")
+    add("--history", type=int, metavar="N", help="observations that a decision learns from, 1 to 8 (default: 8)")
+    add("--replay", type=int, metavar="N", help="decisions that are kept (default: 200000)")
+    add("--discount", type=float, metavar="X", help="gamma, for each decision (default: 0.9)")
+    add("--learning-rate", type=float, metavar="X", help="of Adam (default: 0.001)")
+    add("--explore", type=float, metavar="X", help="standard deviation of the noise in actions (default: 0.2)")
+    add("--resume", action="store_true", help="go on from the checkpoint in DIR")
+    add("--quiet", action="store_true", help="no progress on standard error")

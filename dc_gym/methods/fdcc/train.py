@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym fdcc train`: trains FDCC's policy in the fluid model with telemetry (trainer.py).
+
+The output folder holds `policy.npz`, which a run reads with nic.policy; `manifest.json`, everything that the policy follows from;
+`curve.csv` and TensorBoard's events, a row for each episode; `stages.csv`, how the policy does in incasts of the model after each
+stage; and `checkpoint.npz`. One seed gives one policy on one machine, bit for bit, interrupted or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym import __version__
+from dc_gym.base import resume as resuming
+from dc_gym.base import tensorboard
+from dc_gym.base.files import put
+from dc_gym.base.progress import Progress, choose, short_time
+from dc_gym.base.terminal import say
+from dc_gym.methods.fdcc import checkpoint, trainer
+from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
+from dc_gym.methods.fdcc.trainer import Trainer
+from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.nets.fdcc import FdccNet
+from dc_gym.nets.nic_policy import NicPolicy
+
+POLICY, MANIFEST, CURVE_CSV, STAGES_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "stages.csv", "tensorboard"
+OPTIONS = ("preset", "seed", "episodes", "updates", "history", "replay", "discount", "learning_rate", "explore")
+KEPT_EVERY = 20
+"""Episodes from one checkpoint to the next."""
+SHOWN_EPISODES = 20
+"""Number of episodes over which progress shows the mean."""
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = settings_of(args)
+    with choose(args.quiet) as progress, open_folder(args.out, args.resume):
+        try:
+            made = train(settings, args.out, progress, resume=args.resume)
+        except KeyboardInterrupt:
+            progress.announce(resuming.interrupted(*_last(args, settings)))
+            raise
+    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
+    return 0
+
+
+def settings_of(args: argparse.Namespace) -> FdccTrainingSettings:
+    """Returns the settings of the options that were given."""
+    return FdccTrainingSettings(**{name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None})
+
+
+def _last(args: argparse.Namespace, settings: FdccTrainingSettings) -> tuple[str | None, Path, str]:
+    """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
+    place: Path = args.out / CHECKPOINT
+    if not place.is_file():
+        return None, place, resuming.command(args, resume=False)
+    return f"episode {checkpoint.episodes(args.out)} of {settings.total}", place, resuming.command(args)
+
+
+def depends_on(settings: FdccTrainingSettings) -> dict[str, Any]:
+    """Returns everything that the bytes of a policy depend on, but for the machine."""
+    versions = {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    return {"settings": asdict(settings), "versions": versions}
+
+
+def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resume: bool = False) -> NicPolicy:
+    """Trains and writes everything into a folder that is there."""
+    depends = depends_on(settings)
+    training = checkpoint.read(out, depends, settings) if resume else Trainer.new(settings)
+    report = _Report(training, out, progress)
+    if resume:
+        progress.note(resuming.goes_on(f"episode {len(training.curve)} of {settings.total}", out / CHECKPOINT))
+
+    def on_episode(training: Trainer) -> None:
+        if len(training.curve) % KEPT_EVERY == 0 or len(training.curve) == settings.total:
+            checkpoint.write(training, out, depends)
+            put(out / CURVE_CSV, curve_csv(training))
+            put(out / STAGES_CSV, stages_csv(training))
+        report()
+
+    trainer.run(training, on_episode)
+    made = policy(settings, training.learner.network())
+    made.write(out / POLICY)
+    manifest = {
+        "reproducible": "yes: the same settings and versions give the same policy on one machine",
+        "policy_sha256": made.sha256(),
+        **depends,
+        **report.facts(),
+    }
+    put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return made
+
+
+def policy(settings: FdccTrainingSettings, network: FdccNet) -> NicPolicy:
+    """Returns the policy of a training, with where it is from."""
+    told = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
+    made = {"command": "dcgym fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
+    return NicPolicy(network, provenance=made | told)
+
+
+def curve_csv(training: Trainer) -> bytes:
+    """Returns the curve, a row for each episode."""
+    lines = ["episode,flows,decisions,mean_reward,mean_action,mean_error,mean_value"]
+    for number, row in enumerate(training.curve, 1):
+        means = ",".join(f"{row[name]:.6f}" for name in ("reward", "action", "error", "value"))
+        lines.append(f"{number},{row['flows']},{row['decisions']},{means}")
+    return "\n".join([*lines, ""]).encode()
+
+
+def stages_csv(training: Trainer) -> bytes:
+    """Returns how the policy did in incasts of the model after each stage."""
+    lines = ["episode,most_flows,incast,link_use,unfair,mean_queue_bdp,longest_queue_bdp"]
+    for row in training.tests:
+        most = training.settings.stages[int(row["episode"]) // training.settings.episodes - 1]
+        means = ",".join(f"{row[name]:.6f}" for name in ("used", "unfair", "queue_bdp", "longest_bdp"))
+        lines.append(f"{row['episode']},{most},{row['flows']},{means}")
+    return "\n".join([*lines, ""]).encode()
+
+
+class _Report:
+    """Reports progress after each episode, on the terminal and to TensorBoard."""
+
+    def __init__(self, training: Trainer, out: Path, progress: Progress) -> None:
+        self._training, self._progress, self._begun, self._first = training, progress, time.monotonic(), len(training.curve)
+        self._events = tensorboard.Events(out / EVENTS)
+        for number in range(self._first):
+            self._add(number)
+        progress.phase("train")
+
+    def _add(self, number: int) -> None:
+        row = self._training.curve[number]
+        self._events.add(number + 1, {f"train/{name}": float(row[name]) for name in row.dtype.names or ()})
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the length of the training, for its manifest."""
+        curve = self._training.curve
+        wall_s = round(time.monotonic() - self._begun, 1)
+        return {"decisions": int(curve["decisions"].sum()), "wall_s": wall_s, "resumed_at_episode": self._first}
+
+    def __call__(self) -> None:
+        curve, episodes = self._training.curve, self._training.settings.total
+        self._add(len(curve) - 1)
+        left = (episodes - len(curve)) * (time.monotonic() - self._begun) / (len(curve) - self._first)
+        recent = curve[-SHOWN_EPISODES:]
+        state = f"reward {recent['reward'].mean():.3f}, error {recent['error'].mean():.3f}, {short_time(left)} to go"
+        self._progress.advance(len(curve), episodes, f"episode {len(curve)} of {episodes}: {state}")

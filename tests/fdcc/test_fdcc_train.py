@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym fdcc train`: trainings that are killed, go on, and are refused; and the bench of what they learned."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.checks import fdcc_train
+from dc_gym.benchmarks.papers.fdcc import n_to_one
+from dc_gym.cli.main import main
+from dc_gym.methods.fdcc import checkpoint, model_incasts, train
+from dc_gym.methods.fdcc.presets import FdccTrainingSettings
+from dc_gym.methods.fdcc.trainer import Trainer
+from dc_gym.nets import fdcc
+from dc_gym.nets.nic_policy import NicPolicy
+
+SMALL = FdccTrainingSettings(
+    episodes=2, stages=(2, 4), tested=(2,), flows=8, steps=60, updates=2, history=4, sequences=8, replay=400
+)
+KEPT = ("policy.npz", "curve.csv", "stages.csv", "checkpoint.npz")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets tests of stages take no time, and writes a checkpoint after each episode."""
+    monkeypatch.setattr(model_incasts, "MOST_SIZE_BDP", 20.0)
+    monkeypatch.setattr(train, "KEPT_EVERY", 1)
+
+
+def test_a_training_that_was_stopped_goes_on_and_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: None
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for out in (whole, broken):
+        out.mkdir()
+    made = train.train(SMALL, whole, Quiet())
+    written = checkpoint.write
+
+    class Stopped(Exception):
+        pass
+
+    def stop(trainer: Trainer, folder: Path, depends_on: Any) -> None:
+        written(trainer, folder, depends_on)
+        if len(trainer.curve) == 3:
+            raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write", stop)
+        with pytest.raises(Stopped):
+            train.train(SMALL, broken, Quiet())
+    assert not (broken / "policy.npz").exists(), "of a training that is not over"
+    train.train(SMALL, broken, Quiet(), resume=True)
+    for name in KEPT:
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+    told = json.loads((broken / "manifest.json").read_text())
+    assert told["resumed_at_episode"] == 3 and told["policy_sha256"] == made.sha256()
+    assert isinstance(made.policy, fdcc.FdccNet) and made.policy.history == 4
+    assert NicPolicy.read(broken / "policy.npz").sha256() == made.sha256()
+    assert len((whole / "curve.csv").read_text().splitlines()) == 5
+    stages = (whole / "stages.csv").read_text().splitlines()
+    assert [line.split(",")[:3] for line in stages[1:]] == [["2", "2", "2"], ["4", "4", "2"]]
+
+
+def test_a_training_that_is_killed_goes_on_from_the_command_line(tmp_path: Path) -> None:
+    """kill -9 after the first checkpoint; --resume gives what an undisturbed training gives."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    code = (
+        "import sys; from dc_gym.methods.fdcc import model_incasts, train; train.KEPT_EVERY = 1;"
+        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.presets import FdccTrainingSettings;"
+        f"train.settings_of = lambda args: {replace(SMALL, episodes=6)!r};"
+        "from dc_gym.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "fdcc", "train", "--quiet"]
+    subprocess.run([*command, "--out", str(whole)], check=True, stdout=subprocess.DEVNULL)
+    running = subprocess.Popen([*command, "--out", str(broken)], stdout=subprocess.DEVNULL)
+    while running.poll() is None and not (broken / "checkpoint.npz").exists():
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    subprocess.run([*command, "--out", str(broken), "--resume"], check=True, stdout=subprocess.DEVNULL)
+    for name in KEPT:
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+
+
+def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
+    trainer = Trainer.new(SMALL)
+    checkpoint.write(trainer, tmp_path, {"settings": {"seed": 1}})
+    assert checkpoint.episodes(tmp_path) == 0
+    again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
+    assert all((mine == other).all() for mine, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
+    with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):
+        checkpoint.read(tmp_path, {"settings": {"seed": 2}}, SMALL)
+    with pytest.raises(UsageError, match="its critics does not have the shapes of this training's networks"):
+        checkpoint.read(tmp_path, {"settings": {"seed": 1}}, replace(SMALL, history=5))
+    (tmp_path / "checkpoint.npz").write_text("nothing")
+    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym fdcc train` wrote"):
+        checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--history", "9"), "--history 9: FDCC looks back on 1 to 8 observations; give one of those"),
+        (("--history", "0"), "--history 0: FDCC looks back on 1 to 8 observations"),
+        (("--preset", "thesys"), "--preset: preset 'thesys' is unknown; did you mean thesis"),
+        (("--episodes", "0"), "--episodes 0: give 1 or more"),
+        (("--updates", "-1"), "--updates -1: give 1 or more"),
+        (("--replay", "0"), "--replay 0: give 1 or more"),
+        (("--discount", "1"), "--discount 1: give a number from 0 to below 1"),
+        (("--learning-rate", "0"), "--learning-rate 0: give a number above 0"),
+        (("--explore", "-1"), "--explore -1: give a number from 0"),
+        (("--resume",), "has no checkpoint.npz"),
+    ],
+)
+def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fdcc", "train", "--out", str(tmp_path / "out"), *given]) == 2
+    said = capsys.readouterr().err.strip()
+    assert why in said and "\n" not in said
+
+
+def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
+    """A network of zeros keeps windows of one BDP: full, and in whole packets all but one BDP of them in the queue."""
+    zeros = [np.zeros(shape, np.float32) for shape in fdcc.SHAPES]
+    found = model_incasts.run(zeros, 8)
+    assert found.used > 0.9 and found.longest_bdp == pytest.approx(8 * 11 / 11.2 - 1, rel=1e-6)
+
+
+# --- the bench
+
+
+def test_a_seed_fails_by_what_its_flows_did() -> None:
+    quiet = {"drops": 0.0, "unfinished": 0.0, "pauses": 3.0, "goodput": 0.95, "unfair": 0.05, "queue_bytes": 1e4}
+    found = {n_to_one.name(who, flows): quiet for who in fdcc_train.RIVALS for flows in fdcc_train.COUNTS}
+    fair = quiet | {"unfair": 0.049}
+    for seed in (1, 2):
+        found |= {n_to_one.name(fdcc_train.title(seed), flows): fair for flows in fdcc_train.COUNTS}
+    assert all(each.ok for each in fdcc_train.verdicts(found, [1, 2]))
+
+    def failed(flows: int, changed: dict[str, float]) -> list[str]:
+        worse = found | {n_to_one.name(fdcc_train.title(1), flows): fair | changed}
+        return [each.name for each in fdcc_train.verdicts(worse, [1]) if not each.ok]
+
+    all_of_it = "a seed passes everything"
+    assert failed(4, {"unfair": 0.0509}) == [] and failed(4, {"unfair": 0.0511}) == [
+        "4 flows: unfair ratio, DCQCN's and TIMELY's less",
+        all_of_it,
+    ]
+    assert failed(256, {"unfair": 0.05}) == ["256 flows: unfair ratio, DCQCN's and TIMELY's less", all_of_it]
+    assert failed(16, {"goodput": 0.92}) == ["16 flows: link use", all_of_it] and failed(16, {"goodput": 0.93}) == []
+    assert failed(64, {"drops": 1.0}) == ["64 flows: frames dropped, flows unfinished", all_of_it]
+    assert failed(64, {"pauses": 4.0}) == ["64 flows: pauses told, DCQCN's and RL-CC's less", all_of_it]
+    assert len(failed(256, {"unfinished": 1.0})) == 2, "and what it measured does not count"
