@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class Picture:
         return kit.save(self.figure, Path(path))
 
     def _repr_mimebundle_(self, **_kinds: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what Jupyter shows: the picture, at half of its pixels so that it is sharp on fine screens, and a line of text."""
+        """Returns what Jupyter shows: the picture, with more pixels than it takes on the page, and a line of text."""
         width, height = (round(inches * kit.DPI * 2 / 3) for inches in self.figure.get_size_inches())
         return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"width": width, "height": height}}
 
@@ -112,7 +112,7 @@ def dcgym(command: str) -> None:
     Raises TestbedError with its last line if it fails.
     """
     argv = [sys.executable, "-m", "dc_gym.cli.main", *shlex.split(command)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.stdout:
         say(done.stdout.rstrip("\n"))
     if done.returncode:

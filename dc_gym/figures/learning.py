@@ -20,7 +20,7 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.spelling import unknown
 from dc_gym.figures import kit
 from dc_gym.figures.axes import plain_ticks
-from dc_gym.records.learning_curve import LearningCurve, read
+from dc_gym.records.learning_curve import Evaluation, LearningCurve, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,9 @@ TITLES: Mapping[str, str] = {
 OF_COMMAND = {("dcgym acc train", "mean_error"): "Error of the net's values in its updates"}
 """Titles of columns that mean something else in a command's training."""
 FAMILIES = {"queue_mean": "bytes"}
-AXES = {"steps": "Steps of all labs", "update": "Update", "episode": "Episode"}
+AXES = {"steps": "Steps of all labs", "update": "Updates", "episode": "Episodes"}
+BEYOND = 1.0
+"""An untrained policy's return is left out of the axis if it lies farther from the others than this many times their range."""
 WINDOW_SHARE = 20
 """A mean is over this part of the rows, as 1 / WINDOW_SHARE."""
 FEWEST_ROWS = 2 * WINDOW_SHARE
@@ -88,7 +90,7 @@ def draw(curve: LearningCurve, columns: Sequence[str] | None = None) -> Figure:
 
 def _panel(ax: Axes, curve: LearningCurve, name: str, window: int) -> None:
     values = curve.columns[name]
-    every = [values, *(each.returns for each in curve.evaluations if name == RETURN)]
+    every = [values, *(each.returns[each.x > 0] for each in curve.evaluations if name == RETURN)]
     scale = readable.axis_scale(FAMILIES.get(name) or readable.family_of(name), kit.peak(np.abs(np.concatenate(every))))
     color = kit.FLOW_COLORS[0]
     known = np.isfinite(values)
@@ -102,20 +104,36 @@ def _panel(ax: Axes, curve: LearningCurve, name: str, window: int) -> None:
         _evaluations(ax, curve, color)
     ax.set_title(OF_COMMAND.get((curve.command, name)) or TITLES.get(name, name.replace("_", " ")), loc="left")
     ax.set_ylabel(readable.typeset(scale.unit))
-    if min(float(np.nanmin(each)) for each in every) >= 0 and name != RETURN:
+    found = np.concatenate(every) / scale.factor
+    if name == RETURN and _far(curve):
+        least, most = float(np.nanmin(found)), float(np.nanmax(found))
+        room = 0.08 * (most - least) or 1.0
+        ax.set_ylim(least - room, most + room)
+    elif name != RETURN and np.nanmin(found) >= 0:
         ax.set_ylim(bottom=0)
     plain_ticks(ax, "y")
 
 
+def _far(curve: LearningCurve) -> list[Evaluation]:
+    """Returns the evaluations whose untrained policy is so far from all other returns that these would look alike."""
+    every = np.concatenate([curve.columns[RETURN], *(each.returns[each.x > 0] for each in curve.evaluations)])
+    least, most = float(np.nanmin(every)), float(np.nanmax(every))
+    room = BEYOND * (most - least)
+    starts = [(each, each.returns[each.x == 0]) for each in curve.evaluations]
+    return [each for each, first in starts if first.size and not least - room <= first.mean() <= most + room]
+
+
 def _evaluations(ax: Axes, curve: LearningCurve, training_color: str) -> None:
     """Draws the returns of frozen policies, with a legend."""
-    lines, labels = [kit.sample(training_color, linewidth=2)], ["training"]
+    lines, labels, far = [kit.sample(training_color, linewidth=2)], ["training"], _far(curve)
     for number, each in enumerate(curve.evaluations, 1):
         color = kit.FLOW_COLORS[number % len(kit.FLOW_COLORS)]
         ax.plot(each.x, each.returns, ".", color=color, markersize=3.5, alpha=0.5)
-        ax.plot(*each.means(), color=color, linewidth=1.5)
+        x, means = each.means()
+        first = 1 if each in far and len(x) > 1 else 0
+        ax.plot(x[first:], means[first:], color=color, linewidth=1.5, marker="o", markersize=4)
         lines.append(kit.sample(color, linewidth=2))
-        labels.append(f"frozen policy on {each.spec}")
+        labels.append("frozen policy" if len(curve.evaluations) == 1 else f"frozen policy on {each.spec}")
     columns = min(3, len(labels))
     ax.legend(lines, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
 
@@ -130,9 +148,10 @@ def running_mean(values: Floats, window: int) -> Floats:
 
 
 def _caption(curve: LearningCurve, window: int) -> str:
-    told = [f"{len(curve.x):,} rows, to {curve.axis} {curve.x[-1]:,.0f}"]
+    told = [f"{len(curve.x):,} rows"]
     if window > 1:
         told.append(f"thick: mean over the last {window} rows")
-    if curve.evaluations:
+    if curve.evaluations and RETURN in curve.columns:
         told.append("dots: episodes")
+        told += [f"not on the axis: untrained on {each.spec}, {readable.number(each.means()[1][0])}" for each in _far(curve)]
     return "; ".join(told)
