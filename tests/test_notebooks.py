@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks of examples/notebooks: their form, and that all of their cells run, with Jupyter where it is installed and without.
+"""The notebooks of examples/notebooks: their form, and that all of their cells run, in Jupyter where it is installed, and without.
 
 Without Jupyter a cell is executed as Python, and its last expression is asked for what Jupyter would show.
 """
@@ -95,7 +95,7 @@ def test_the_pages_that_it_names_exist(name: str) -> None:
 
 @pytest.mark.lab
 def test_student_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run shows what the text says: buffers fill, DCTCP's does not, and pauses take two thirds from a flow with an idle link."""
+    """The run shows what the text says: buffers fill, DCTCP's does not, and pauses take two thirds of a flow's rate."""
     names, pictures = run("student", tmp_path, monkeypatch)
     assert pictures == 4
     assert names["queue"].summary["mean_srtt_us"] > 5 * names["base_rtt_us"]
