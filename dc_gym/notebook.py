@@ -106,11 +106,16 @@ def sweep(experiment: Experiment, out: str | Path, keys: Mapping[str, Any], *ove
     return [load_result(folder / status.point.name) for status in statuses]
 
 
-def dcgym(command: str) -> None:
+def dcgym(command: str, makes: str | Path | None = None) -> None:
     """Runs a command of the command line, such as "list controllers", and prints what it says.
+
+    `makes`: a file that the command makes at its end. If it is there, the command does not run.
 
     Raises TestbedError with its last line if it fails.
     """
+    if makes is not None and Path(makes).exists():
+        say(f"{makes} is there already; remove it to make it again")
+        return
     argv = [sys.executable, "-m", "dc_gym.cli.main", *shlex.split(command)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.stdout:

@@ -26,7 +26,10 @@ EVALUATION = (
     "0,0,train,1,-900,5\n0,0,train,2,-1000,5\n3,3000,train,1,11,5\n3,3000,train,2,13,5\n3,3000,other,1,8,5\n"
 )
 RLCC = "update,decisions,mean_error,mean_reward\n" + "".join(f"{n},40,{1 / n:.6f},{-n:.6f}\n" for n in range(1, 61))
-ACC = "episode,scenario,decisions,mean_reward,mean_error,share_at_random\n1,incast,0,0,0,1\n2,ring,36,0.7,0.5,0.9\n3,ring,36,0.8,0.25,0.8\n"
+ACC = (
+    "episode,scenario,decisions,mean_reward,mean_error,share_at_random\n"
+    "1,incast,0,0,0,1\n2,ring,36,0.7,0.5,0.9\n3,ring,36,0.8,0.25,0.8\n"
+)
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "rl-libraries.md").read_text(), re.MULTILINE | re.DOTALL)
 
 

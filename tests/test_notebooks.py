@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks of examples/notebooks: their form, and that all of their cells run, in Jupyter where it is installed, and without.
+"""The notebooks of examples/notebooks: their form, and that all cells run, in Jupyter where it is installed, and without.
 
 Without Jupyter a cell is executed as Python, and its last expression is asked for what Jupyter would show.
 """
