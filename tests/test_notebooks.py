@@ -94,6 +94,7 @@ def test_the_pages_that_it_names_exist(name: str) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.timeout(1800)
 def test_student_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run shows what the text says: buffers fill, DCTCP's does not, and pauses take two thirds of a flow's rate."""
     names, pictures = run("student", tmp_path, monkeypatch)
@@ -108,6 +109,7 @@ def test_student_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.lab
+@pytest.mark.timeout(1800)
 def test_researcher_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas")
     names, pictures = run("researcher", tmp_path, monkeypatch)
@@ -118,6 +120,7 @@ def test_researcher_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.lab
+@pytest.mark.timeout(1800)
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_in_jupyter(name: str, tmp_path: Path) -> None:
