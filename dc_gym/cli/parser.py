@@ -380,25 +380,28 @@ def _add_reproduce(commands: Any) -> None:
 
 def _add_plot(commands: Any) -> None:
     one, many = "dcgym plot results/nv-2", "dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
-    example = f"{one}\n  dcgym plot results/sweep --each\n  {many}"
+    example = f"{one}\n  dcgym plot results/sweep --each\n  {many}\n  dcgym plot results/ppo"
     parser = _add(
         commands,
         "plot",
-        "draw a result's plot.png again, or a metric of many results over one key",
+        "draw a result's plot.png again, a training's learning curve, or a metric of many results over one key",
         example,
         _delegate("dc_gym.cli.plot", progress=False),
     )
-    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, a folder of many results")
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a folder of a result or of a training; with --x, of many results")
     parser.add_argument("--each", action="store_true", help="draw plot.png of each result in DIR, such as a sweep's")
     parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
     parser.add_argument(
-        "--y", metavar="METRIC", action="append", help="the metric on the y axis, a number of summary.json (may be repeated)"
+        "--y",
+        metavar="METRIC",
+        action="append",
+        help="the metric on the y axis, a number of summary.json, or a training's column (repeatable)",
     )
     parser.add_argument(
         "--by", metavar="KEY", default="controller.name", help="draw one line for each value of this key (default: %(default)s)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, or DIR/METRIC-by-KEY.png)"
+        "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
     )
     _add_force(parser)
 

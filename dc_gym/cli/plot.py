@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot`: draws a result's figure again, those of many results, or a metric of many results against a key."""
+"""`dcgym plot`: draws a result's figure again, a training's, those of many results, or a metric of many results against a key."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
-from dc_gym.figures import curves, timeline
+from dc_gym.figures import curves, learning, timeline
+from dc_gym.records.learning_curve import is_training
 from dc_gym.records.results import is_result, load_result, result_folders
 
 
 def main(args: Namespace) -> int:
-    """Plots one result, each of many, or, with axes, many in one figure. For many without axes it lists the possible ones."""
+    """Plots one result or training, each of many results, or, with axes, many in one figure. For many without axes it lists the
+    possible ones."""
     if args.each:
         return _each(args)
+    if args.x is None and not is_result(args.dir) and is_training(args.dir):
+        say(learning.plot(args.dir, args.y, args.out, args.force))
+        return 0
     if args.x is not None and args.y is not None:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):

@@ -68,7 +68,11 @@ def plot_to(result: Result, path: Path, force: bool = False) -> Path:
 
 def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Path:
     """Draws one run. The figure is plot.png in the run's folder unless `path` says otherwise."""
-    path = result.path / "plot.png" if path is None else path
+    return kit.save(draw(result), result.path / "plot.png" if path is None else path, mark=mark)
+
+
+def draw(result: Result) -> Figure:
+    """Returns the figure of a run over time."""
     run_spec = _spec_of(result)
     flows = result.records("flows")
     names = result.names
@@ -81,8 +85,7 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     warmup_s, found = run_spec.time.warmup_ns / 1e9, Markings.of(result)
-    figure = run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, found)
-    return kit.save(figure, path, mark=mark)
+    return run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, found)
 
 
 def run_figure(

@@ -78,6 +78,17 @@ def load(
     data = read(path)
     if not {"base", "grid", "cells"} & set(data):
         data = {"base": data}
+    return of(data, path, overrides, axes, read)
+
+
+def of(
+    data: dict[str, Any],
+    path: Path,
+    overrides: Sequence[str] = (),
+    axes: Mapping[str, list[Any]] | None = None,
+    read: Callable[[Path], dict[str, Any]] = specs.read,
+) -> Grid:
+    """Returns the grid of the tables of a grid file. `path`: the name in errors; files that it names lie beside it."""
     base, source, folder = _base(data, path, read)
     base.setdefault("name", source.stem)
     blocks = [block | dict(axes or {}) for block in _blocks(data, path)]

@@ -12,11 +12,14 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dc_gym.base import process_room
 from dc_gym.base.errors import INTERRUPTED, MachineError, TestbedError
@@ -62,9 +65,36 @@ def run_cells(
     cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None] = lambda outcome: None
 ) -> list[CellOutcome]:
     """Runs all cells, `jobs` at a time, and returns how each ended, in the given order. `on_end` is called as each ends."""
+    inside = asyncio._get_running_loop() is not None
     if sys.version_info < (3, 12):  # later versions wait for a child without a thread by themselves
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    return asyncio.run(_run_all(list(cells), jobs, progress, on_end))
+        asyncio.set_child_watcher(asyncio.ThreadedChildWatcher() if inside else asyncio.PidfdChildWatcher())
+    work = _run_all(list(cells), jobs, progress, on_end)
+    return _run_in_thread(work) if inside else asyncio.run(work)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, list[CellOutcome]]) -> list[CellOutcome]:
+    """Runs a coroutine for a caller whose own thread has an event loop that runs, such as a notebook's cell.
+
+    Ctrl-C in the caller's thread cancels it and waits for its end.
+    """
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+
+    def drive() -> None:
+        with suppress(BaseException):  # the task keeps it for the caller
+            loop.run_until_complete(task)
+        loop.close()
+
+    thread = threading.Thread(target=drive, name="runs")
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        with suppress(RuntimeError):  # the loop has just been closed
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    return task.result()
 
 
 class Tally:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The learning curve that a training's folder holds, read back: `dcgym train`, `dcgym rlcc train` and `dcgym acc train`.
+
+    curve = read("results/trained")
+    curve.axis, curve.x           "update", [1, 2, 3, ...]
+    curve.columns["mean_reward"]  a value at each x
+
+A training that is under way or was interrupted can be read as well: a last line that is not complete is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import ResultError, UsageError
+from dc_gym.base.files import PARTIAL, machine_errors
+
+__all__ = ["Evaluation", "LearningCurve", "is_training", "read"]
+
+Floats = npt.NDArray[np.float64]
+PROGRESS, EVALUATION, CURVE = "progress.csv", "evaluation.csv", "curve.csv"
+"""The tables of `dcgym train` (two) and of `dcgym rlcc train` and `dcgym acc train` (one)."""
+AXES: Mapping[str, tuple[str, str]] = {
+    "steps": ("dcgym train", PROGRESS),
+    "update": ("dcgym rlcc train", CURVE),
+    "episode": ("dcgym acc train", CURVE),
+}
+"""By the column that counts a training's progress: the command that writes it, and the table."""
+DECISIONS = "decisions"
+"""A row of `curve.csv` without decisions has no reward: its zeros stand for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The episodes of frozen policies on one spec."""
+
+    spec: str
+    x: Floats
+    """[episodes]: the training's steps at which the policy was frozen."""
+    returns: Floats
+    """[episodes]: the episode's return."""
+
+    def means(self) -> tuple[Floats, Floats]:
+        """Returns the steps at which policies were frozen, and the mean return at each of them."""
+        places = np.unique(self.x)
+        return places, np.array([self.returns[self.x == place].mean() for place in places])
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurve:
+    """The rows of a training. All columns have the length of `x`."""
+
+    path: Path
+    command: str
+    """The command that trained."""
+    axis: str
+    """The column of `x`: steps, update or episode."""
+    x: Floats
+    columns: Mapping[str, Floats]
+    """The numbers of the table; NaN where a row has none."""
+    evaluations: Sequence[Evaluation] = field(default=())
+
+    def rows(self) -> list[dict[str, float]]:
+        """Returns a dict for each row, with the numbers that it has: what a tracker of experiments takes."""
+        named = {self.axis: self.x, **self.columns}
+        every = ({name: float(values[row]) for name, values in named.items()} for row in range(len(self.x)))
+        return [{name: value for name, value in each.items() if math.isfinite(value)} for each in every]
+
+
+def is_training(folder: Path) -> bool:
+    """Returns whether a folder is that of a training that has reported something."""
+    return any((place / name).is_file() for place in _places(folder) for name in (PROGRESS, CURVE))
+
+
+def read(folder: str | Path) -> LearningCurve:
+    """Returns the learning curve in a training's folder.
+
+    Raises UsageError if there is no training, ResultError if its table was changed or has no row yet.
+    """
+    folder = Path(folder)
+    for place in _places(folder):
+        for axis, (command, name) in AXES.items():
+            if (place / name).is_file() and axis in (header := _header(place / name)):
+                rows = _rows(place / name)
+                if not rows:
+                    raise ResultError(f"{place / name}: it has no row yet; wait for the training's first report")
+                evaluations = _evaluations(place / EVALUATION) if name == PROGRESS else ()
+                return _curve(folder, place / name, axis, command, header, rows, evaluations)
+    raise UsageError(f"{folder}: no training; give the --out of dcgym train, dcgym rlcc train or dcgym acc train")
+
+
+def _curve(
+    folder: Path,
+    table: Path,
+    axis: str,
+    command: str,
+    header: Sequence[str],
+    rows: Sequence[Mapping[str, str]],
+    evaluations: Sequence[Evaluation],
+) -> LearningCurve:
+    numbers = {name: np.array([_number(row[name]) for row in rows]) for name in header}
+    if not np.isfinite(numbers[axis]).all():
+        raise ResultError(f"{table}: {axis} is not a number in every row; the file was changed")
+    x = numbers.pop(axis)
+    empty = numbers[DECISIONS] == 0 if DECISIONS in numbers else np.zeros(len(rows), bool)
+    kept = {name: np.where(empty, np.nan, values) for name, values in numbers.items() if np.isfinite(values).any()}
+    return LearningCurve(folder, command, axis, x, kept, tuple(evaluations))
+
+
+def _places(folder: Path) -> tuple[Path, Path]:
+    """Returns where the tables may lie: in the folder, or in the one that a command writes before it gets its name."""
+    return folder, folder.with_name(f"{folder.name}{PARTIAL}") if folder.name else folder
+
+
+def _evaluations(table: Path) -> list[Evaluation]:
+    """Returns the evaluations by spec, in the order of the table; nothing without one."""
+    if not table.is_file() or not {"spec", "steps", "return"} <= set(_header(table)):
+        return []
+    found: dict[str, list[tuple[float, float]]] = {}
+    for row in _rows(table):
+        found.setdefault(row["spec"], []).append((_number(row["steps"]), _number(row["return"])))
+    pairs = {spec: np.array([pair for pair in each if all(map(math.isfinite, pair))]) for spec, each in found.items()}
+    return [Evaluation(spec, each[:, 0], each[:, 1]) for spec, each in pairs.items() if each.size]
+
+
+def _header(table: Path) -> list[str]:
+    with machine_errors("read", table), table.open(newline="", encoding="utf-8", errors="replace") as file:
+        return next(csv.reader(file), [])
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    """Returns the complete rows of a table."""
+    with machine_errors("read", table):
+        text = table.read_bytes().decode("utf-8", errors="replace")
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    try:
+        found = list(csv.DictReader(lines))
+    except csv.Error as error:
+        raise ResultError(f"{table}: not a table of comma-separated values ({error}); the file was changed") from None
+    return [row for row in found if None not in row and None not in row.values()]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
