@@ -36,6 +36,11 @@ PACKAGES = (
 SETUP = "opt/dcgym-setup"
 """The folder in the image from which setup.sh runs, and which it removes."""
 HOME, STUDENT_ID = "home/student", 1000
+DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM")
+ROOTS_WORLD = (
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+)  # fmt: skip
+"""Mounts and processes of root's build end with it. For a plain user mmdebstrap makes such namespaces itself."""
 HOOK_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 REMEDY = f"set {apt.ARCHIVE} to the URL of a Debian archive"
 
@@ -60,10 +65,11 @@ def write(wheel: Path, target: Path, work: Path, epoch: int, progress: Progress)
 
 
 def command(payload: Path, target: Path, sources: str) -> list[str]:
-    """Returns the call of mmdebstrap, which dies with its caller."""
+    """Returns the call of mmdebstrap, which dies with its caller and leaves no mount behind."""
     setup = f'chroot "$1" env -i PATH={HOOK_PATH} LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" sh /{SETUP}/setup.sh'
     return [
-        "setpriv", "--pdeathsig", "TERM", "mmdebstrap", "--quiet", "--variant=minbase", "--format=tar", "--architectures=amd64",
+        *(ROOTS_WORLD if os.geteuid() == 0 else DIES_WITH_US),
+        "mmdebstrap", "--quiet", "--variant=minbase", "--format=tar", "--architectures=amd64",
         f"--include={','.join(PACKAGES)}", '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
         f"--customize-hook=tar-in {payload} /", f"--customize-hook={setup}", SUITE, str(target), sources,
     ]  # fmt: skip
