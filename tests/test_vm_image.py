@@ -177,7 +177,7 @@ def test_a_wrong_argument_is_one_line(
 def test_what_the_machine_lacks_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vm_image, "NEEDED", {"no-such-program": "its-package", "sh": "dash"})
     monkeypatch.setattr(vm_disk, "GRUB", tmp_path / "none")
-    with pytest.raises(UsageError, match="apt-get install --no-install-recommends its-package grub-pc-bin$"):
+    with pytest.raises(UsageError, match=r"apt-get install --no-install-recommends its-package grub-pc-bin$"):
         vm_image.check_machine(tmp_path)
     monkeypatch.setattr(vm_image, "NEEDED", {})
     monkeypatch.setattr(vm_disk, "GRUB", tmp_path)
