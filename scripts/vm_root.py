@@ -24,12 +24,14 @@ from dc_gym.kernel import apt
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ROOT / "scripts" / "vm"
 SUITE = "bookworm"
+BACKPORTS = f"{SUITE}-backports"
+"""The suite whose kernel the image has: a lab needs Linux 6.3, and from 6.12 on Landlock confines its signals."""
 PYTHON = "3.11"
 """The version of SUITE's Python, for which wheels are downloaded."""
 GLIBC_MINOR = 36
 """SUITE has glibc 2.36: wheels for older ones run there."""
 PACKAGES = (
-    "linux-image-amd64", "systemd-sysv", "systemd-resolved", "udev", "dbus", "libpam-systemd", "kmod",
+    f"linux-image-amd64/{BACKPORTS}", "systemd-sysv", "systemd-resolved", "udev", "dbus", "libpam-systemd", "kmod",
     "python3", "python3-venv", "iproute2", "iputils-ping", "tcpdump", "ethtool", "iperf3",
     "openssh-server", "sudo", "ca-certificates", "less", "nano", "procps", "bash-completion",
 )  # fmt: skip
@@ -79,7 +81,7 @@ def sources(work: Path) -> str:
     """Returns the source lines of the archive from which this machine gets Debian, or of $DCGYM_DEBIAN_ARCHIVE."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         archive = apt.debian_archive(Path(folder), REMEDY)
-    return apt.source_lines(archive, (SUITE, f"{SUITE}-updates"), (f"{SUITE}-security",)).replace("target=Packages ", "")
+    return apt.source_lines(archive, (SUITE, f"{SUITE}-updates", BACKPORTS), (f"{SUITE}-security",)).replace("target=Packages ", "")
 
 
 def _download(folder: Path) -> None:

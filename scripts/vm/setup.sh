@@ -18,6 +18,8 @@ python3 -m venv /opt/dcgym
 	dc-gym $(sed '/^#/d' "$HERE/requirements.in")
 /opt/dcgym/bin/python -m compileall -q /opt/dcgym/lib
 
+: >/etc/motd # scripts/vm/files has what a login shows
+rm -f /etc/update-motd.d/10-uname
 systemctl --quiet enable systemd-networkd systemd-resolved ssh-keys ssh notebook
 systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
 rm -f /etc/ssh/ssh_host_*
