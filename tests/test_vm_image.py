@@ -249,7 +249,7 @@ class Student(vm_console.Vm):
             return bytes(answer.read())
 
     def await_notebook(self) -> None:
-        status, said = self.run("until curl --version >/dev/null 2>&1 || ss -ltn | grep -q :8888; do sleep 1; done", 1500)
+        status, said = self.run("until ss -ltn | grep -q :8888; do sleep 1; done", 1500)
         assert status == 0, said
 
 
@@ -281,15 +281,13 @@ def test_a_student_is_no_root_and_nothing_of_the_building_machine_is_there(stude
         "cat /etc/apt/sources.list.d/* /etc/pip.conf /etc/xdg/pip/pip.conf 2>/dev/null; grep -ri proxy /etc/apt"
     )
     assert not said.strip(), said
-    status, said = student.run(
-        "ls -A /usr/local/share/ca-certificates; env | grep -i -e proxy -e pip_ -e cert; ls -A /opt"
-    )
+    status, said = student.run("ls -A /usr/local/share/ca-certificates; env | grep -i -e proxy -e pip_ -e cert; ls -A /opt")
     assert said.split() == ["dcgym"], said
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_the_first_lab_runs_to_its_picture(student: Student) -> None:
+def test_the_first_lab_runs_to_its_picture(student: Student, tmp_path: Path) -> None:
     from matplotlib import image as pictures
 
     page = (ROOT / "docs" / "labs" / "bufferbloat.md").read_text()
@@ -302,7 +300,7 @@ def test_the_first_lab_runs_to_its_picture(student: Student) -> None:
     names = [word for word in said.split() if word.endswith(".png")]
     assert names, said
     content = student.file(f"results/bufferbloat/{Path(names[-1]).name}")
-    (IMAGES / "bufferbloat.png").write_bytes(content)
+    (tmp_path / "bufferbloat.png").write_bytes(content)
     picture = pictures.imread(io.BytesIO(content))
     height, width = picture.shape[:2]
     colours = {tuple(row) for row in picture.reshape(height * width, -1)[::7].round(3).tolist()}
@@ -318,7 +316,9 @@ def test_a_run_has_the_digest_that_it_has_here(student: Student, tmp_path: Path)
     own = f"{Path(sys.executable).parent}/{RUN.replace('examples', str(ROOT / 'examples'))} {tmp_path}/digest"
     subprocess.run(own.split(), check=True, cwd=tmp_path)
     here = json.loads((tmp_path / "digest" / "manifest.json").read_text())
-    assert there["digest"] == here["digest"] or there["fingerprint"] != here["fingerprint"]
+    if there["fingerprint"] != here["fingerprint"]:
+        pytest.skip(f"another environment here: {here['environment']}, there: {there['environment']}")
+    assert there["digest"] == here["digest"]
 
 
 @pytest.mark.long
@@ -341,11 +341,11 @@ def test_the_password_opens_the_forwarded_port_for_the_student_alone(student: St
 @pytest.mark.timeout(3600)
 def test_a_full_disk_is_one_line(student: Student) -> None:
     fill = "fallocate -l $(($(df --output=avail -B1 . | tail -1) - 100000)) filler; head -c 200000 /dev/zero >> filler"
-    student.run(fill)
+    assert student.run(fill)[0] == 1, "head finds no room"
     status, said = student.run(f"{RUN} results/full")
     assert student.run("rm -f filler")[0] == 0
     lines = [line for line in said.splitlines() if line.strip()]
-    assert status == 2 and len(lines) == 1 and ("room" in said or "space" in said), said
+    assert status == 2 and len(lines) == 1 and "the disk has 0 B" in said, said
 
 
 @pytest.mark.long
