@@ -81,7 +81,8 @@ def sources(work: Path) -> str:
     """Returns the source lines of the archive from which this machine gets Debian, or of $DCGYM_DEBIAN_ARCHIVE."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         archive = apt.debian_archive(Path(folder), REMEDY)
-    return apt.source_lines(archive, (SUITE, f"{SUITE}-updates", BACKPORTS), (f"{SUITE}-security",)).replace("target=Packages ", "")
+    lines = apt.source_lines(archive, (SUITE, f"{SUITE}-updates", BACKPORTS), (f"{SUITE}-security",))
+    return lines.replace("target=Packages ", "")
 
 
 def _download(folder: Path) -> None:
