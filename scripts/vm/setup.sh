@@ -16,7 +16,6 @@ chown -R student:student /home/student
 python3 -m venv /opt/dcgym
 /opt/dcgym/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-index --find-links "$HERE/wheels" \
 	dc-gym $(sed '/^#/d' "$HERE/requirements.in")
-/opt/dcgym/bin/python -m compileall -q /opt/dcgym/lib
 
 : >/etc/motd # scripts/vm/files has what a login shows
 rm -f /etc/update-motd.d/10-uname
