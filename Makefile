@@ -3,6 +3,7 @@
 # make setup   everything into ./.venv              make test-all  the long ones too
 # make docs    the documentation into build/docs    make lint, make format
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
+# make vm-image dist/vm/: a bootable machine image with it, for qemu and VirtualBox
 # make pictures the labs' pictures in docs/labs, by the commands that the pages tell
 # make fuzz    fuzzes the parsers, and prints what it reaches (SECONDS=10)
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
@@ -21,7 +22,7 @@ PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd event
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
-.PHONY: setup demo test test-all test-rl fuzz lint format lock docs pictures programs kernel openvswitch wheel image clean
+.PHONY: setup demo test test-all test-rl fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
 # One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
 setup:
@@ -78,6 +79,12 @@ BUILDER ?= $(firstword $(foreach tool,podman docker,$(if $(shell command -v $(to
 image: wheel
 	$(or $(BUILDER),$(error make image needs podman or docker: install one of them)) build $(if $(BASE),--build-arg BASE=$(BASE)) -t dcgym .
 
+# dist/vm/: a machine that boots, with the wheel, the labs and a notebook server: qcow2 and OVA, with SHA256SUMS. SIZE: of its disk.
+SIZE ?= 8GiB
+vm-image: wheel
+	@scripts/packages.sh mmdebstrap fakeroot e2fsprogs grub-common grub-pc-bin qemu-utils uidmap
+	$(PYTHON) -m scripts.vm_image --size $(SIZE) dist/vm
+
 docs: $(VENV)/.installed
 	$(PYTHON) -m zensical build --strict --clean
 	$(PYTHON) scripts/docs.py build/docs
@@ -96,11 +103,15 @@ $(VENV)/.installed: pyproject.toml setup.py requirements.lock
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
-# The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml.
+# The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml. Then those of the machine
+# image, for its Python alone.
 lock: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check uv
 	$(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 --extra dev \
 		--custom-compile-command "make lock" --upgrade --output-file requirements.lock pyproject.toml
+	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_36 \
+		--custom-compile-command "make lock" --upgrade --constraint requirements.lock --output-file scripts/vm/requirements.lock \
+		scripts/vm/requirements.in pyproject.toml
 
 # The C programs. Their sources are named below dc_gym/, where a source distribution has them too. They are linked statically:
 # they run wherever the lab kernel does, whatever libraries are there. Each takes its place when it is whole.
