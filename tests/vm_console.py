@@ -58,7 +58,7 @@ class Vm:
 
     def __init__(self, argv: list[str], log: Path) -> None:
         self._argv, self._log = ["setpriv", "--pdeathsig", "KILL", *argv], log
-        self._said = ""
+        self._said = b""
 
     def __enter__(self) -> Vm:
         self._qemu = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -90,20 +90,20 @@ class Vm:
 
     def _type(self, line: str) -> None:
         assert self._qemu.stdin is not None
-        self._said = ""
+        self._said = b""
         self._qemu.stdin.write(f"{line}\n".encode())
         self._qemu.stdin.flush()
 
     def _wait(self, pattern: re.Pattern[str], limit_s: float) -> str:
         assert self._qemu.stdout is not None
         deadline = time.monotonic() + limit_s
-        while not pattern.search(self._said):
-            assert time.monotonic() < deadline, f"{pattern.pattern!r} did not come: {self._said[-2000:]}"
+        while not pattern.search(shown := CONTROL.sub("", self._said.decode(errors="replace"))):
+            assert time.monotonic() < deadline, f"{pattern.pattern!r} did not come: {shown[-2000:]}"
             if not select.select([self._qemu.stdout], [], [], 1.0)[0]:
                 continue
             data = self._qemu.stdout.read1(1 << 16)
-            assert data, f"the machine has ended: {self._said[-2000:]}"
+            assert data, f"the machine has ended: {shown[-2000:]}"
             with self._log.open("ab") as log:
                 log.write(data)
-            self._said += CONTROL.sub("", data.decode(errors="replace"))
-        return self._said
+            self._said += data
+        return shown
