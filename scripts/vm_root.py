@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = ROOT / "scripts" / "vm"
 SUITE = "bookworm"
 BACKPORTS = f"{SUITE}-backports"
-"""The suite whose kernel the image has: a lab needs Linux 6.3, and from 6.12 on Landlock confines its signals."""
+"""The suite whose kernel the image has: from Linux 6.12 on Landlock confines a lab's signals, too."""
 PYTHON = "3.11"
 """The version of SUITE's Python, for which wheels are downloaded."""
 GLIBC_MINOR = 36

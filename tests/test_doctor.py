@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
@@ -33,21 +32,6 @@ def test_a_kernel_that_root_has_need_not_be_built(own_cache: Path, tmp_path: Pat
     kernel.chmod(0o755)
     (finding,) = doctor._kernel()
     assert finding.remedy.endswith(f", or use root's: export DCGYM_CACHE={tmp_path / 'roots'}")
-
-
-def test_a_kernel_without_executable_memfds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = os.memfd_create
-    machine, kernel, _ = doctor._machine()
-    assert machine.good and kernel.good and kernel.words == f"Linux {os.uname().release}"
-
-    def as_before_6_3(name: str, flags: int) -> int:
-        if flags & ~(os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | os.MFD_HUGETLB):
-            raise OSError(errno.EINVAL, "Invalid argument")
-        return made(name, flags)
-
-    monkeypatch.setattr(os, "memfd_create", as_before_6_3)
-    _, kernel, _ = doctor._machine()
-    assert not kernel.good and kernel.fatal and "boot Linux 6.3 or later" in kernel.remedy
 
 
 def test_programs_of_the_distribution_are_told_with_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:

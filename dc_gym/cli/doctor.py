@@ -28,8 +28,6 @@ from dc_gym.kernel.user import lab_user
 
 LAB_MEMORY_BYTES = 512 << 20
 PAGE_BYTES = 4096
-MFD_EXEC = 0x10
-"""Flag of memfd_create(2), Linux 6.3 and later; Python has no name for it."""
 CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
@@ -81,20 +79,8 @@ def _tried(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
 def _machine() -> Iterator[Finding]:
     good = sys.platform == "linux" and platform.machine() == "x86_64"
     yield Finding("machine", good, f"{platform.system()} on {platform.machine()}", "" if good else "a lab needs Linux on x86_64")
-    if good:
-        yield _own_kernel()
     cpus = len(os.sched_getaffinity(0))
     yield Finding("cpus", True, f"{cpus}: as many labs at once, one on each")
-
-
-def _own_kernel() -> Finding:
-    """Returns a finding about the machine's kernel: a lab executes its stub from a memfd, and says so to the kernel."""
-    try:
-        os.close(os.memfd_create("dcgym-doctor", os.MFD_CLOEXEC | MFD_EXEC))
-    except OSError:
-        remedy = "boot Linux 6.3 or later; Debian 12 has one in bookworm-backports (docs/install.md)"
-        return Finding("kernel", False, f"Linux {platform.release()} has no executable memfd", remedy)
-    return Finding("kernel", True, f"Linux {platform.release()}")
 
 
 def _user() -> Iterator[Finding]:
