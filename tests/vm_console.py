@@ -80,8 +80,8 @@ class Vm:
         self._type(f"{line}; echo end'='$?")
         text = self._wait(re.compile(r"end=\d+\n"), limit_s)
         self._wait(PROMPT, limit_s)
-        shown, _, status = text.rpartition("end=")
-        return int(status), shown.partition("echo end'='$?\n")[2]
+        shown, _, rest = text.rpartition("end=")
+        return int(rest.partition("\n")[0]), shown.partition("echo end'='$?\n")[2]
 
     def power_off(self) -> int:
         """Returns qemu's exit status after the machine has gone down."""
