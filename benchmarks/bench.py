@@ -17,7 +17,7 @@ from dc_gym.base.spelling import unknown
 
 COMPARE = "compare"
 BENCHES = {
-    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, ACC and others on the same traffic, in one page",
+    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same traffic, in one page",
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "event-loop": "runs, episodes and TCP's tests with the lab kernel's event loop and without: equal",
     "links": "cables and queues against a FIFO oracle, frame by frame",

@@ -25,8 +25,8 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import FAILED, PARTIAL, is_cut_short
 from dc_gym.base.processes import Process, children, descendants
 from dc_gym.base.terminal import STANDARD_OUTPUT
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc import train
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.folder import ASIDE
 from dc_gym.records.results import load_result

@@ -36,9 +36,9 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     Traffic,
 )
 from dc_gym.benchmarks.papers.own_rate import PAYLOAD_BYTES, OwnRateRow
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.fdcc import train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.train import open_folder
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.sweep import cpus

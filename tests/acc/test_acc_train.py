@@ -136,7 +136,7 @@ def test_a_lab_that_dies_again_and_again_ends_the_training(tmp_path: Path, monke
 def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     trainer = Trainer.new(SMALL)
     checkpoint.write(trainer, tmp_path, {"settings": {"seed": 1}})
-    assert checkpoint.episodes(tmp_path) == 0
+    assert checkpoint.FORMAT.length(tmp_path) == 0
     again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
     assert all((mine == other).all() for mine, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
     with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):

@@ -98,7 +98,7 @@ def test_a_training_that_is_killed_goes_on_from_the_command_line(tmp_path: Path)
 def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     trainer = Trainer.new(SMALL)
     checkpoint.write(trainer, tmp_path, {"settings": {"seed": 1}})
-    assert checkpoint.episodes(tmp_path) == 0
+    assert checkpoint.FORMAT.length(tmp_path) == 0
     again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
     assert all((mine == other).all() for mine, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
     with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):

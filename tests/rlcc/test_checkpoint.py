@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
+from dc_gym.methods.checkpoint import NAME
 from dc_gym.methods.rlcc import checkpoint
-from dc_gym.methods.rlcc.checkpoint import NAME
 from dc_gym.methods.rlcc.gradient import Batch, Learner
 from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
 from dc_gym.nets.decision import Scaling

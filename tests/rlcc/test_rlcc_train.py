@@ -17,8 +17,8 @@ from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc import checkpoint, on_lab, train
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import CURVE, Batch, Learner
 from dc_gym.methods.rlcc.lab_network import LabNetwork
 from dc_gym.methods.rlcc.on_lab import LabTrainingSettings

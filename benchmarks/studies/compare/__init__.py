@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench compare`: compares RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, ACC and others on the same datacenter traffic, in
-one page.
+"""`dcgym bench compare`: compares RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same datacenter
+traffic, in one page.
 
     DIR/CASE/        a sweep: one result per controller and seed (docs/sweeps.md)
     DIR/index.html   the page; DIR/table.csv all numbers of all seeds

@@ -89,7 +89,7 @@ FULL = {
 """Lengths as in RL-CC, section VI; that of WebSearch is our choice."""
 SHORT_START_NS = 5 * MS
 
-CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "acc")
+CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "fdcc", "acc")
 DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
 DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
 SEEDS = 5

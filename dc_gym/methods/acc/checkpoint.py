@@ -1,55 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint of ACC's offline training: nets, Adam's moments, replay and curve, and everything that the result depends on.
-
-It is one file, written after each episode, completely or not at all. The next episode's scenarios and random numbers follow from
-the seed and its number, so a training that was killed and goes on ends with the same bytes.
-"""
+"""The checkpoint of ACC's offline training: nets, Adam's moments, replay and curve. It is written after each episode."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dc_gym.base import plain_json
-from dc_gym.base.errors import AgentError, UsageError
-from dc_gym.base.files import machine_errors
-from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.rlcc.checkpoint import NAME, require_same
+from dc_gym.methods.checkpoint import CheckpointFormat
 
-FORMAT, VERSION = "dcgym-acc-checkpoint", 1
-GUIDE = "--resume needs a folder that `dcgym acc train` wrote"
+FORMAT = CheckpointFormat("dcgym-acc-checkpoint", 1, "--resume needs a folder that `dcgym acc train` wrote")
 
 
 def write(trainer: Trainer, folder: Path, depends_on: Mapping[str, Any]) -> None:
     """Writes the checkpoint into a training's folder."""
-    head = {"format": FORMAT, "version": VERSION, "depends_on": depends_on}
-    path = folder / NAME
-    with machine_errors("write", path):
-        write_arrays(path, {"head": np.array(json.dumps(head, sort_keys=True))} | trainer.arrays())
-
-
-def episodes(folder: Path) -> int:
-    """Returns the number of episodes before the checkpoint."""
-    return len(load_arrays(folder / NAME, GUIDE)["curve"])
+    FORMAT.write(folder, depends_on, trainer.arrays())
 
 
 def read(folder: Path, depends_on: Mapping[str, Any], settings: AccTrainingSettings) -> Trainer:
-    """Returns the training as it was at the checkpoint.
-
-    Raises UsageError if there is none, or if its training depends on other settings or programs.
-    """
-    path = folder / NAME
-    try:
-        arrays = load_arrays(path, GUIDE)
-        head = plain_json.loads(str(arrays.pop("head")[()]))
-        if (head["format"], head["version"]) != (FORMAT, VERSION):
-            raise AgentError(f"format {head['format']!r}, version {head['version']!r}")
-        require_same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
-        return Trainer.of_arrays(arrays, settings)
-    except (AgentError, KeyError, ValueError, TypeError) as error:
-        raise UsageError(f"{path}: no checkpoint to go on from ({error}); {GUIDE}") from None
+    """Returns the training as it was at the checkpoint. Raises UsageError as CheckpointFormat.read does."""
+    return FORMAT.read(folder, depends_on, lambda arrays, _: Trainer.of_arrays(arrays, settings))

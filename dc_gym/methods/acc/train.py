@@ -12,7 +12,6 @@ import argparse
 import json
 import platform
 import tempfile
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +20,20 @@ import numpy as np
 
 from dc_gym import __version__
 from dc_gym.base import resume as resuming
-from dc_gym.base import tensorboard
 from dc_gym.base.files import put, scratch
-from dc_gym.base.progress import Progress, choose, short_time
+from dc_gym.base.progress import Progress, choose
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
 from dc_gym.methods.acc import checkpoint, on_labs, scenarios
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.episode_report import EpisodeReport
 from dc_gym.methods.rlcc.train import open_folder
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import template_of
 from dc_gym.records import fingerprint
 
-POLICY, MANIFEST, CURVE_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "tensorboard"
+POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "hold", "worth")
 OF_DQN = ("discount", "learning_rate", "batch_size", "target_every", "prefer")
 SHOWN_EPISODES = 10
@@ -68,7 +67,7 @@ def _last(args: argparse.Namespace, settings: AccTrainingSettings) -> tuple[str 
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
-    return f"episode {checkpoint.episodes(args.out)} of {settings.episodes}", place, resuming.command(args)
+    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.episodes}", place, resuming.command(args)
 
 
 def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resume: bool = False) -> AccPolicy:
@@ -77,7 +76,7 @@ def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resum
     versions = {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
     depends_on = {"settings": asdict(settings), "environment": environment, "versions": versions}
     trainer = checkpoint.read(out, depends_on, settings) if resume else Trainer.new(settings)
-    report = _Report(trainer, out, progress)
+    report = EpisodeReport(lambda: trainer.curve, settings.episodes, out, progress, SHOWN_EPISODES)
     if resume:
         progress.note(resuming.goes_on(f"episode {len(trainer.curve)} of {settings.episodes}", out / CHECKPOINT))
 
@@ -109,32 +108,3 @@ def _curve_csv(trainer: Trainer) -> bytes:
         kind = scenarios.drawn(trainer.settings.seed, number).kind
         lines.append(f"{number + 1},{kind},{row['decisions']},{row['reward']:.6f},{row['error']:.6f},{row['explore']:.6f}")
     return "\n".join([*lines, ""]).encode()
-
-
-class _Report:
-    """Reports progress after each episode, on the terminal and to TensorBoard."""
-
-    def __init__(self, trainer: Trainer, out: Path, progress: Progress) -> None:
-        self._trainer, self._progress, self._begun, self._first = trainer, progress, time.monotonic(), len(trainer.curve)
-        self._events = tensorboard.Events(out / EVENTS)
-        for number in range(self._first):
-            self._add(number)
-        progress.phase("train")
-
-    def _add(self, number: int) -> None:
-        row = self._trainer.curve[number]
-        self._events.add(number + 1, {f"train/{name}": float(row[name]) for name in row.dtype.names or ()})
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the length of the training, for its manifest."""
-        curve = self._trainer.curve
-        wall_s = round(time.monotonic() - self._begun, 1)
-        return {"decisions": int(curve["decisions"].sum()), "wall_s": wall_s, "resumed_at_episode": self._first}
-
-    def __call__(self) -> None:
-        curve, episodes = self._trainer.curve, self._trainer.settings.episodes
-        self._add(len(curve) - 1)
-        left = (episodes - len(curve)) * (time.monotonic() - self._begun) / (len(curve) - self._first)
-        recent = curve[-SHOWN_EPISODES:]
-        state = f"reward {recent['reward'].mean():.3f}, error {recent['error'].mean():.3f}, {short_time(left)} to go"
-        self._progress.advance(len(curve), episodes, f"episode {len(curve)} of {episodes}: {state}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,19 +19,19 @@ import numpy as np
 
 from dc_gym import __version__
 from dc_gym.base import resume as resuming
-from dc_gym.base import tensorboard
 from dc_gym.base.files import put
-from dc_gym.base.progress import Progress, choose, short_time
+from dc_gym.base.progress import Progress, choose
 from dc_gym.base.terminal import say
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.episode_report import EpisodeReport
 from dc_gym.methods.fdcc import checkpoint, trainer
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.trainer import Trainer
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.train import open_folder
 from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.nic_policy import NicPolicy
 
-POLICY, MANIFEST, CURVE_CSV, STAGES_CSV, EVENTS = "policy.npz", "manifest.json", "curve.csv", "stages.csv", "tensorboard"
+POLICY, MANIFEST, CURVE_CSV, STAGES_CSV = "policy.npz", "manifest.json", "curve.csv", "stages.csv"
 OPTIONS = ("preset", "seed", "episodes", "updates", "history", "replay", "discount", "learning_rate", "explore")
 KEPT_EVERY = 20
 """Episodes from one checkpoint to the next."""
@@ -62,7 +61,7 @@ def _last(args: argparse.Namespace, settings: FdccTrainingSettings) -> tuple[str
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
-    return f"episode {checkpoint.episodes(args.out)} of {settings.total}", place, resuming.command(args)
+    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.total}", place, resuming.command(args)
 
 
 def depends_on(settings: FdccTrainingSettings) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resu
     """Trains and writes everything into a folder that is there."""
     depends = depends_on(settings)
     training = checkpoint.read(out, depends, settings) if resume else Trainer.new(settings)
-    report = _Report(training, out, progress)
+    report = EpisodeReport(lambda: training.curve, settings.total, out, progress, SHOWN_EPISODES)
     if resume:
         progress.note(resuming.goes_on(f"episode {len(training.curve)} of {settings.total}", out / CHECKPOINT))
 
@@ -123,32 +122,3 @@ def stages_csv(training: Trainer) -> bytes:
         means = ",".join(f"{row[name]:.6f}" for name in ("used", "unfair", "queue_bdp", "longest_bdp"))
         lines.append(f"{row['episode']},{most},{row['flows']},{means}")
     return "\n".join([*lines, ""]).encode()
-
-
-class _Report:
-    """Reports progress after each episode, on the terminal and to TensorBoard."""
-
-    def __init__(self, training: Trainer, out: Path, progress: Progress) -> None:
-        self._training, self._progress, self._begun, self._first = training, progress, time.monotonic(), len(training.curve)
-        self._events = tensorboard.Events(out / EVENTS)
-        for number in range(self._first):
-            self._add(number)
-        progress.phase("train")
-
-    def _add(self, number: int) -> None:
-        row = self._training.curve[number]
-        self._events.add(number + 1, {f"train/{name}": float(row[name]) for name in row.dtype.names or ()})
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the length of the training, for its manifest."""
-        curve = self._training.curve
-        wall_s = round(time.monotonic() - self._begun, 1)
-        return {"decisions": int(curve["decisions"].sum()), "wall_s": wall_s, "resumed_at_episode": self._first}
-
-    def __call__(self) -> None:
-        curve, episodes = self._training.curve, self._training.settings.total
-        self._add(len(curve) - 1)
-        left = (episodes - len(curve)) * (time.monotonic() - self._begun) / (len(curve) - self._first)
-        recent = curve[-SHOWN_EPISODES:]
-        state = f"reward {recent['reward'].mean():.3f}, error {recent['error'].mean():.3f}, {short_time(left)} to go"
-        self._progress.advance(len(curve), episodes, f"episode {len(curve)} of {episodes}: {state}")

@@ -27,8 +27,8 @@ from dc_gym.base.files import is_cut_short, machine_errors, put, scratch
 from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
-from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
 from dc_gym.methods.rlcc.presets import reward
@@ -87,7 +87,7 @@ def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tup
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
-    return f"update {checkpoint.updates(args.out)} of {settings.updates}", place, resuming.command(args)
+    return f"update {checkpoint.FORMAT.length(args.out)} of {settings.updates}", place, resuming.command(args)
 
 
 def open_folder(out: Path, resume: bool) -> Any:
