@@ -246,13 +246,11 @@ class Student(vm_console.Vm):
         self.notebook = f"http://127.0.0.1:{notebook_port}"
 
     def file(self, name: str) -> bytes:
-        """Returns a file of the student's home, by the notebook server."""
-        with urllib.request.urlopen(f"{self.notebook}/files/{name}?token=dcgym", timeout=300) as answer:
-            return bytes(answer.read())
-
-    def await_notebook(self) -> None:
+        """Returns a file of the student's home, by the notebook server, which starts after the console."""
         status, said = self.run("until ss -ltn | grep -q :8888; do sleep 1; done", 1500)
         assert status == 0, said
+        with urllib.request.urlopen(f"{self.notebook}/files/{name}?token=dcgym", timeout=300) as answer:
+            return bytes(answer.read())
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +297,6 @@ def test_the_first_lab_runs_to_its_picture(student: Student, tmp_path: Path) -> 
     assert status == 0, said
     status, said = student.run(plot)
     assert status == 0, said
-    student.await_notebook()
     names = [word for word in said.split() if word.endswith(".png")]
     assert names, said
     content = student.file(f"results/bufferbloat/{Path(names[-1]).name}")
