@@ -142,7 +142,7 @@ def test_a_lone_flow_has_slowdown_1_and_the_whole_line() -> None:
     alone_ns = n_to_one.standalone_ns(size, links)
     assert alone_ns == 1000 * 1514 * 8 // 100 + 2 * 1514 * 8 // 100 + 3 * 160
     ended = np.array([(0, alone_ns, size)], [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
-    found = n_to_one._of_all(ended, links)
+    found = n_to_one._of_all(ended, links, 1)
     assert found["slowdown"] == 1 and found["unfair"] == 0 and 0.99 < found["goodput"] < 1
 
 
@@ -150,7 +150,7 @@ def test_the_unfair_ratio_is_of_rates() -> None:
     ended = np.array(
         [(0, 100, 10), (0, 300, 10)], [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")]
     )  # rates 1/10 and 1/30, mean 2/30
-    assert n_to_one._of_all(ended, 3)["unfair"] == pytest.approx(0.5)
+    assert n_to_one._of_all(ended, 3, 1)["unfair"] == pytest.approx(0.5)
 
 
 @pytest.mark.lab
