@@ -405,7 +405,7 @@ class Lab:
                     self._asked = (step, virtual_ns)
                     return
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
-                self._seen = (virtual_ns, time.monotonic())  # the caller may have taken a long time to answer
+                self._standstill = _Standstill(-1, time.monotonic())  # the caller may have taken a long time to answer
             case MessageType.LOG:
                 self._log(message.text)
             case MessageType.SEED:

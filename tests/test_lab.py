@@ -253,6 +253,26 @@ def test_time_in_which_the_watchdog_itself_was_stopped_does_not_count():
     assert any("of wall time" in watched.too_long(os.getpid(), now_s, 1000) for now_s in later), "it hangs in the end"
 
 
+def test_time_that_an_answer_takes_does_not_count(lab_config, monkeypatch):
+    monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
+    asked = []
+
+    def on_step(step, virtual_ns):
+        asked.append(virtual_ns)
+        time.sleep(1.5 * (step == 1))
+        return 0
+
+    program = """
+import fcntl, os, struct
+lab = os.open("/dev/lab", os.O_RDWR)
+for step in range(2):
+    fcntl.ioctl(lab, 0x40084C01, bytearray(struct.pack("<Q", step)), True)
+"""
+    with Lab(lab_config([sys.executable, "-c", program], watchdog_s=1.0), on_step=on_step) as lab:
+        assert lab.wait().status == 0
+    assert asked[0] == asked[1], "virtual time stands still from before the second question"
+
+
 def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, monkeypatch):
     monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
     told = r"stood still for 1 s of wall time"

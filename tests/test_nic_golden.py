@@ -24,9 +24,12 @@ def loaded(name):
     return algorithms.load(name, PROGRAMS)
 
 
-@cache
-def cases(name):
-    return tuple(nic_golden.of(loaded(name), 1, PROGRAMS))
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """Returns a function that returns an algorithm's cases."""
+    folder = tmp_path_factory.mktemp("tables")
+    folder.chmod(0o755)  # a lab that root starts runs as another user
+    return cache(lambda name: tuple(nic_golden.of(loaded(name), 1, folder)))
 
 
 def event(kind, now_ns, flags=0, **changes):
@@ -41,12 +44,12 @@ def decided(algorithm, events, **parameters):
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCES))
-def test_decisions_are_those_of_the_float_reference_and_alpha_is_the_recursion(name):
+def test_decisions_are_those_of_the_float_reference_and_alpha_is_the_recursion(name, cases):
     held_to_the_reference([case for case in cases(name) if not takes_long(case)])
 
 
 @pytest.mark.long
-def test_and_so_are_dcqcn_s_where_its_reference_takes_long():
+def test_and_so_are_dcqcn_s_where_its_reference_takes_long(cases):
     held_to_the_reference([case for case in cases("dcqcn") if takes_long(case)])
 
 
@@ -73,7 +76,7 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
     assert not held.ok
 
 
-def test_fdcc_s_network_is_held_to_floats_and_to_its_integers_in_python():
+def test_fdcc_s_network_is_held_to_floats_and_to_its_integers_in_python(cases):
     held, equal = nic_golden.fdcc_checks(cases("fdcc"))
     assert held.ok and equal.ok and int(held.measured.split()[0].replace(",", "")) > 700
     (case, *_) = cases("fdcc")
@@ -97,14 +100,14 @@ def test_traces_reach_what_they_are_for():
     assert any(flow.base_rtt_ns == 0 for flow in hostile) or any(flow.hops == 0 for flow in hostile)
 
 
-def test_a_wrong_decision_is_found():
+def test_a_wrong_decision_is_found(cases):
     (case, *_) = cases("timely")
     wrong = list(case.made)
     wrong[7] = replace(wrong[7], rate=wrong[7].rate - 100)
     assert golden.compare_with_reference("timely", case.steps, wrong, case.values).broken.startswith("line 8, NicEvent(")
 
 
-def test_a_wrong_alpha_is_found():
+def test_a_wrong_alpha_is_found(cases):
     (case, *_) = cases("dcqcn")
     made = [replace(each, state=(*each.state[:2], each.state[2] ^ 1 << 12, *each.state[3:])) for each in case.made]
     assert len(nic_golden.against_reference(replace(case, made=made))[1]) == len(made)
@@ -259,7 +262,7 @@ def test_a_runner_says_what_is_wrong_with_its_input():
 
 
 @pytest.mark.lab
-def test_a_lab_s_bpf_decides_as_userspace_does():
+def test_a_lab_s_bpf_decides_as_userspace_does(cases):
     first = {name: cases(name)[:4] for name in sorted(REFERENCES)}  # one preset, all kinds
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for some in first.values() for case in some]
     assert list(nic_golden.differing(kernels.run_in_lab, short)) == []

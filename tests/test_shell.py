@@ -216,8 +216,9 @@ def test_ctrl_c_ends_the_command_and_not_the_lab(terminal):
         shell.until(rb"\d+ None\r?\n")
         shell.type(CTRL_C)
         assert "KeyboardInterrupt" in shell.until(PROMPT)
-        shell.type(f"h1 not finished{CTRL_C}")
-        shell.until(PROMPT)
+        for _ in range(20):
+            shell.type(f"h1 not finished{CTRL_C}")
+            assert "h1 not finished^C\n" in shell.until(PROMPT)
         assert shell.command("h1 echo still there") == "still there"
         shell.type("quit\n")
         assert shell.end() == 0
@@ -293,6 +294,8 @@ def test_the_terminal_completes_and_remembers(terminal, folder):
         shell.until(PROMPT)
         shell.type("\x10")  # Ctrl-P, the line before
         shell.until(rb"nodes")
+        shell.type(f"\n\x10 h1{CTRL_C}\x10")
+        assert shell.until(rb"\^C\r?\n.*nodes").count("nodes h1") == 1, "a line that was given up is not remembered"
 
 
 @lab

@@ -81,8 +81,8 @@ class Conversation:
         nodes = [*(host.name for host in self._graph.hosts), *(switch.name for switch in self._graph.switches)]
         place = len(before.split()) + (self._host is not None)
         known: Sequence[str] = [*nodes, *commands.NAMES] if place == 0 else nodes
-        if place == 1:
-            known = [*programs.installed(self._tools), *(commands.ANYWHERE if self._host else ())]
+        if place == 1:  # of programs there are too many to show them all
+            known = [*(programs.installed(self._tools) if word else ()), *(commands.ANYWHERE if self._host else ())]
         return [each for each in known if each.startswith(word)]
 
     def _prompt(self) -> int:

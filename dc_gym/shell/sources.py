@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
 
 HISTORY_LINES = 1000
+CTRL_C = "\x03"
 EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
 
 
@@ -66,7 +68,10 @@ class Script:
 
 
 class Terminal:
-    """The user's terminal. Ctrl-C begins another line; Ctrl-D ends."""
+    """The user's terminal. Ctrl-C begins another line; Ctrl-D ends.
+
+    While a line is typed, Ctrl-C is a key and no signal: readline can miss a signal that comes while it handles the key before.
+    """
 
     is_terminal = True
 
@@ -86,18 +91,22 @@ class Terminal:
         readline.set_completer(self._completion)
         readline.parse_and_bind("tab: complete")
         readline.parse_and_bind("set show-all-if-ambiguous on")
+        readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')  # shows ^C, and ends the line with it
+        readline.set_auto_history(False)
 
     def read(self, prompt: str) -> str | None:
         while True:
             try:
-                line = input(prompt).strip()
+                with self._ctrl_c_as_a_key():
+                    line = input(prompt).strip()
             except KeyboardInterrupt:
                 say()
                 continue
             except EOFError:
                 say()
                 return None
-            if line:
+            if line and CTRL_C not in line:
+                self._remember(line)
                 return line
 
     def close(self) -> None:
@@ -106,6 +115,27 @@ class Terminal:
             with suppress(OSError):
                 self._history.parent.mkdir(parents=True, exist_ok=True)
                 self._readline.write_history_file(self._history)
+
+    @contextmanager
+    def _ctrl_c_as_a_key(self) -> Iterator[None]:
+        if self._readline is None:
+            yield
+            return
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        *modes, keys = before
+        try:
+            termios.tcsetattr(terminal, termios.TCSADRAIN, [*modes, [*keys[: termios.VINTR], b"\0", *keys[termios.VINTR + 1 :]]])
+            yield
+        finally:
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+    def _remember(self, line: str) -> None:
+        if self._readline is None:
+            return
+        length = self._readline.get_current_history_length()
+        if not length or self._readline.get_history_item(length) != line:
+            self._readline.add_history(line)
 
     def _completion(self, word: str, number: int) -> str | None:
         assert self._readline is not None, "readline calls this"
