@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_marked
 from dc_gym.benchmarks.studies.compare import measured, page
 from dc_gym.benchmarks.studies.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Competitor
 from dc_gym.benchmarks.studies.compare.scenarios import (
@@ -115,6 +116,7 @@ def test_the_page_says_what_was_found_and_marks_what_is_thin(tmp_path: Path) -> 
     few = compared("websearch-60", entry("dctcp", 200, slowdown_p99=slowdown), unfit=("dctcp-s4 unfit, not counted: <b>",))
     many = compared("websearch-60", entry("dctcp", 2000, slowdown_p99=slowdown))
     text = page.write(tmp_path, [few], [("Seeds", "1 to 3")]).read_text()
+    assert is_marked(page.MARK)(tmp_path / page.FIGURE)
     assert "\u2020" in text.split("<h2>")[0] or "&dagger;" in text.split("<h2>")[0]
     assert "not counted: &lt;b&gt;" in text and "5.0\u00a0\u00b1\u00a02.5" in text
     assert "base round trips" in text, "what is not scale-free"

@@ -42,7 +42,8 @@ def main(args: Namespace) -> int:
     check(options)
     wanted = [(scenario, grid(scenario, options, args.overrides)) for scenario in scenarios(options)]
     out = args.out or OUT
-    require_place(out / page.PAGE, is_marked(page.MARK), force=args.force)
+    for name in (page.PAGE, page.FIGURE):
+        require_place(out / name, is_marked(page.MARK), force=args.force)
     require_place(out / page.TABLE, is_table_of(page.COLUMNS), force=args.force)
     with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)

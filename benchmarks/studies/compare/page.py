@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page of the comparison, one self-contained HTML file, and table.csv with every number of every seed in SI units."""
+"""Writes the page of the comparison, one self-contained HTML file, its first figure as overview.png, and table.csv.
+
+The table has every number of every seed in SI units.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.units import format_time
 from dc_gym.benchmarks.studies.compare import drawing
 from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Competitor
+from dc_gym.figures import kit
 from dc_gym.pages import html
 from dc_gym.pages.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 
-PAGE, TABLE, MARK = "index.html", "table.csv", "dcgym bench compare"
+PAGE, FIGURE, TABLE, MARK = "index.html", "overview.png", "table.csv", "dcgym bench compare"
 COLUMNS = ("network", "traffic", "controller", "seed", "metric", "value")
 
 
@@ -45,8 +49,9 @@ class ScenarioSection:
 
 
 def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> Path:
-    """Writes index.html and table.csv, and returns the page's path."""
+    """Writes index.html, overview.png and table.csv, and returns the page's path."""
     put(folder / TABLE, csv_bytes(COLUMNS, _rows(compared)))
+    kit.save(drawing.overview(compared), folder / FIGURE, mark=MARK)
     words = "Goodput and queueing delay of everybody in every scenario"
     text = html.render(
         "dc_gym.benchmarks.studies.compare",
