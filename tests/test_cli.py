@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -38,6 +39,7 @@ kind = "pairs"
 [time]
 duration = "10s"
 """
+ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("run", "verify", "conformance", "golden", "compare", "sweep", "plot", "list", "bench", "doctor", "kernel", "clean")
 
 
@@ -253,6 +255,23 @@ def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.C
     text = capsys.readouterr().out
     example = text.split("example:\n  dcgym ")[1].splitlines()[0]
     assert parser.build().parse_args(example.split()).command
+
+
+def epilogs(built: argparse.ArgumentParser) -> list[str]:
+    """Returns the closing words of a command's help, and of those below it."""
+    groups = [action for action in built._actions if isinstance(action, argparse._SubParsersAction)]
+    below = [each for group in groups for each in group.choices.values()]
+    return [built.epilog or "", *(text for each in below for text in epilogs(each))]
+
+
+def test_each_line_of_an_example_parses_and_its_files_are_there() -> None:
+    lines = [line.strip() for text in epilogs(parser.build()) for line in text.split("example:\n")[-1].splitlines()]
+    examples = [line for line in lines if line.startswith("dcgym ")]
+    assert len(examples) > 30
+    for line in examples:
+        words = shlex.split(line.removeprefix("dcgym ").partition(" > ")[0], comments=True)
+        assert parser.build().parse_args(words).command, line
+        assert all((ROOT / word).is_file() for word in words if word.startswith("examples/")), line
 
 
 def test_the_parser_of_one_command_has_no_other_and_says_the_same() -> None:

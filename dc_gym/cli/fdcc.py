@@ -28,7 +28,7 @@ def _add_train(commands: Any) -> None:
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog="example:\n  dcgym fdcc train --out results/fdcc --seed 1\n"
-        "  dcgym run examples/incast.toml --set controller=fdcc --set nic.policy=results/fdcc/policy.npz --out results/run",
+        "  dcgym run examples/fdcc.toml --set nic.policy=results/fdcc/policy.npz --out results/run",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
