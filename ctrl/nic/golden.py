@@ -12,6 +12,7 @@ import random
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
@@ -20,9 +21,11 @@ from dc_gym.ctrl.nic.algorithms import resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import Fdcc
+from dc_gym.ctrl.nic.reference_fdcc import Fdcc, FollowingFdcc
 from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
+FDCC_TREE = "fdcc-tree"
+"""Its decisions are compared with those of FollowingFdcc, which has the NIC's outputs (reference_fdcc.py)."""
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": FixedRate,
     "dcqcn": Dcqcn,
@@ -32,6 +35,7 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "hpcc": Hpcc,
     "powertcp": PowerTcp,
     "fdcc": Fdcc,
+    FDCC_TREE: Fdcc,
 }
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
@@ -71,6 +75,7 @@ BOUNDS = {
     "hpcc": Bound(16, 0.003),
     "powertcp": Bound(16, 0.003),
     "fdcc": Bound(16, 0.003, whole_packets=True),
+    FDCC_TREE: Bound(16, 0.003, whole_packets=True),
 }
 
 
@@ -324,7 +329,13 @@ def compare_with_reference(
     make: Callable[[Parameters], Reference] | None = None,
 ) -> Distance:
     """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
-    return distance(BOUNDS[name], steps, made, references(name, values, steps, make))
+    if name == FDCC_TREE:
+        make = partial(FollowingFdcc, states=iter([each.state for each in made]))
+    try:
+        said = references(name, values, steps, make)
+    except TestbedError as error:
+        return Distance(len(made), 0.0, 0.0, str(error))
+    return distance(BOUNDS[name], steps, made, said)
 
 
 def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:

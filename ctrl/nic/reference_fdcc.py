@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """FDCC in floating point: what a flow observes, and what an output does to its window. fdcc.h is tested against it.
 
-The network between the two is the NIC's, in integers: it feeds on its own outputs, so that in floats a flow would take another
-course after some decisions. How far the integers are from floats is measured decision by decision (`network_distance`).
+The policy between the two is the NIC's, in integers: it feeds on its own outputs, so that in floats a flow would take another
+course after some decisions. How far the integers are from floats is measured decision by decision (`policy_distance`). A tree's
+output jumps where an input crosses a border, so that even its integers take another course for inputs in floats: the reference
+of FDCC's trees takes the outputs that the NIC had (`FollowingFdcc`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.events import ACK, RTT, Decision, NicEvent, NicFlow, Telemetry, since
 from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 from dc_gym.ctrl.nic.reference_telemetry import MOST, MOST_LINE_MBPS, MOST_WINDOW_BYTES, PortSpan, share, spans_between
@@ -22,11 +25,14 @@ if TYPE_CHECKING:
 
 INPUTS = 8
 MEMORY_AT = 27
-"""Index of the memory in the state of fdcc.h."""
+"""Index of the memory in the state of fdcc.h; trees have none."""
 OUTPUT_AT = 11
 """Index of the last output."""
-NETWORK_BOUND = 0.01
-"""Bound on the difference of an output, in -1..1, from that of the network in floats."""
+INPUT_BOUND = 0.01
+"""Bound on the difference of an input from that in floats. Records round to their units, and so do the observations (Q20)."""
+POLICY_BOUNDS = {"fdcc": 0.01, "fdcc-tree": 0.001}
+"""Bounds on the difference of an output, in -1..1, from that of the policy in floats, for the same inputs and memory: that of the
+network, with weights of 8 bits, and that of trees, where each leaf is rounded to Q16."""
 
 
 class Fdcc:
@@ -80,18 +86,24 @@ class Fdcc:
         return [inflation, queue, sent, goodput, *changes, self._window, self._output]
 
     def _decide(self, observed: Sequence[float], flow: NicFlow) -> None:
-        import numpy as np
-
         from dc_gym.nets import fdcc
-        from dc_gym.nets.lstm_cell import MEMORY
 
-        memory = np.zeros((1, MEMORY)) if self._memory is None else self._memory
-        output, self._memory = (self._table or _shipped_table()).step(fdcc.to_inputs([observed]), memory)
-        self._output = float(output[0])
+        self._output = self._think(observed)
         self._window = self._limited(self._window * float(fdcc.factor(self._output)))
         if self._p["whole"]:
             bdp = _bdp_bytes(flow)
             self._window = self._limited(self._packets(flow) * flow.packet_bytes / bdp if bdp else LINE)
+
+    def _think(self, observed: Sequence[float]) -> float:
+        """Returns the policy's output."""
+        import numpy as np
+
+        from dc_gym.nets import fdcc
+
+        table = self._table or _shipped_table()
+        memory = np.zeros((1, table.memory)) if self._memory is None else self._memory
+        output, self._memory = table.step(fdcc.to_inputs([observed]), memory)
+        return float(output[0])
 
     def _limited(self, window: float) -> float:
         return max(self._p["window_least"] / 2**26, min(LINE, window))
@@ -102,6 +114,36 @@ class Fdcc:
 
     def _decision(self, flow: NicFlow) -> Decision:
         return Decision(clamped(self._window), max(1.0, self._packets(flow) * flow.packet_bytes), True)
+
+
+class FollowingFdcc(Fdcc):
+    """FDCC with the outputs that the NIC had, event by event.
+
+    `states`: the words of a flow's state after each event, for all flows of a trace; their references share it.
+    """
+
+    def __init__(self, parameters: Parameters, states: Iterator[Sequence[int]]) -> None:
+        super().__init__(parameters)
+        self._states = states
+        self._state: Sequence[int] = ()
+
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
+        self._state = next(self._states)
+        return super().on_event(event, flow)
+
+    def _think(self, observed: Sequence[float]) -> float:
+        """Returns the NIC's output. Raises TestbedError if the NIC saw something else."""
+        import numpy as np
+
+        from dc_gym.nets import fdcc
+        from dc_gym.nets.decision import Q16
+
+        *seen, output = np.array([*self._state[:INPUTS], self._state[OUTPUT_AT]], np.uint32).view(np.int32) / Q16
+        apart = np.abs(fdcc.to_inputs(observed) - seen)
+        if apart.max() > INPUT_BOUND:
+            name = fdcc.OBSERVATIONS[int(apart.argmax())]
+            raise TestbedError(f"input {name} is off by {apart.max():.2g}, at most {INPUT_BOUND:g}; in floats: {observed}")
+        return float(output)
 
 
 def _bdp_bytes(flow: NicFlow) -> float:
@@ -115,23 +157,25 @@ def _shipped_table() -> TablePolicy:
     return nic_policy.TablePolicy(nic_policy.load("fdcc").table())
 
 
-def network_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:
+def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:
     """Compares outputs in the NIC with those of the policy in floats, and with its integers in Python.
 
     `states` are the words of a flow's state after each event, one flow after the other; each decision is compared for the inputs
-    and the memory that it had. Returns the number of decisions, the largest difference from floats, and the count of decisions
+    and the memory that it had. A decision that left inputs, output and memory as they were is not counted. Returns the number of decisions, the largest difference from floats, and the count of decisions
     whose output or memory differs from the integers in Python.
     """
     import numpy as np
 
     from dc_gym.nets.decision import Q16
     from dc_gym.nets.fdcc import FdccNet
+    from dc_gym.nets.fdcc_trees import FdccTrees
     from dc_gym.nets.nic_policy import TablePolicy
 
-    assert isinstance(file.policy, FdccNet)
+    assert isinstance(file.policy, FdccNet | FdccTrees)
     words = np.asarray(states, np.uint32).view(np.int32).astype(np.int64)
     before, after = words[:-1], words[1:]
-    decided = (after[:, MEMORY_AT:] != before[:, MEMORY_AT:]).any(axis=1) & (after[:, MEMORY_AT:] != 0).any(axis=1)
+    policy = [*range(INPUTS), OUTPUT_AT, *range(MEMORY_AT, words.shape[1])]
+    decided = (after[:, policy] != before[:, policy]).any(axis=1) & (after[:, policy] != 0).any(axis=1)
     new = (after[:, INPUTS - 1] != before[:, OUTPUT_AT]) & decided
     memory = np.where(new[:, None], 0, before[:, MEMORY_AT:])[decided]
     inputs, output = after[decided, :INPUTS], after[decided, OUTPUT_AT]
