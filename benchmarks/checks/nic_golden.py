@@ -20,7 +20,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, RunnerDecision, Step
+from dc_gym.ctrl.nic.golden import BOUNDS, KINDS, NEW_FLOW, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distance
 from dc_gym.methods.rlcc import cells
@@ -57,11 +57,11 @@ def checks(seeds: int = 3) -> Iterable[Check]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         folder.chmod(0o755)
         loaded = [algorithms.load(name, folder) for name in algorithms.names()]
-        known = [each for each in loaded if each.name in REFERENCES or each.table]
+        known = [each for each in loaded if each.name in BOUNDS or each.table]
         cases = [case for each in known for case in of(each, seeds, folder)]
         for each in known:
             mine = [case for case in cases if case.algorithm == each]
-            if each.name in REFERENCES:
+            if each.name in BOUNDS:
                 yield from _references(mine)
             if each.table:
                 yield from fdcc_checks(mine) if each.name in nic_policy.FDCC_KINDS else policy_checks(mine)

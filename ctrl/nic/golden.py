@@ -21,11 +21,9 @@ from dc_gym.ctrl.nic.algorithms import resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import Fdcc, FollowingFdcc
+from dc_gym.ctrl.nic.reference_fdcc import Fdcc
 from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
-FDCC_TREE = "fdcc-tree"
-"""Its decisions are compared with those of FollowingFdcc, which has the NIC's outputs (reference_fdcc.py)."""
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": FixedRate,
     "dcqcn": Dcqcn,
@@ -34,9 +32,9 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely-patched": TimelyPatched,
     "hpcc": Hpcc,
     "powertcp": PowerTcp,
-    "fdcc": Fdcc,
-    FDCC_TREE: Fdcc,
 }
+"""References of algorithms without a policy. That of FDCC's also needs the NIC's outputs (reference_fdcc.py)."""
+FOLLOWED = ("fdcc", "fdcc-tree")
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 FLOWS_PER_TRACE, STEPS = 10, 150
@@ -75,7 +73,7 @@ BOUNDS = {
     "hpcc": Bound(16, 0.003),
     "powertcp": Bound(16, 0.003),
     "fdcc": Bound(16, 0.003, whole_packets=True),
-    FDCC_TREE: Bound(16, 0.003, whole_packets=True),
+    "fdcc-tree": Bound(16, 0.003, whole_packets=True),
 }
 
 
@@ -329,8 +327,8 @@ def compare_with_reference(
     make: Callable[[Parameters], Reference] | None = None,
 ) -> Distance:
     """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
-    if name == FDCC_TREE:
-        make = partial(FollowingFdcc, states=iter([each.state for each in made]))
+    if name in FOLLOWED:
+        make = partial(Fdcc, states=iter([each.state for each in made]))
     try:
         said = references(name, values, steps, make)
     except TestbedError as error:
