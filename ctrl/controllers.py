@@ -113,3 +113,4 @@ for _name, _label, _ecn in (
 register(Controller("hpcc", "hpcc", "HPCC", ecn=False, nic=True, telemetry=True))
 register(Controller("powertcp", "powertcp", "PowerTCP", ecn=False, nic=True, telemetry=True))
 register(Controller("fdcc", "fdcc", "FDCC", ecn=False, nic=True, telemetry=True))
+register(Controller("fdcc-tree", "fdcc-tree", "FDCC (tree)", ecn=False, nic=True, telemetry=True))

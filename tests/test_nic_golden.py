@@ -12,7 +12,7 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
-from dc_gym.ctrl.nic.golden import REFERENCES
+from dc_gym.ctrl.nic.golden import BOUNDS
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, short_alpha
 from dc_gym.ctrl.nic.reference_fdcc import OUTPUT_AT
 from dc_gym.ctrl.nic.reference_telemetry import RATES
@@ -43,7 +43,7 @@ def decided(algorithm, events, **parameters):
     return golden.decisions(golden.runner_argv(algorithm, values), [(each, FLOW) for each in (first, *events[1:])])
 
 
-@pytest.mark.parametrize("name", sorted(REFERENCES))
+@pytest.mark.parametrize("name", sorted(BOUNDS))
 def test_decisions_are_those_of_the_float_reference_and_alpha_is_the_recursion(name, cases):
     held_to_the_reference([case for case in cases(name) if not takes_long(case)])
 
@@ -263,7 +263,7 @@ def test_a_runner_says_what_is_wrong_with_its_input():
 
 @pytest.mark.lab
 def test_a_lab_s_bpf_decides_as_userspace_does(cases):
-    first = {name: cases(name)[:4] for name in sorted(REFERENCES)}  # one preset, all kinds
+    first = {name: cases(name)[:4] for name in sorted(BOUNDS)}  # one preset, all kinds
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for some in first.values() for case in some]
     assert list(nic_golden.differing(kernels.run_in_lab, short)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])

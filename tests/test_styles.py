@@ -33,6 +33,7 @@ KNOWN = {
     "hpcc": Style("#CC6677", "d", "HPCC"),
     "powertcp": Style("#DDAA33", "8", "PowerTCP"),
     "fdcc": Style("#004488", "P", "FDCC"),
+    "fdcc-tree": Style("#88CCEE", "<", "FDCC (tree)"),
 }
 pytestmark = pytest.mark.usefixtures("registries")
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from dc_gym.base.checks import Check, all_good, show
@@ -19,19 +18,16 @@ from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
-from dc_gym.ctrl.nic.golden import REFERENCES, RunnerDecision
-from dc_gym.ctrl.nic.reference import Parameters, Reference
-from dc_gym.ctrl.nic.reference_fdcc import NETWORK_BOUND, Fdcc, network_distance
+from dc_gym.ctrl.nic.golden import BOUNDS, RunnerDecision
+from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distance
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
-from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+from dc_gym.nets.nic_policy import NicPolicy
 
 BUDGET = 1_000_000
 """Number of instructions that a kernel's verifier walks before it gives up."""
 MOST_BYTES = 256
 """Bytes of context that a NIC here keeps for a flow (CC_STATE_WORDS_MAX)."""
-FDCC = "fdcc"
-"""The kind of FDCC's policies."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -63,10 +59,14 @@ class AlgorithmCheck:
         """Yields all checks, the cheapest first."""
         yield self._size()
         yield self._sanitized()
-        if self._algorithm.name in REFERENCES:
+        if self._algorithm.name in BOUNDS:
             yield self._held()
         if self._policy and self._made:
-            yield self._held_to_network(self._policy) if self._policy.kind == FDCC else self._held_to_policy(self._policy)
+            yield (
+                self._held_to_fdcc(self._policy)
+                if self._policy.kind in nic_policy.FDCC_KINDS
+                else self._held_to_policy(self._policy)
+            )
         if not no_kernel:
             yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
@@ -91,7 +91,7 @@ class AlgorithmCheck:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
-            kind: golden.compare_with_reference(name, steps, self._made[kind], values, self._reference())
+            kind: golden.compare_with_reference(name, steps, self._made[kind], values)
             for kind, steps in self._traces.items()
             if kind in self._made
         }
@@ -101,16 +101,13 @@ class AlgorithmCheck:
         asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.1%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
-    def _reference(self) -> Callable[[Parameters], Reference] | None:
-        """Returns what makes the reference of an algorithm that runs a policy; None: the algorithm runs none."""
-        return partial(Fdcc, table=TablePolicy(self._policy.table())) if self._policy and self._policy.kind == FDCC else None
-
-    def _held_to_network(self, policy: NicPolicy) -> Check:
-        """Compares each output of FDCC's network with that in floats, for the same inputs and memory."""
-        found = [network_distance(policy, [row.state for row in made]) for made in self._made.values()]
+    def _held_to_fdcc(self, policy: NicPolicy) -> Check:
+        """Compares each output of a policy of FDCC with that in floats, for the same inputs and memory."""
+        bound = POLICY_BOUNDS[policy.kind]
+        found = [policy_distance(policy, [row.state for row in made]) for made in self._made.values()]
         count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
         words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
-        return Check("policy in floats", f"outputs within {NETWORK_BOUND}", words, most < NETWORK_BOUND and not wrong)
+        return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)
 
     def _held_to_policy(self, policy: NicPolicy) -> Check:
         """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""

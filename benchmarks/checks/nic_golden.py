@@ -5,8 +5,8 @@ Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py)
 stated distance of its float reference. As machine code of a lab's kernel, in a lab's BPF and, with BPF and root, in this
 machine's, they must equal those in userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by
 event. RL-CC's algorithms have their actions among their next inputs, so they are compared with their policies in floats decision
-by decision, for the same inputs. They also run through Table VI. FDCC is compared in both ways: what surrounds its network with a
-float reference, and its network decision by decision with floats, and bit for bit with the integers that its training runs.
+by decision, for the same inputs. They also run through Table VI. FDCC is compared in both ways: what surrounds its policy with a
+float reference, and its policy decision by decision with floats, and bit for bit with the integers in Python.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, RunnerDecision, Step
+from dc_gym.ctrl.nic.golden import BOUNDS, KINDS, NEW_FLOW, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import NETWORK_BOUND, network_distance
+from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distance
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 
@@ -31,7 +31,7 @@ ALPHA_WORD = 2
 ALPHA_ONE = 1 << 30
 ALPHA_ERROR = 2**-20
 """The largest error of alpha with 30 fraction bits, as a number from 0 to 1."""
-TABLE_SIX, FDCC = "Table VI", "fdcc"
+TABLE_SIX = "Table VI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ def checks(seeds: int = 3) -> Iterable[Check]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         folder.chmod(0o755)
         loaded = [algorithms.load(name, folder) for name in algorithms.names()]
-        known = [each for each in loaded if each.name in REFERENCES or each.table]
+        known = [each for each in loaded if each.name in BOUNDS or each.table]
         cases = [case for each in known for case in of(each, seeds, folder)]
         for each in known:
             mine = [case for case in cases if case.algorithm == each]
-            if each.name in REFERENCES:
+            if each.name in BOUNDS:
                 yield from _references(mine)
             if each.table:
-                yield from fdcc_checks(mine) if each.name == FDCC else policy_checks(mine)
+                yield from fdcc_checks(mine) if each.name in nic_policy.FDCC_KINDS else policy_checks(mine)
         built_in = [case for case in cases if case.algorithm.native]
         yield _kernel("a lab's native code", kernels.run_in_lab, built_in, native=True)
         yield _kernel("a lab's BPF", kernels.run_in_lab, cases)
@@ -86,7 +86,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
         sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
     for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
-        if table and algorithm.name != FDCC:
+        if table and algorithm.name not in nic_policy.FDCC_KINDS:
             traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
@@ -145,13 +145,14 @@ def policy_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
 
 
 def fdcc_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
-    """Yields the checks on FDCC's network: its outputs against floats, and all its numbers against its integers in Python."""
-    file = nic_policy.load(FDCC)
-    found = [network_distance(file, [row.state for row in case.made]) for case in cases]
+    """Yields the checks on a policy of FDCC: its outputs against floats, and all its numbers against its integers in Python."""
+    name = cases[0].algorithm.name
+    file, bound = nic_policy.load(name), POLICY_BOUNDS[name]
+    found = [policy_distance(file, [row.state for row in case.made]) for case in cases]
     count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
     many = f"{count:,} decisions"
-    yield Check("fdcc's network against float", f"outputs within {NETWORK_BOUND}", f"{many}: {most:.5f}", most < NETWORK_BOUND)
-    yield Check("fdcc's network against its integers", "equal", f"{many}: {wrong} differ", not wrong)
+    yield Check(f"{name}'s policy against float", f"outputs within {bound}", f"{many}: {most:.5f}", most < bound)
+    yield Check(f"{name}'s policy against its integers", "equal", f"{many}: {wrong} differ", not wrong)
 
 
 def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Check:

@@ -12,6 +12,7 @@ import random
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
@@ -31,8 +32,9 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely-patched": TimelyPatched,
     "hpcc": Hpcc,
     "powertcp": PowerTcp,
-    "fdcc": Fdcc,
 }
+"""References of algorithms without a policy. That of FDCC's also needs the NIC's outputs (reference_fdcc.py)."""
+FOLLOWED = ("fdcc", "fdcc-tree")
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 FLOWS_PER_TRACE, STEPS = 10, 150
@@ -71,6 +73,7 @@ BOUNDS = {
     "hpcc": Bound(16, 0.003),
     "powertcp": Bound(16, 0.003),
     "fdcc": Bound(16, 0.003, whole_packets=True),
+    "fdcc-tree": Bound(16, 0.003, whole_packets=True),
 }
 
 
@@ -324,7 +327,13 @@ def compare_with_reference(
     make: Callable[[Parameters], Reference] | None = None,
 ) -> Distance:
     """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
-    return distance(BOUNDS[name], steps, made, references(name, values, steps, make))
+    if name in FOLLOWED:
+        make = partial(Fdcc, states=iter([each.state for each in made]))
+    try:
+        said = references(name, values, steps, make)
+    except TestbedError as error:
+        return Distance(len(made), 0.0, 0.0, str(error))
+    return distance(BOUNDS[name], steps, made, said)
 
 
 def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:

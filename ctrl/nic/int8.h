@@ -19,16 +19,14 @@
 /* Loops stay loops in BPF: unrolled, a net of 2753 weights would be 20,000 instructions wherever it is
  * called. */
 #ifdef __bpf__
-#define INT8_LOOP   _Pragma("clang loop unroll(disable)")
-#define INT8_CALLED __attribute__((noinline))
+#define INT8_LOOP _Pragma("clang loop unroll(disable)")
 #else
 #define INT8_LOOP
-#define INT8_CALLED inline
 #endif
 
 /* The output of a row for `words` x 4 inputs. Sums fit: policy files with larger weights are refused.
  */
-static INT8_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, uint32_t words)
+static BITS_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, uint32_t words)
 {
 	int64_t sum = (int64_t)(row[0] | (uint64_t)row[1] << 32);
 
@@ -45,7 +43,7 @@ static INT8_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, 
 }
 
 /* A layer of `count` rows with ReLU. */
-static INT8_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, uint32_t words,
+static BITS_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, uint32_t words,
 				  uint32_t *output, uint32_t count)
 {
 	INT8_LOOP

@@ -30,7 +30,7 @@ static inline int64_t lstm_sigmoid(int64_t sum, const uint32_t *bend)
 }
 
 /* Moves one cell on. */
-static INT8_CALLED int lstm_move_cell(uint32_t *memory, const uint32_t *gates, const uint32_t *bend,
+static BITS_CALLED int lstm_move_cell(uint32_t *memory, const uint32_t *gates, const uint32_t *bend,
 				      const uint32_t *joined, uint32_t cell)
 {
 	int64_t taken = lstm_sigmoid(lstm_gate(gates, joined, 0, cell), bend);

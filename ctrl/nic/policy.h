@@ -13,11 +13,12 @@
 #define POLICY_VERSION 1
 
 /* The kinds of policies. An algorithm names the kind that it reads as its CC_TABLE. */
-#define POLICY_TREE 1
-#define POLICY_MLP  2
-#define POLICY_MLP8 3
-#define POLICY_LSTM 4
-#define POLICY_FDCC 5
+#define POLICY_TREE      1
+#define POLICY_MLP       2
+#define POLICY_MLP8      3
+#define POLICY_LSTM      4
+#define POLICY_FDCC      5
+#define POLICY_FDCC_TREE 6
 
 /* The first words of any table. */
 enum policy_word {
@@ -39,9 +40,9 @@ enum policy_word {
 #define POLICY_TREES_MAX  64
 #define POLICY_TREE_DEPTH 4
 enum policy_tree_word {
-	POLICY_TREE_INPUTS,     /* a byte a compare: its input, 0..3 */
+	POLICY_TREE_INPUTS,     /* a byte a compare: its input, 0..3, or 0..7 of FDCC */
 	POLICY_TREE_BORDERS,    /* input > border sets the compare's bit in the leaf's number */
-	POLICY_TREE_LEAVES = 5, /* added to the action */
+	POLICY_TREE_LEAVES = 5, /* added to the action, or to FDCC's output */
 	POLICY_TREE_WORDS = 5 + (1 << POLICY_TREE_DEPTH),
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc`: FDCC's training. Each command is a module with `main(args)`, imported when it runs."""
+"""`dcgym fdcc`: FDCC's training, and trees of it. Each command is a module with `main(args)`, imported when it runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     _add_train(commands)
+    _add_distil(commands)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -49,4 +50,28 @@ def _add_train(commands: Any) -> None:
     add("--learning-rate", type=float, metavar="X", help="of Adam (default: 0.001)")
     add("--explore", type=float, metavar="X", help="standard deviation of the noise in actions (default: 0.2)")
     add("--resume", action="store_true", help="go on from the checkpoint in DIR")
+    add("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_distil(commands: Any) -> None:
+    summary = "FDCC's network as a few oblivious trees for `fdcc-tree`, and how far they are off"
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "distil",
+        help=summary,
+        description=summary + ".",
+        epilog="example:\n  dcgym fdcc distil --out tree.npz\n"
+        "  dcgym run examples/fdcc.toml --set controller=fdcc-tree --set nic.policy=tree.npz --out results/run",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="FILE", help="the policy file of the trees (*.npz)")
+    add(
+        "--policy",
+        default="fdcc",
+        metavar="POLICY",
+        help="the network: fdcc, fdcc-scripted, or a policy file (default: %(default)s)",
+    )
+    add("--trees", type=int, default=20, metavar="N", help="how many, each of depth 4 (default: %(default)s)")
+    add("--seed", type=int, default=1, metavar="N", help="of the networks that flows run through (default: %(default)s)")
+    add("--force", action="store_true", help="replace a file that was not made of the same network")
     add("--quiet", action="store_true", help="no progress on standard error")

@@ -482,7 +482,7 @@ def _add_fdcc(commands: Any) -> None:
     from dc_gym.cli import fdcc as fdcc
 
     body = _delegate("dc_gym.cli.fdcc", progress=False)
-    summary = "train FDCC's policies for NICs"
+    summary = "train FDCC's policies for NICs, and make trees of them"
     fdcc.add_arguments(_add(commands, "fdcc", summary, "dcgym fdcc train --out results/fdcc", body))
 
 

@@ -59,6 +59,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "hpcc": ("#CC6677", "d"),
     "powertcp": ("#DDAA33", "8"),
     "fdcc": ("#004488", "P"),
+    "fdcc-tree": ("#88CCEE", "<"),
 }
 """Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}

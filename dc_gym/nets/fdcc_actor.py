@@ -42,6 +42,21 @@ class ActorPass:
     """[flows, 32]: after the last decision."""
 
 
+class Actor:
+    """The network as flows of a model run it, one decision at a time."""
+
+    memory = 2 * CELLS
+    """The count of numbers that it stores for each flow."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+
+    def step(self, inputs: Floats32, memory: Floats32) -> tuple[Floats32, Floats32]:
+        """Returns outputs o [flows] for inputs [flows, 8], and the memory [flows, 32] after them."""
+        given = forward(self._weights, inputs[None], memory)
+        return given.output[0], given.memory
+
+
 def forward(weights: Weights, inputs: Floats32, memory: Floats32) -> ActorPass:
     """Evaluates the decisions [time, flows, 8] one after the other, starting from this memory [flows, 32]."""
     w0, b0, w1, b1, w2, b2 = weights

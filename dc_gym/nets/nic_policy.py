@@ -18,21 +18,24 @@ import numpy.typing as npt
 from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import acc_policy, fdcc, int8, lstm, mlp, trees
+from dc_gym.nets import acc_policy, fdcc, fdcc_trees, int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
 from dc_gym.nets.fdcc import FdccNet
+from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.int8 import Mlp8
 from dc_gym.nets.lstm import Lstm
 from dc_gym.nets.lstm_cell import MEMORY
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.policy_file import GUIDE, NIC, RUN, Payload, PolicyFile, nic_algorithm
-from dc_gym.nets.trees import Trees
+from dc_gym.nets.trees import ObliviousTrees, Trees
 
 MAGIC, TABLE_VERSION, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 1, 16, 4, 8192
-KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4, "fdcc": 5}
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4, "fdcc": 5, "fdcc-tree": 6}
 """The numbers of POLICY_TREE and so on in policy.h."""
+FDCC_KINDS = ("fdcc", "fdcc-tree")
 RLCC_NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
 NETWORKS: dict[str, type[Mlp | Lstm | FdccNet]] = {**RLCC_NETWORKS, "fdcc": FdccNet}
+FORESTS: dict[str, type[ObliviousTrees]] = {"tree": Trees, "fdcc-tree": FdccTrees}
 ARRAYS = {
     "mlp": ("W0", "W1", "W2"),
     "mlp8": ("W0", "W1", "W2"),
@@ -53,7 +56,7 @@ class NicPolicy(PolicyFile):
 
     OWNER: ClassVar[str] = NIC
 
-    policy: Mlp | Lstm | FdccNet | Trees
+    policy: Mlp | Lstm | FdccNet | Trees | FdccTrees
     scaling: Scaling = field(default_factory=Scaling)
     """From RL-CC's measurements to inputs. FDCC's policies have none: fdcc.to_inputs is the same for all."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -69,29 +72,30 @@ class NicPolicy(PolicyFile):
     @property
     def rlcc(self) -> Mlp | Lstm | Trees:
         """The network or trees of one of RL-CC's policies. Raises AgentError for another method's."""
-        if isinstance(self.policy, FdccNet):
-            raise AgentError("is a policy of FDCC, not of RL-CC; run it with " + RUN[NIC].format(algorithm="fdcc", path="POLICY"))
+        if isinstance(self.policy, FdccNet | FdccTrees):
+            how = RUN[NIC].format(algorithm=nic_algorithm(self.kind), path="POLICY")
+            raise AgentError(f"is a policy of FDCC, not of RL-CC; run it with {how}")
         return self.policy
 
     @property
     def kind(self) -> str:
-        return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
+        return next(kind for kind, form in {**NETWORKS, **FORESTS}.items() if type(self.policy) is form)
 
     def describe(self) -> str:
         """Describes the policy's form in one line."""
         if isinstance(self.policy, FdccNet):
             return f"{self._size('8-16-LSTM16-1')}; trained on histories of {self.policy.history}"
+        if isinstance(self.policy, FdccTrees):
+            return f"{_size_of_trees(self.policy)}; over FDCC's {len(fdcc.OBSERVATIONS)} observations"
         scaled = self.scaling
         seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
         if isinstance(self.policy, Trees):
-            count = len(self.policy.inputs)
-            size = f"{count * trees.DEPTH} compares a decision, {self.policy.packed_bytes()} bytes packed"
-            return f"{count} trees of depth {trees.DEPTH}, {size}; {seen}"
+            return f"{_size_of_trees(self.policy)}; {seen}"
         shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(self.kind, "4-12-12-1")
         return f"{self._size(shape)}; {seen}"
 
     def _size(self, shape: str) -> str:
-        assert not isinstance(self.policy, Trees)
+        assert not isinstance(self.policy, ObliviousTrees)
         many = sum(weight.size for weight in self.policy.weights if weight.ndim == 2)
         return f"a network of {shape}, {many} multiplications a decision, {self.policy.packed_bytes()} bytes packed"
 
@@ -100,9 +104,9 @@ class NicPolicy(PolicyFile):
         scaled = self.scaling
         head = [0] * HEAD_WORDS
         head[:4] = [MAGIC, TABLE_VERSION, KINDS[self.kind], 0]
-        if not isinstance(self.policy, FdccNet):
+        if self.kind not in FDCC_KINDS:
             head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
-        if isinstance(self.policy, Trees):
+        if isinstance(self.policy, ObliviousTrees):
             head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
         else:
             head[9] = sum(weight.size for weight in self.policy.weights)
@@ -114,7 +118,7 @@ class NicPolicy(PolicyFile):
 
     def to_payload(self) -> Payload:
         made = self.policy
-        if isinstance(made, Trees):
+        if isinstance(made, ObliviousTrees):
             numbers: dict[str, Any] = {
                 "inputs": made.inputs,
                 "borders": made.borders,
@@ -128,6 +132,8 @@ class NicPolicy(PolicyFile):
     def _entries(self) -> dict[str, Any]:
         if isinstance(self.policy, FdccNet):
             return {"observations": list(fdcc.OBSERVATIONS), "history": self.policy.history}
+        if isinstance(self.policy, FdccTrees):
+            return {"observations": list(fdcc.OBSERVATIONS)}
         return {"scaling": asdict(self.scaling)}
 
     @classmethod
@@ -137,24 +143,30 @@ class NicPolicy(PolicyFile):
             wanted = np.integer if name in WHOLE else np.floating
             if not np.issubdtype(array.dtype, wanted):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of {wanted.__name__} numbers; {GUIDE}")
-        made, scaling = _network(kind, payload), Scaling() if kind == "fdcc" else _scaling(payload.entries["scaling"])
+        made, scaling = _network(kind, payload), Scaling() if kind in FDCC_KINDS else _scaling(payload.entries["scaling"])
         found = cls(made, scaling, provenance)
         if not np.array_equal(arrays["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return found
 
 
-def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees:
+def _size_of_trees(made: ObliviousTrees) -> str:
+    count = len(made.inputs)
+    size = f"{count * trees.DEPTH} compares a decision, {made.packed_bytes()} bytes packed"
+    return f"{count} trees of depth {trees.DEPTH}, {size}"
+
+
+def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees | FdccTrees:
     """Returns the policy's network or trees from the numbers of a file."""
     arrays = payload.arrays
-    if kind == "tree":
+    if kind in FDCC_KINDS:
+        fdcc.check_observations(payload.entries["observations"])
+    if kind in FORESTS:
         inputs = np.asarray(arrays["inputs"], np.int64)
-        return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
+        parts = inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()])
+        return FdccTrees(*parts) if kind == "fdcc-tree" else Trees(*parts)
     weights = tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind])
-    if kind != "fdcc":
-        return NETWORKS[kind](weights)
-    fdcc.check_observations(payload.entries["observations"])
-    return FdccNet(weights, payload.entries["history"])
+    return FdccNet(weights, payload.entries["history"]) if kind == "fdcc" else NETWORKS[kind](weights)
 
 
 def _scaling(entries: Mapping[str, Any]) -> Scaling:
@@ -200,7 +212,7 @@ def load(algorithm: str, path: Path | None = None) -> NicPolicy:
     """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
     found = NicPolicy.read(path or shipped(algorithm))
     runs = nic_algorithm(found.kind)
-    if algorithm != runs and (algorithm.startswith("rlcc-") or "fdcc" in (algorithm, runs)):
+    if algorithm != runs and (algorithm.startswith("rlcc-") or {algorithm, runs} & set(FDCC_KINDS)):
         raise AgentError(f"{path}: is a policy of the kind {found.kind!r}, which {runs} runs; {algorithm} was asked for")
     return found
 
@@ -259,6 +271,8 @@ class TablePolicy:
             return lstm.integer_step(body, inputs_q16, memory_q16)
         if kind == KINDS["fdcc"]:
             return fdcc.integer_step(body, inputs_q16, memory_q16)
+        if kind == KINDS["fdcc-tree"]:
+            return fdcc_trees.integer_outputs(body, int(signed[10]), inputs_q16), memory_q16
         if kind == KINDS["tree"]:
             return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
         evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions

@@ -28,7 +28,7 @@ from dc_gym.base.spelling import unknown
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
 NIC, AGENT, SWITCH = "a NIC", "an agent", "a switch"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "fdcc": NIC, "dense": AGENT, "acc": SWITCH}
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "fdcc": NIC, "fdcc-tree": NIC, "dense": AGENT, "acc": SWITCH}
 """The owner of each kind of payload: a NIC, an agent, or a switch that runs ACC."""
 RUN = {
     NIC: "--set controller={algorithm} --set nic.policy={path}",
@@ -47,7 +47,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 def nic_algorithm(kind: str) -> str:
     """Returns the NIC algorithm that comes with dc-gym and runs policies of this kind."""
-    return kind if kind == "fdcc" else f"rlcc-{kind}"
+    return kind if kind.startswith("fdcc") else f"rlcc-{kind}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): their evaluation, conversion to integers, and fit.
 
+`Trees` are RL-CC's, over four inputs; fdcc_trees.py has FDCC's, over eight.
+
 All nodes of a level compare the same input with the same border. So a tree is four compares, which give a four-bit leaf number.
 The fit chooses the best border of each next level greedily, as boosting does. Then it refits the leaves of all trees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +22,18 @@ from dc_gym.nets.decision import MAX_ACTION, Q16, Floats
 Integers = npt.NDArray[np.int64]
 DEPTH, LEAVES, MAX_TREES = 4, 16, 64
 TREE_WORDS = 1 + DEPTH + LEAVES
+LAST_PASSES = 20
+"""Passes over all leaves after the last tree of a fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trees:
-    """A sum of trees, clipped to the range of actions. Inputs are [..., 4] in the order of decision.INPUTS."""
+class ObliviousTrees:
+    """A sum of trees, clipped to a range."""
+
+    AT_ZERO: ClassVar[tuple[float, ...]]
+    """The value of each input for which the NIC's context stores 0. Their count, a power of two, is that of the inputs."""
+    RANGE: ClassVar[tuple[float, float]]
+    """The least and the greatest output."""
 
     inputs: Integers
     """[trees, 4]: which input each level compares."""
@@ -32,44 +42,79 @@ class Trees:
     leaves: Floats
     """[trees, 16]: the value that the tree adds."""
     bias: float
-    """The action before any tree is added."""
+    """The output before any tree is added."""
 
     def __post_init__(self) -> None:
         count = len(self.inputs)
         shapes = (self.inputs.shape, self.borders.shape, self.leaves.shape)
         if shapes != ((count, DEPTH), (count, DEPTH), (count, LEAVES)) or not 0 < count <= MAX_TREES:
             raise AgentError(f"trees of the shapes {shapes}; 1 to {MAX_TREES} have (n, 4), (n, 4) and (n, 16)")
-        if ((self.inputs < 0) | (self.inputs > 3)).any():
-            raise AgentError("a tree compares an input that is none of 0 to 3")
+        if ((self.inputs < 0) | (self.inputs >= len(self.AT_ZERO))).any():
+            raise AgentError(f"a tree compares an input that is none of 0 to {len(self.AT_ZERO) - 1}")
         for name, values, most in (("border", self.borders, 2.0**14), ("leaf", self.leaves, 16.0), ("bias", self.bias, 16.0)):
             if not (np.isfinite(values).all() and (np.abs(values) < most).all()):
                 raise AgentError(f"a {name} is not finite, or not within {most:g}")
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """Returns the action for each row."""
+        """Returns the output for each row of inputs [..., inputs]."""
         x = np.asarray(inputs, np.float64)
         total = np.full(x.shape[:-1], self.bias)
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
             total += leaves[leaf_of(x, which, borders)]
-        return np.asarray(np.clip(total, 1.0 / MAX_ACTION, MAX_ACTION))
+        return np.asarray(np.clip(total, *self.RANGE))
 
     def packed_bytes(self) -> int:
         """Returns the bytes needed on a NIC: one for the inputs of a tree, two for each border and leaf."""
         return len(self.inputs) * (1 + 2 * (DEPTH + LEAVES))
 
     def table_body(self) -> list[int]:
-        """Returns the body of its table; borders and leaves are in Q16, of actions less 1 (as the context stores them)."""
-        words: list[int] = []
+        """Returns the body of its table; borders and leaves are in Q16, borders as the context stores inputs."""
+        words, at_zero = [], np.array(self.AT_ZERO)
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
             words.append(sum(int(one) << (8 * level) for level, one in enumerate(which)))
-            shifted = borders - np.where(which % 2 == 0, 1.0, 0.0)
+            shifted = borders - at_zero[which]
             words += [int(value) for value in np.floor(shifted * Q16)]  # floor: x > border and x_q16 > floor are then equivalent
             words += [int(value) for value in np.rint(leaves * Q16)]
         return words
 
+    @classmethod
+    def fit(
+        cls, inputs: Floats, outputs: Floats, weights: Floats, grids: Sequence[Floats], count: int = 10, *, ridge: float = 1.0
+    ) -> Self:
+        """Fits `count` trees to rows [rows, inputs] with their outputs and weights. Borders come from the grids, one per input.
+
+        `ridge`: added to the weight of a leaf's rows, in units of the mean row weight; it keeps leaves small that few rows reach.
+        """
+        bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
+        bias = float((weights * outputs).sum() / weights.sum())
+        rest, ridge = outputs - bias, ridge * float(weights.mean())
+        splits: list[list[tuple[int, int]]] = []
+        leaves: list[Floats] = []
+        places: list[Integers] = []
+        for _ in range(count):
+            split, place = _grow(bins, rest, weights, grids, ridge)
+            leaf = _leaves(place, rest, weights, ridge)
+            rest = rest - leaf[place]
+            splits.append(split)
+            leaves.append(leaf)
+            places.append(place)
+            _refit(leaves, places, rest, weights, ridge, 2)
+        _refit(leaves, places, rest, weights, ridge, LAST_PASSES)
+        chosen = np.array(splits)
+        borders = np.array([[grids[i][at] for i, at in split] for split in splits])
+        return cls(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
+
+
+@dataclass(frozen=True, slots=True)
+class Trees(ObliviousTrees):
+    """RL-CC's trees. Inputs are [..., 4] in the order of decision.INPUTS; actions are stored less 1. The output is the action."""
+
+    AT_ZERO: ClassVar[tuple[float, ...]] = (1.0, 0.0, 1.0, 0.0)
+    RANGE: ClassVar[tuple[float, float]] = (1.0 / MAX_ACTION, MAX_ACTION)
+
 
 def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]) -> Integers:
-    """Returns the leaf's number in a tree, for inputs [..., 4]."""
+    """Returns the leaf's number in a tree, for inputs [..., inputs]."""
     leaf = np.zeros(inputs.shape[:-1], np.int64)
     for level in range(DEPTH):
         leaf |= (inputs[..., which[level]] > borders[level]).astype(np.int64) << level
@@ -78,47 +123,20 @@ def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]
 
 def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -> Integers:
     """Returns actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit as rlcc-tree.h computes them."""
-    x = np.asarray(inputs_q16, np.int64) - np.array([Q16, 0, Q16, 0])
+    return np.asarray(np.clip(integer_sums(body, bias, np.asarray(inputs_q16, np.int64) - [Q16, 0, Q16, 0]), 54613, 78643))
+
+
+def integer_sums(body: npt.ArrayLike, bias: int, stored_q16: npt.ArrayLike) -> Integers:
+    """Returns the sums Q16 of bias and leaves, bit for bit as trees.h computes them.
+
+    `stored_q16` are inputs [..., inputs] as the context stores them, in Q16.
+    """
+    x = np.asarray(stored_q16, np.int64)
     total = np.full(x.shape[:-1], bias, np.int64)
     for tree in np.asarray(body, np.int64).reshape(-1, TREE_WORDS):
-        which = (tree[0] >> (8 * np.arange(DEPTH))) & 3
+        which = (tree[0] >> (8 * np.arange(DEPTH))) & (x.shape[-1] - 1)
         total = total + tree[1 + DEPTH :][leaf_of(x, which, tree[1 : 1 + DEPTH])]
-    return np.asarray(np.clip(total, 54613, 78643))
-
-
-def fit(
-    inputs: Floats,
-    actions: Floats,
-    weights: Floats,
-    grids: tuple[Floats, ...],
-    trees: int = 10,
-    *,
-    rounds: int = 20,
-    ridge: float = 1.0,
-) -> Trees:
-    """Fits trees to rows [rows, 4] with their actions and weights. Borders come from the grids, one per input.
-
-    `rounds`: passes over all leaves after the last tree. `ridge`: added to the weight of a leaf's rows, in units of the mean row
-    weight; it keeps leaves small that few rows reach.
-    """
-    bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
-    bias = float((weights * actions).sum() / weights.sum())
-    rest, ridge = actions - bias, ridge * float(weights.mean())
-    splits: list[list[tuple[int, int]]] = []
-    leaves: list[Floats] = []
-    places: list[Integers] = []
-    for _ in range(trees):
-        split, place = _grow(bins, rest, weights, grids, ridge)
-        leaf = _leaves(place, rest, weights, ridge)
-        rest = rest - leaf[place]
-        splits.append(split)
-        leaves.append(leaf)
-        places.append(place)
-        _refit(leaves, places, rest, weights, ridge, 2)
-    _refit(leaves, places, rest, weights, ridge, rounds)
-    chosen = np.array(splits)
-    borders = np.array([[grids[i][at] for i, at in split] for split in splits])
-    return Trees(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
+    return np.asarray(total)
 
 
 def _refit(leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int) -> None:
@@ -131,7 +149,7 @@ def _refit(leaves: list[Floats], places: list[Integers], rest: Floats, weights: 
 
 
 def _grow(
-    bins: Integers, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
+    bins: Integers, rest: Floats, weights: Floats, grids: Sequence[Floats], ridge: float
 ) -> tuple[list[tuple[int, int]], Integers]:
     """Grows a tree. Returns (input, index of the border in its grid) for each level, and the leaf of each row."""
     place = np.zeros(len(rest), np.int64)
@@ -144,7 +162,7 @@ def _grow(
 
 
 def _best(
-    bins: Integers, place: Integers, parts: int, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
+    bins: Integers, place: Integers, parts: int, rest: Floats, weights: Floats, grids: Sequence[Floats], ridge: float
 ) -> tuple[int, int]:
     """Returns the input and border that explain most when all current parts are split at it. On a tie the first wins."""
     best, found = -1.0, (0, 0)

@@ -25,6 +25,7 @@ from dc_gym.methods.fdcc import checkpoint, model_incasts, train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
 from dc_gym.methods.fdcc.trainer import Trainer
 from dc_gym.nets import fdcc
+from dc_gym.nets.fdcc_actor import Actor
 from dc_gym.nets.nic_policy import NicPolicy
 
 SMALL = FdccTrainingSettings(
@@ -134,7 +135,7 @@ def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: 
 def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
     """A network of zeros keeps windows of one BDP: full, and in whole packets all but one BDP of them in the queue."""
     zeros = [np.zeros(shape, np.float32) for shape in fdcc.SHAPES]
-    found = model_incasts.run(zeros, 8)
+    found = model_incasts.run(Actor(zeros), 8)
     assert found.used > 0.9 and found.longest_bdp == pytest.approx(8 * 11 / 11.2 - 1, rel=1e-6)
 
 

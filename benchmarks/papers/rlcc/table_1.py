@@ -159,7 +159,7 @@ def _counted(folder: Path, seeds: int) -> tuple[dict[str, dict[str, dict[int, fl
 
 def _contender(name: str, costs: list[AlgorithmCost], counted: Mapping[str, Mapping[int, float]]) -> Contender:
     file = nic_policy.load(name)
-    policy = file.policy
+    policy = file.rlcc
     if isinstance(policy, Trees):
         flops, comparisons, additions = 0, int(policy.inputs.size), len(policy.inputs)
         size = policy.packed_bytes()

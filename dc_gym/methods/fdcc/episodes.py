@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,24 +12,36 @@ import numpy.typing as npt
 from dc_gym.methods.fdcc.presets import Reward, teacher
 from dc_gym.nets import fdcc
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.fdcc_actor import Floats32, Weights, forward
-from dc_gym.nets.lstm_cell import MEMORY
+from dc_gym.nets.fdcc_actor import Actor, Floats32, Weights
 from dc_gym.nets.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
 
 CENTRAL = 7
 """Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""
 
 
+class FlowPolicy(Protocol):
+    """A policy that flows decide by: a training's Actor, or a TablePolicy with the integers of a NIC."""
+
+    @property
+    def memory(self) -> int:
+        """The count of numbers that it stores for each flow."""
+
+    def step(self, inputs: Any, memory: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Returns outputs o [flows] for inputs [flows, 8], and the memory [flows, memory] after them."""
+
+
 class Flows:
     """All flows of a model: their memories and latest actions, and the noise in what they do."""
 
-    def __init__(self, incasts: Incasts, weights: Weights, random: np.random.Generator | None = None, noise: float = 0.0) -> None:
-        self.model, self.weights, self._random, self._noise = TelemetryFluid(incasts), weights, random, noise
+    def __init__(
+        self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0
+    ) -> None:
+        self.model, self.policy, self._random, self._noise = TelemetryFluid(incasts), policy, random, noise
         self.shape = incasts.windows.shape
-        self.memory = np.zeros((incasts.windows.size, MEMORY), np.float32)
+        self.memory = np.zeros((incasts.windows.size, policy.memory), np.float32)
         self.action = np.zeros(incasts.windows.size, np.float32)
 
-    def step(self) -> _Decisions | None:
+    def step(self) -> Decisions | None:
         """Advances the model, and lets the flows decide that can."""
         who = self.model.step()
         common: Floats = np.zeros(0) if self._random is None else self._random.standard_normal((self.shape[0],))
@@ -38,17 +50,17 @@ class Flows:
         seen = self.model.measure(who)
         observed = observations(seen, self.action[who])
         before = self.memory[who]
-        given = forward(self.weights, observed[None], before)
-        action = given.output[0]
+        output, after = self.policy.step(observed, before)
+        action = np.asarray(output, np.float32)
         if self._random is not None:
             own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
             action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
         central = self._central(who)
         taught = teacher(self.model.windows.reshape(-1)[who], self.model.incasts.count[who // self.shape[1]])
-        self.memory[who], self.action[who] = given.memory, action
+        self.memory[who], self.action[who] = after, action
         central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
         self.model.decide(who, fdcc.factor(action))
-        return _Decisions(who, seen, observed, central, before, action, taught.astype(np.float32))
+        return Decisions(who, seen, observed, central, before, action, taught.astype(np.float32))
 
     def _central(self, who: Places) -> Floats32:
         """Returns what the critics see of the flows' networks, before their decisions."""
@@ -76,12 +88,14 @@ def observations(seen: Signals, action: npt.NDArray[Any]) -> Floats32:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decisions:
+class Decisions:
     """The decisions of a step, one a row."""
 
     who: Places
+    """The flows, counted through all networks."""
     seen: Signals
     observed: Floats32
+    """[rows, 8]: the policy's inputs."""
     central: Floats32
     memory: Floats32
     action: Floats32
@@ -112,7 +126,7 @@ class Streams:
 
 def play(incasts: Incasts, weights: Weights, reward: Reward, steps: int, random: np.random.Generator, noise: float) -> Streams:
     """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
-    flows = Flows(incasts, weights, random, noise)
+    flows = Flows(incasts, Actor(weights), random, noise)
     made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
     who = np.concatenate([each.who for each in made])
     count = incasts.count[who // incasts.windows.shape[1]]

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from dc_gym.methods.fdcc.episodes import Flows
-from dc_gym.nets.fdcc_actor import Weights
+from dc_gym.methods.fdcc.episodes import Decisions, FlowPolicy, Flows
 from dc_gym.nets.telemetry_fluid import Incasts
 
 PACKETS = 11.2
@@ -34,17 +34,24 @@ class ModelIncast:
     longest_bdp: float
 
 
-def run(weights: Weights, flows: int, seed: int = 1, packets: float = PACKETS) -> ModelIncast:
-    """Runs an incast to its end. If a flow does not end, everything but the queue is nan."""
+def run(
+    policy: FlowPolicy, flows: int, seed: int = 1, packets: float = PACKETS, watch: Callable[[Decisions], None] | None = None
+) -> ModelIncast:
+    """Runs an incast to its end. If a flow does not end, everything but the queue is nan.
+
+    `watch` is given the decisions of each step.
+    """
     size_bdp = min(MOST_SIZE_BDP, SIZE_BDP / flows)
     starts = np.random.default_rng(seed).standard_normal((1, flows)) * START_RTTS
     starts -= starts.min()
     none = np.zeros(1)
-    made = Flows(Incasts(np.ones((1, flows)), starts, np.full(1, packets), none, none, size_bdp), weights)
+    made = Flows(Incasts(np.ones((1, flows)), starts, np.full(1, packets), none, none, size_bdp), policy)
     model, ends, area, longest = made.model, np.full(flows, np.nan), 0.0, 0.0
     for _ in range(MOST_STEPS):
         before = model.now[0]
-        made.step()
+        decided = made.step()
+        if watch and decided:
+            watch(decided)
         area, longest = area + float(model.queue[0] * (model.now[0] - before)), max(longest, float(model.queue[0]))
         ends[np.isnan(ends) & (model.acked[0] >= DONE * size_bdp)] = model.now[0]
         if not np.isnan(ends).any():

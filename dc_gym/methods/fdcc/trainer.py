@@ -21,6 +21,7 @@ from dc_gym.methods.fdcc.model_incasts import run as run_incast
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.streams import StreamReplay
 from dc_gym.methods.fdcc.td3 import Td3
+from dc_gym.nets.fdcc_actor import Actor
 from dc_gym.topologies.ecmp import draw
 
 CURVE = np.dtype(
@@ -73,7 +74,8 @@ class Trainer:
 
     def _test(self) -> None:
         """Tests the policy after a stage."""
-        found = [(len(self.curve), flows, *astuple(run_incast(self.learner.actor, flows))) for flows in self.settings.tested]
+        actor = Actor(self.learner.actor)
+        found = [(len(self.curve), flows, *astuple(run_incast(actor, flows))) for flows in self.settings.tested]
         self.tests = np.append(self.tests, np.array(found, TESTS))
 
     def arrays(self) -> dict[str, Any]:

@@ -66,9 +66,10 @@ def operations(file: NicPolicy) -> int:
 
     For trees these are compares and additions, for a network a multiplication and an addition per weight.
     """
-    if isinstance(file.policy, Trees):
-        return len(file.policy.inputs) * (DEPTH + 1)
-    return 2 * sum(weight.size for weight in file.policy.weights)
+    policy = file.rlcc
+    if isinstance(policy, Trees):
+        return len(policy.inputs) * (DEPTH + 1)
+    return 2 * sum(weight.size for weight in policy.weights)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy
         provenance["versions"] = {"catboost": boosting.version()}
     else:
         actions = fit_targets(network, found.inputs)
-        made = trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
+        made = trees.Trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
     return NicPolicy(made, net.scaling, provenance)
 
 
