@@ -28,7 +28,7 @@ from dc_gym.methods.acc.held_out import Contestant, constant
 from dc_gym.methods.acc.on_labs import AccTrainingSettings
 from dc_gym.methods.acc.scenarios import Scenario
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template
 from dc_gym.nets.double_dqn import HIDDEN

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks FDCC's training: policies of several seeds in incasts of labs that no training had, beside FDCC's rivals.
 
-Each seed is a `dcgym fdcc train --seed N` as a user runs it; it never has more than 32 flows. Its policy then runs in the NICs of
-n flows to one receiver, on the dumbbell of the thesis' table 6.2 (n_to_one.py), beside DCQCN, TIMELY, HPCC and RL-CC with the
-same flows. All have a window of one BDP. The dumbbell is scaled to 10 Gbit/s, and flows start within the thesis' 1 ms: 73 base
-round trips there. (At 100 Gbit/s it is 735. With 256 flows of 3.75 MB the first one then sends a fifth of its bytes before most
-others begin, and no equal shares make up for it.)
+Each seed is a `dcgym fdcc train --seed N` in a process of its own, as a user runs it: numpy's threads would change its bits. It
+never has more than 32 flows. Its policy then runs in the NICs of n flows to one receiver, on the dumbbell of the thesis' table
+6.2 (n_to_one.py), beside DCQCN, TIMELY, HPCC and RL-CC with the same flows. All have a window of one BDP. The dumbbell is scaled
+to 10 Gbit/s, and flows start within the thesis' 1 ms: 73 base round trips there. (At 100 Gbit/s it is 735. With 256 flows of
+3.75 MB the first one then sends a fifth of its bytes before most others begin, and no equal shares make up for it.)
 
 Trainings and runs stay in OUT, and a bench that was killed goes on there.
 """
@@ -13,11 +13,14 @@ Trainings and runs stay in OUT, and a bench that was killed goes on there.
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from dc_gym.base.checks import Check
+from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import choose
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.fdcc import n_to_one
@@ -38,8 +41,6 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
 from dc_gym.benchmarks.papers.own_rate import PAYLOAD_BYTES, OwnRateRow
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.fdcc import train
-from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.methods.rlcc.train import open_folder
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.sweep import cpus
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
@@ -66,11 +67,12 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
 
 def trained(seed: int) -> Path:
     """Returns the policy file of a seed, trained now, or gone on with, or trained before."""
-    out, settings = OUT / f"seed-{seed}", FdccTrainingSettings(seed=seed)
+    out = OUT / f"seed-{seed}"
     if not (out / train.POLICY).is_file():
-        resume = (out / CHECKPOINT).is_file()
-        with choose(quiet=False) as progress, open_folder(out, resume=resume):
-            train.train(settings, out, progress, resume=resume)
+        resume = ["--resume"] if (out / CHECKPOINT).is_file() else []
+        command = [sys.executable, "-m", "dc_gym.cli.main", "fdcc", "train", "--seed", str(seed), "--out", str(out), *resume]
+        if code := subprocess.run(command).returncode:
+            raise TestbedError(f"dcgym fdcc train --seed {seed} --out {out} ended with exit code {code}; it says why above")
     return (out / train.POLICY).absolute()
 
 

@@ -16,6 +16,7 @@ from dc_gym.base.progress import choose
 from dc_gym.methods.rlcc import train
 from dc_gym.methods.rlcc.bottleneck import BottleneckRun, inflation
 from dc_gym.methods.rlcc.on_lab import USUAL, LabTrainingSettings
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result, number
@@ -32,7 +33,7 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
     with runs.scratch("rlcc-train") as folder:
         for settings in [*(LabTrainingSettings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
             out = folder / f"{settings.net}-{settings.seed}"
-            with choose(quiet=False) as progress, train.open_folder(out, resume=False):
+            with choose(quiet=False) as progress, open_folder(out, resume=False):
                 train.train_on_labs(settings, out, progress)
             yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 

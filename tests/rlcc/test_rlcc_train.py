@@ -13,15 +13,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.base import folder_lock
+from dc_gym.base import folder_lock, tensorboard
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.episode_report import EVENTS
 from dc_gym.methods.rlcc import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.gradient import CURVE, Batch, Learner
 from dc_gym.methods.rlcc.lab_network import LabNetwork
 from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 
@@ -200,7 +202,7 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
 
 def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
     (tmp_path / "mine").write_text("")
-    with pytest.raises(UsageError, match="exists; give another --out"), train.open_folder(tmp_path, resume=False):
+    with pytest.raises(UsageError, match="exists; give another --out"), open_folder(tmp_path, resume=False):
         pass
 
 
@@ -208,15 +210,23 @@ def test_a_training_that_was_killed_before_its_first_checkpoint_can_begin_again(
     os.close(folder_lock.take(tmp_path))
     above_any_process = 4194305
     (tmp_path / f"checkpoint.npz.{above_any_process}.partial").touch()
-    with train.open_folder(tmp_path, resume=False):
+    tensorboard.Events(tmp_path / EVENTS)
+    with open_folder(tmp_path, resume=False):
         assert folder_lock.is_held(tmp_path)
-        with pytest.raises(UsageError, match="a training is under way here"), train.open_folder(tmp_path, resume=False):
+        with pytest.raises(UsageError, match="a training is under way here"), open_folder(tmp_path, resume=False):
             pass
+
+
+def test_events_of_another_program_keep_a_training_out(tmp_path):
+    (tmp_path / EVENTS).mkdir()
+    (tmp_path / EVENTS / "events.out.tfevents.theirs").touch()
+    with pytest.raises(UsageError, match="exists; give another --out"), open_folder(tmp_path, resume=False):
+        pass
 
 
 def test_a_lock_of_another_program_keeps_a_training_out(tmp_path):
     (tmp_path / ".lock").write_text("theirs")
-    with pytest.raises(UsageError, match="exists; give another --out"), train.open_folder(tmp_path, resume=False):
+    with pytest.raises(UsageError, match="exists; give another --out"), open_folder(tmp_path, resume=False):
         pass
 
 

@@ -28,7 +28,7 @@ from dc_gym.methods.acc import checkpoint, on_labs, scenarios
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EpisodeReport
-from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import template_of
 from dc_gym.records import fingerprint

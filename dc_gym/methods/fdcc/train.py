@@ -27,7 +27,7 @@ from dc_gym.methods.episode_report import EpisodeReport
 from dc_gym.methods.fdcc import checkpoint, trainer
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.trainer import Trainer
-from dc_gym.methods.rlcc.train import open_folder
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.nic_policy import NicPolicy
 

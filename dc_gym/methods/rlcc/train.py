@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from dc_gym import __version__
-from dc_gym.base import folder_lock
 from dc_gym.base import resume as resuming
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import is_cut_short, machine_errors, put, scratch
+from dc_gym.base.files import put, scratch
 from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
@@ -32,6 +31,7 @@ from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
 from dc_gym.methods.rlcc.presets import reward
+from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
@@ -88,23 +88,6 @@ def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tup
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
     return f"update {checkpoint.FORMAT.length(args.out)} of {settings.updates}", place, resuming.command(args)
-
-
-def open_folder(out: Path, resume: bool) -> Any:
-    """Opens the training's folder, new or to resume in, and locks it for this process."""
-    if out.exists() and not resume and (not out.is_dir() or not all(_is_left_over(path) for path in out.iterdir())):
-        way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
-        raise UsageError(f"{out} exists; {way} another --out")
-    if resume and not (out / CHECKPOINT).is_file():
-        raise UsageError(f"--resume: {out} has no {CHECKPOINT}, which is written after each episode; begin without --resume")
-    with machine_errors("make", out):
-        out.mkdir(parents=True, exist_ok=True)
-    return folder_lock.held(out, "a training")
-
-
-def _is_left_over(path: Path) -> bool:
-    """Returns True for what a training leaves that is killed before its first checkpoint."""
-    return is_cut_short(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))
 
 
 def train_on_fluid(
