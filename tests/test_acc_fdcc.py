@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from dc_gym.benchmarks.papers.fdcc import (
     figure_6_3,
     figure_6_4,
     n_to_one,
+    over_time,
     table_6_1,
     table_6_2,
     unseen,
@@ -30,7 +33,7 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.reproduce import registry
 from dc_gym.reproduce.claims import ClaimState, judge
-from dc_gym.reproduce.evidence import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 
 FIGURES = (
@@ -218,6 +221,37 @@ def test_a_phase_is_judged_in_its_second_half_by_the_flows_that_have_joined() ->
     phases = figure_6_2.phases(t_ms, shares)
     assert [phase.shape for phase in phases] == [(1, 25), (2, 25), (3, 25), (4, 25)]
     assert [phase.mean(axis=1).tolist() for phase in phases] == [[1], [1, 2], [1, 2, 3], [1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("module", [figure_6_1, figure_6_2, figure_6_3, figure_6_4, unseen], ids=lambda module: module.NAME)
+def test_pictures_have_a_line_for_each_contestant(module) -> None:
+    x = np.arange(4.0)
+    quantities = [column.name for column in module.COLUMNS] + [each.name for each in getattr(module, "DRAWN", ())]
+    tracks = {1: Track(x, {each: x for each in (*quantities, "0")})}
+    numbers = dict.fromkeys(quantities, (1.0, 2.0))
+    rows = {row.name: replace(contender(row.name, **numbers), over_time=tracks) for row in module.ROWS}
+    if module in (figure_6_1, figure_6_2):
+        canvas = over_time.figure(Evidence(rows), module.TITLE, ("one", "two", "three", "four"))
+        assert len(canvas.axes) == len(module.ROWS)
+        return
+    if module is figure_6_3:
+        tracks[1] = Track(figure_6_3.PERCENTILES, {each.name: figure_6_3.PERCENTILES for each in figure_6_3.DRAWN})
+    canvas = module._figure(Evidence(rows))
+    assert len(canvas.axes) == (9 if module is figure_6_3 else 3)
+    assert all(len(ax.lines) >= len(n_to_one.CONTESTANTS) for ax in canvas.axes)
+
+
+def test_percentiles_are_of_flows_and_of_none_if_one_did_not_end() -> None:
+    flows = np.zeros(4, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    flows["end_ns"], flows["size_bytes"] = 10**6 * np.array([1, 1, 1, 2]), 1_000_000
+    result = SimpleNamespace(
+        records=lambda _: flows, derived=lambda _: {"paused_share": SimpleNamespace(to_numpy=lambda: np.array([0, 0, 0.5, 0.1]))}
+    )
+    found = figure_6_3.measure(result)
+    assert found["distance_p50"] == pytest.approx(1 / 7) and found["paused_share"] == pytest.approx(0.15)
+    assert figure_6_3.track(result).values["distance"][[0, 100]] == pytest.approx([1 / 7, 3 / 7])
+    flows["end_ns"][3] = -1
+    assert figure_6_3.measure(result) == {"unfinished": 1.0} and not figure_6_3.track(result).values
 
 
 def test_figure_6_3_has_the_runs_of_table_6_1() -> None:
