@@ -254,6 +254,14 @@ def test_percentiles_are_of_flows_and_of_none_if_one_did_not_end() -> None:
     assert figure_6_3.measure(result) == {"unfinished": 1.0} and not figure_6_3.track(result).values
 
 
+def test_a_lossy_fabric_leaves_the_pauses_undefined() -> None:
+    flows = np.zeros(2, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    flows["end_ns"] = (5, -1)
+    found = n_to_one.measure(SimpleNamespace(records=lambda _: flows, summary={"drops": 7}), 3)
+    assert np.isnan(found.pop("pauses")) and np.isnan(found.pop("paused_share"))
+    assert found == {"drops": 7.0, "unfinished": 1.0}
+
+
 def test_figure_6_3_has_the_runs_of_table_6_1() -> None:
     assert figure_6_3.NAME == table_6_1.NAME and all(row in table_6_1.ROWS for row in figure_6_3.ROWS)
     assert len(figure_6_3.ROWS) == len(n_to_one.CONTESTANTS) * len(table_6_1.COUNTS)

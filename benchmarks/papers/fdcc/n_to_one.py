@@ -134,12 +134,12 @@ def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:
 
 
 def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
-    """Returns the tables' quantities; a flow that did not end leaves those that need all ends undefined."""
+    """Returns the tables' quantities. A flow that did not end leaves those of all flows undefined, a lossy fabric the pauses."""
     flows, summary = result.records("flows"), result.summary
     ended = flows[flows["end_ns"] >= 0]
     found = {
-        PAUSES.name: number(summary["pauses"]),
-        PAUSED.name: number(summary["paused_share"]),
+        PAUSES.name: number(summary.get("pauses")),
+        PAUSED.name: number(summary.get("paused_share")),
         DROPPED.name: number(summary["drops"]),
         UNFINISHED.name: float(len(flows) - len(ended)),
     }

@@ -101,7 +101,7 @@ def _other(who: str, flows: int) -> OwnRateRow:
 
 
 ROWS += [_other(who, flows) for flows in OTHER_COUNTS for who in OTHER_ROWS]
-TOGETHER, TOGETHER_COUNTS = "starts within 1 us", (256, 1024)
+TOGETHER, TOGETHER_COUNTS = "starts within 1 us", (16, 256, 1024)
 """Rows in which all flows begin together, so that none has the line alone: our hypothesis of why FDCC's first flows gain."""
 
 
