@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,12 +15,25 @@ from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_6, figure_7, figure_8, figure_10, figure_13, figure_17
 from dc_gym.benchmarks.papers.acc.common import FABRICS, LOSSY, PFC, on
-from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
+from dc_gym.benchmarks.papers.fdcc import (
+    figure_3_2,
+    figure_3_3,
+    figure_4_1,
+    figure_6_1,
+    figure_6_2,
+    figure_6_3,
+    figure_6_4,
+    n_to_one,
+    over_time,
+    table_6_1,
+    table_6_2,
+    unseen,
+)
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.reproduce import registry
 from dc_gym.reproduce.claims import ClaimState, judge
-from dc_gym.reproduce.evidence import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 
 FIGURES = (
@@ -35,9 +50,17 @@ FIGURES = (
     figure_4_1,
     table_6_1,
     table_6_2,
+    figure_6_1,
+    figure_6_2,
+    figure_6_3,
+    figure_6_4,
+    unseen,
 )
 NUMBERS = {
-    "fdcc": ("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
+    "fdcc": (
+        *("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
+        *("figure-6.1", "figure-6.2", "figure-6.3", "figure-6.4", "unseen"),
+    ),
     "acc": ("figure-1", "figure-2", "figure-6", "figure-7", "figure-8", "figure-10", "figure-13", "figure-17"),
 }
 
@@ -162,6 +185,110 @@ def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path
     assert 63 * 16_000 < within.numbers["longest_bytes"][1] < 63 * 18_000 and within.numbers["pauses"][1] == 0
     assert without.numbers["paused_share"][1] > 0.1 and within.numbers["paused_share"][1] == 0
     assert without.numbers["drops"][1] == within.numbers["drops"][1] == 0
+
+
+# --- FDCC, figures 6.1 to 6.5, and networks that its training never had
+
+
+@pytest.mark.parametrize("module", [figure_6_1, figure_6_2, figure_6_3, figure_6_4, unseen], ids=lambda module: module.NAME)
+def test_every_contestant_has_a_window_and_fdcc_a_row(tmp_path: Path, module) -> None:
+    for file, content in getattr(module, "FILES", {}).items():
+        own_rate.folder(module.NAME, ReproduceOptions(tmp_path)).mkdir(parents=True, exist_ok=True)
+        (own_rate.folder(module.NAME, ReproduceOptions(tmp_path)) / file).write_text(content)
+    specs = [own_rate._spec(module.NAME, row, ReproduceOptions(tmp_path), 1) for row in module.ROWS]
+    assert all(made.nic.inflight_bytes is not None for made in specs)
+    assert all(made.topology.pfc == "classes" or module is unseen for made in specs)
+    assert {made.controller.name for made in specs} == {"dcqcn", "timely", "hpcc", "rlcc-mlp", "fdcc"}
+
+
+@pytest.mark.parametrize(("full", "starts_ms"), [(False, (0, 5, 10, 15)), (True, (0, 35, 70, 105))])
+def test_flows_join_one_after_the_other(tmp_path: Path, full: bool, starts_ms: tuple[int, ...]) -> None:
+    options = ReproduceOptions(tmp_path, full=full)
+    place = own_rate.folder(figure_6_2.NAME, options)
+    place.mkdir(parents=True)
+    for file, content in figure_6_2.FILES.items():
+        (place / file).write_text(content)
+    made = own_rate._spec(figure_6_2.NAME, figure_6_2.ROWS[0], options, 1)
+    flows = made.flows(made.graph())
+    assert len({flow.dst for flow in flows}) == 1 and len({flow.src for flow in flows}) == 4
+    assert all(0 <= flow.start_ns - start * 10**6 <= 10_000 for flow, start in zip(flows, starts_ms, strict=True))
+    assert made.time.duration_ns == 4 * (starts_ms[1] - starts_ms[0]) * 10**6
+
+
+def test_a_phase_is_judged_in_its_second_half_by_the_flows_that_have_joined() -> None:
+    t_ms = np.arange(0.05, 20, 0.1)
+    shares = np.array([np.where(t_ms > 5 * flow, flow + 1.0, 0.0) for flow in range(4)])
+    phases = figure_6_2.phases(t_ms, shares)
+    assert [phase.shape for phase in phases] == [(1, 25), (2, 25), (3, 25), (4, 25)]
+    assert [phase.mean(axis=1).tolist() for phase in phases] == [[1], [1, 2], [1, 2, 3], [1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("module", [figure_6_1, figure_6_2, figure_6_3, figure_6_4, unseen], ids=lambda module: module.NAME)
+def test_pictures_have_a_line_for_each_contestant(module) -> None:
+    x = np.arange(4.0)
+    quantities = [column.name for column in module.COLUMNS] + [each.name for each in getattr(module, "DRAWN", ())]
+    tracks = {1: Track(x, {each: x for each in (*quantities, "0")})}
+    numbers = dict.fromkeys(quantities, (1.0, 2.0))
+    rows = {row.name: replace(contender(row.name, **numbers), over_time=tracks) for row in module.ROWS}
+    if module in (figure_6_1, figure_6_2):
+        canvas = over_time.figure(Evidence(rows), module.TITLE, ("one", "two", "three", "four"))
+        assert len(canvas.axes) == len(module.ROWS)
+        return
+    if module is figure_6_3:
+        tracks[1] = Track(figure_6_3.PERCENTILES, {each.name: figure_6_3.PERCENTILES for each in figure_6_3.DRAWN})
+    canvas = module._figure(Evidence(rows))
+    assert len(canvas.axes) == (9 if module is figure_6_3 else 3)
+    assert all(len(ax.lines) >= len(n_to_one.CONTESTANTS) for ax in canvas.axes)
+
+
+def test_percentiles_are_of_flows_and_of_none_if_one_did_not_end() -> None:
+    flows = np.zeros(4, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    flows["end_ns"], flows["size_bytes"] = 10**6 * np.array([1, 1, 1, 2]), 1_000_000
+    result = SimpleNamespace(
+        records=lambda _: flows, derived=lambda _: {"paused_share": SimpleNamespace(to_numpy=lambda: np.array([0, 0, 0.5, 0.1]))}
+    )
+    found = figure_6_3.measure(result)
+    assert found["distance_p50"] == pytest.approx(1 / 7) and found["paused_share"] == pytest.approx(0.15)
+    assert figure_6_3.track(result).values["distance"][[0, 100]] == pytest.approx([1 / 7, 3 / 7])
+    flows["end_ns"][3] = -1
+    assert figure_6_3.measure(result) == {"unfinished": 1.0} and not figure_6_3.track(result).values
+
+
+def test_a_lossy_fabric_leaves_the_pauses_undefined() -> None:
+    flows = np.zeros(2, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    flows["end_ns"] = (5, -1)
+    found = n_to_one.measure(SimpleNamespace(records=lambda _: flows, summary={"drops": 7}), 3)
+    assert np.isnan(found.pop("pauses")) and np.isnan(found.pop("paused_share"))
+    assert found == {"drops": 7.0, "unfinished": 1.0}
+
+
+def test_figure_6_3_has_the_runs_of_table_6_1() -> None:
+    assert figure_6_3.NAME == table_6_1.NAME and all(row in table_6_1.ROWS for row in figure_6_3.ROWS)
+    assert len(figure_6_3.ROWS) == len(n_to_one.CONTESTANTS) * len(table_6_1.COUNTS)
+
+
+def test_lone_flows_take_their_frames_and_their_path() -> None:
+    found = figure_6_4.alone_ns(np.array([1440, 14_400, 14_400], dtype=np.uint64), np.array([False, False, True]))
+    frame_ns = 1514 * 8 / 100
+    assert found == pytest.approx([2 * frame_ns + 320, 11 * frame_ns + 320, 11 * frame_ns + 2 * frame_ns / 4 + 640])
+
+
+def test_a_lossy_fabric_has_no_pauses_and_the_leaf_spine_is_acc_s(tmp_path: Path) -> None:
+    for row in unseen.ROWS:
+        made = own_rate._spec(unseen.NAME, row, ReproduceOptions(tmp_path), 1)
+        lossy = row.name.startswith(unseen.LOSSY)
+        assert (made.topology.pfc == "classes") is not lossy and len(made.graph().hosts) == (128 if lossy else 24)
+
+
+@pytest.mark.lab
+def test_two_flows_share_the_line_and_one_has_it_alone(tmp_path: Path, lab_kernel: Path) -> None:
+    tmp_path.chmod(0o755)
+    (row,) = (row for row in figure_6_1.ROWS if row.name == n_to_one.DCQCN)
+    options = ReproduceOptions(tmp_path, seeds=1)
+    evidence = own_rate.run(figure_6_1.NAME, [row], options, Quiet(), figure_6_1.measure, None, figure_6_1.FILES)
+    found = evidence.contenders[row.name].numbers
+    assert found[figure_6_1.ALONE.name][1] > 0.9 and found[figure_6_1.SHARED.name][1] > 0.9
+    assert found[figure_6_1.SHORT.name][1] == pytest.approx(0.5, abs=0.05) and found["drops"][1] == 0
 
 
 # --- ACC, figure 1

@@ -136,6 +136,11 @@ register(
             "figure-4.1": "fdcc.figure_4_1",
             "table-6.1": "fdcc.table_6_1",
             "table-6.2": "fdcc.table_6_2",
+            "figure-6.1": "fdcc.figure_6_1",
+            "figure-6.2": "fdcc.figure_6_2",
+            "figure-6.3": "fdcc.figure_6_3",
+            "figure-6.4": "fdcc.figure_6_4",
+            "unseen": "fdcc.unseen",
         },
     )
 )

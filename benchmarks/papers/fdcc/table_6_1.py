@@ -18,14 +18,15 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.fdcc import n_to_one as flows_to_one
 from dc_gym.benchmarks.papers.fdcc.n_to_one import (
+    CONTESTANTS,
     DCQCN,
     DROPPED,
+    FDCC,
     GOODPUT,
     HPCC,
     PAUSED,
     PAUSES,
     QUEUE,
-    RIVALS,
     RLCC,
     SLOWDOWN,
     SLOWDOWN_TAIL,
@@ -55,12 +56,13 @@ PAPER: Mapping[str, Mapping[int, float]] = {
     TIMELY: {48: 0.99, 192: 0.98, 768: 0.96},
     HPCC: {48: 0.87, 192: 0.88, 768: 0.86},
     RLCC: {48: 0.98, 192: 0.89, 768: 0.88},
+    FDCC: {48: 0.98, 192: 0.93, 768: 0.94},
 }
 ROWS = [
     *(
         flows_to_one.row(who, Traffic(flows, SENDERS), flows_to_one.FAT_TREE, {GOODPUT.name: PAPER[who][flows]})
         for flows in COUNTS
-        for who in RIVALS
+        for who in CONTESTANTS
     ),
     *(
         flows_to_one.row(
@@ -106,9 +108,25 @@ CLAIMS = (
     *(_hpcc_least(flows, FLOORED, FLOOR) for flows in CROWDED),
     _rlcc_less(FLOORED, FLOOR),
     Claim(
+        "FDCC carries more than HPCC, with every number of flows",
+        SOURCE,
+        tuple(above(name(FDCC, flows), name(HPCC, flows), GOODPUT) for flows in COUNTS),
+    ),
+    Claim(
+        "192 and 768 flows: FDCC carries more than RL-CC",
+        SOURCE,
+        tuple(above(name(FDCC, flows), name(RLCC, flows), GOODPUT) for flows in CROWDED),
+        why="the thesis does not say which policy, beta and target its RL-CC has",
+    ),
+    Claim(
+        "192 and 768 flows: FDCC carries less than DCQCN",
+        SOURCE,
+        tuple(below(name(FDCC, flows), name(DCQCN, flows), GOODPUT) for flows in CROWDED),
+    ),
+    Claim(
         "Nothing is dropped (PFC)",
         SOURCE,
-        tuple(less_than(name(who, flows), DROPPED, 1) for flows in COUNTS for who in RIVALS),
+        tuple(less_than(name(who, flows), DROPPED, 1) for flows in COUNTS for who in CONTESTANTS),
     ),
 )
 

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 6.3 of FDCC (K. Zhang, MSc thesis 2023): slowdown, pauses and unfairness by percentile, n to one in the fat-tree.
+
+The runs are those of table 6.1: 48, 192 and 768 flows from three racks to a host of the fourth. The thesis' text says that FDCC
+is the fairest, that it pauses least, and that telemetry in each frame makes it and HPCC slower. It does not say what its
+percentiles of unfairness are of; here they are of the distance between a flow's rate and the mean of all flows, over that mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.fdcc import n_to_one as flows_to_one
+from dc_gym.benchmarks.papers.fdcc import table_6_1
+from dc_gym.benchmarks.papers.fdcc.n_to_one import (
+    CONTESTANTS,
+    DCQCN,
+    FDCC,
+    HPCC,
+    PAUSED,
+    RIVALS,
+    SLOWDOWN,
+    UNFINISHED,
+    name,
+    standalone_ns,
+)
+from dc_gym.benchmarks.papers.fdcc.table_6_1 import COUNTS, LINKS
+from dc_gym.figures import kit
+from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Claim, above, below
+from dc_gym.reproduce.evidence import Evidence, Floats, Quantity, Track
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "n flows from three racks to the fourth: slowdown, pauses and unfairness by percentile"
+SOURCE = "FDCC, figure 6.3 (text only)"
+NAME = table_6_1.NAME
+ROWS = [row for row in table_6_1.ROWS if row.name in {name(who, flows) for who in CONTESTANTS for flows in COUNTS}]
+PERCENTILES = np.arange(101.0)
+BY_SLOWDOWN = Quantity("slowdown", "slowdown")
+BY_PAUSE = Quantity("paused", "paused (% of life)", 100)
+BY_DISTANCE = Quantity("distance", "distance from mean rate (%)", 100)
+DRAWN = (BY_SLOWDOWN, BY_PAUSE, BY_DISTANCE)
+MIDDLE = Quantity("slowdown_p50", "slowdown, median", digits=4)
+TAIL = Quantity("slowdown_p99", "99th percentile", digits=4)
+PAUSED_TAIL = Quantity("paused_p99", "paused, 99th percentile (%)", 100, 3)
+DISTANCE = Quantity("distance_p50", "distance from mean rate, median (%)", 100, 3)
+DISTANCE_TAIL = Quantity("distance_p99", "99th percentile (%)", 100, 3)
+COLUMNS = (SLOWDOWN, MIDDLE, TAIL, PAUSED, PAUSED_TAIL, DISTANCE, DISTANCE_TAIL, UNFINISHED)
+TELEMETRY = (FDCC, HPCC)
+CLAIMS = (
+    *(
+        Claim(
+            f"{flows} flows: FDCC is the fairest (median and 99th percentile)",
+            SOURCE,
+            tuple(
+                below(name(FDCC, flows), name(other, flows), column) for other in RIVALS for column in (DISTANCE, DISTANCE_TAIL)
+            ),
+        )
+        for flows in COUNTS
+    ),
+    Claim(
+        "768 flows: FDCC's flows are paused least",
+        SOURCE,
+        tuple(below(name(FDCC, 768), name(other, 768), PAUSED) for other in RIVALS),
+    ),
+    Claim(
+        "48 flows: FDCC's and HPCC's flows take longer than DCQCN's (telemetry in each frame)",
+        SOURCE,
+        tuple(above(name(who, 48), name(DCQCN, 48), SLOWDOWN) for who in TELEMETRY),
+    ),
+)
+NOTES = (
+    *flows_to_one.NOTES[::2],
+    "Runs are those of table 6.1. A percentile is over the flows of one run.",
+    "Distance from the mean rate: |rate - mean| / mean, of flows' sizes over completion times. This reading of the thesis'"
+    " percentiles of unfairness is ours.",
+)
+
+
+def spread(result: Result) -> dict[str, Floats]:
+    """Returns slowdown, share of life paused, and distance from the mean rate of each flow; nothing if a flow did not end."""
+    flows, derived = result.records("flows"), result.derived("flow_metrics")
+    if derived is None or (flows["end_ns"] < 0).any():
+        return {}
+    took_ns, size_bytes = (flows["end_ns"] - flows["start_ns"]).astype(float), int(flows["size_bytes"][0])
+    rates = size_bytes / took_ns
+    return {
+        BY_SLOWDOWN.name: took_ns / standalone_ns(size_bytes, LINKS),
+        BY_PAUSE.name: np.asarray(derived["paused_share"].to_numpy(), dtype=float)[: len(flows)],
+        BY_DISTANCE.name: np.abs(rates / rates.mean() - 1),
+    }
+
+
+def measure(result: Result) -> dict[str, float]:
+    found = {UNFINISHED.name: float((result.records("flows")["end_ns"] < 0).sum())}
+    each = spread(result)
+    if not each:
+        return found
+    slowdown, paused, distance = (each[quantity.name] for quantity in DRAWN)
+    return found | {
+        SLOWDOWN.name: float(slowdown.mean()),
+        MIDDLE.name: float(np.median(slowdown)),
+        TAIL.name: float(np.percentile(slowdown, 99)),
+        PAUSED.name: float(paused.mean()),
+        PAUSED_TAIL.name: float(np.percentile(paused, 99)),
+        DISTANCE.name: float(np.median(distance)),
+        DISTANCE_TAIL.name: float(np.percentile(distance, 99)),
+    }
+
+
+def track(result: Result) -> Track:
+    """Returns the percentiles 0 to 100 of each quantity, over the flows of a run."""
+    return Track(PERCENTILES, {quantity: np.percentile(values, PERCENTILES) for quantity, values in spread(result).items()})
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = own_rate.run(NAME, ROWS, options, progress, measure, track)
+    facts = flows_to_one.facts(
+        "a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", COUNTS, options.full
+    )
+    return own_rate.findings(TITLE, facts, options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """Draws percentiles: a row of panels for each number of flows, a column for each quantity (means over seeds)."""
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(10.4, 8.2)
+        panels = canvas.subplots(len(COUNTS), len(DRAWN), squeeze=False)
+        for across, flows in zip(panels, COUNTS, strict=True):
+            for ax, quantity in zip(across, DRAWN, strict=True):
+                for who in CONTESTANTS:
+                    contender = evidence.contenders[name(who, flows)]
+                    tracks = [one.values[quantity.name] for one in contender.over_time.values() if quantity.name in one.values]
+                    if tracks:
+                        ax.plot(PERCENTILES, np.mean(tracks, axis=0) * quantity.factor, color=contender.color, label=who)
+                ax.set_title(f"{flows} flows: {quantity.title}", loc="left")
+        for ax in panels[-1]:
+            ax.set_xlabel("Percentile of flows")
+        handles, labels = panels[0][0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=len(labels) or 1)
+        kit.title(canvas, TITLE)
+    return canvas

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 6.4 and 6.5 of FDCC (K. Zhang, MSc thesis 2023): slowdown of WebSearch's and FB_Hadoop's flows between all hosts.
+
+The thesis has loads of 20 to 80 % of the hosts' links, Poisson arrivals, and the fat-tree of table 6.1. FDCC has the best
+slowdown of short flows. With one link of 100 Gbit/s from each access switch to each aggregation switch, loads above a third would
+not fit between racks. So these links have 400 Gbit/s here, as in HPCC's own simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.benchmarks.papers import own_rate
+from dc_gym.benchmarks.papers.fdcc.n_to_one import (
+    CONTESTANTS,
+    DELAY_NS,
+    DROPPED,
+    FAT_TREE,
+    FDCC,
+    LINE_BPS,
+    PAUSED,
+    PAUSES,
+    RIVALS,
+    UNFINISHED,
+)
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
+from dc_gym.figures import styles
+from dc_gym.records.results import Result, number
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, below, less_than
+from dc_gym.reproduce.evidence import Evidence, Floats, Quantity
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.series import ContestantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
+SOURCE = "FDCC, figures 6.4 and 6.5 (text only)"
+NAME = "loads"
+WORKLOADS = {"WebSearch": "websearch", "FB_Hadoop": "fb_hadoop"}
+LOADS = (20, 50, 80)
+"""Percent of each host's link."""
+LAST_START_US, DURATION_MS = 400, 8
+FULL_LAST_START_MS, FULL_DURATION_MS = 10, 60
+UPLINK_BPS, RACK_HOSTS = 400 * 10**9, 16
+LARGEST = "3MB"
+"""Ours: sizes are cut at it, or a run of milliseconds could not finish them; --full has them whole."""
+SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000
+"""Ours: short flows have up to 100 kB, long ones 1 MB and more."""
+ALL = Quantity("slowdown", "slowdown, all flows", digits=4)
+SHORT = Quantity("short", "slowdown up to 100 kB", digits=4)
+SHORT_TAIL = Quantity("short_p99", "99th percentile up to 100 kB", digits=4)
+LONG = Quantity("long", "slowdown from 1 MB on", digits=4)
+FLOWS = Quantity("flows", "flows")
+COLUMNS = (ALL, SHORT, SHORT_TAIL, LONG, FLOWS, UNFINISHED, PAUSED, PAUSES, DROPPED)
+
+
+def name(workload: str, load: int, who: str) -> str:
+    return f"{workload}, {load} %, {who}"
+
+
+def traffic(distribution: str, load: int) -> dict[str, Any]:
+    """Returns the keys of flows between drawn hosts, of which all that start in the first part of a run count."""
+    return {
+        "workload.kind": "poisson",
+        "workload.distribution": distribution,
+        "workload.truncate": LARGEST,
+        "workload.load": load / 100,
+        "workload.last_start": f"{LAST_START_US}us",
+        "time.duration": f"{DURATION_MS}ms",
+        "time.warmup": "0s",
+        "monitor.interval": "20us",
+        "monitor.tcp_interval": "1ms",
+    }
+
+
+FULL: Mapping[str, Any] = {
+    "workload.truncate": "30MB",
+    "workload.last_start": f"{FULL_LAST_START_MS}ms",
+    "time.duration": f"{FULL_DURATION_MS}ms",
+    "monitor.interval": "100us",
+}
+
+
+def _row(workload: str, load: int, who: str) -> OwnRateRow:
+    own = CONTESTANTS[who]
+    known = styles.find(str(own["controller.name"]))
+    values = {**FAT_TREE, "topology.uplink_rate": f"{UPLINK_BPS}bit/s", **own, **traffic(WORKLOADS[workload], load)}
+    values |= {"nic.inflight": "1bdp", "nic.trace": "off"}
+    return OwnRateRow(name(workload, load, who), values, known.color if known else "#555555", full=FULL)
+
+
+ROWS = [_row(workload, load, who) for workload in WORKLOADS for load in LOADS for who in CONTESTANTS]
+CLAIMS = (
+    *(
+        Claim(
+            f"{workload}: FDCC has the lowest mean slowdown of short flows, at every load",
+            SOURCE,
+            tuple(below(name(workload, load, FDCC), name(workload, load, other), SHORT) for load in LOADS for other in RIVALS),
+            why="the thesis does not say which flows are short, and how the links between its switches carry loads above a third",
+        )
+        for workload in WORKLOADS
+    ),
+    Claim("Nothing is dropped (PFC)", SOURCE, tuple(less_than(row.name, DROPPED, 1) for row in ROWS)),
+)
+NOTES = (
+    "Slowdown is over the time of the same flow alone on its path, without telemetry."
+    " So the 42 bytes of telemetry count against HPCC and FDCC.",
+    "Links between switches have 400 Gbit/s: with the 100 Gbit/s of the thesis' text, loads above a third do not fit.",
+    f"Short flows have up to {SHORT_BYTES // 1000} kB, long ones 1 MB and more: ours.",
+    "RL-CC is rlcc-mlp, FDCC the policy that comes with dc-gym: the thesis publishes neither network.",
+)
+
+
+def facts(full: bool) -> tuple[tuple[str, str], ...]:
+    length = f"{FULL_LAST_START_MS} ms" if full else f"{LAST_START_US} us; sizes are cut at {LARGEST}"
+    return (
+        ("Network", "preset fdcc64, 160 ns a link, 400 Gbit/s between switches, 9 MB a switch; PFC with FDCC's rule"),
+        ("Traffic", f"Poisson arrivals between drawn hosts; flows start for {length}, and all end"),
+        ("Contestants", "those of table 6.1, each with a window of one BDP"),
+    )
+
+
+def alone_ns(size_bytes: np.ndarray, across: np.ndarray) -> Floats:
+    """Returns the times of lone flows without telemetry: their frames on a host's line, the delays, and the last frame's hops.
+
+    `across`: True for a flow between racks, which crosses four links instead of two.
+    """
+    wire = own_rate.wire_bytes(size_bytes).astype(float)
+    last = np.minimum(wire, FRAME_BYTES) * 8e9
+    hops = np.where(across, last / LINE_BPS + 2 * last / UPLINK_BPS + 4 * DELAY_NS, last / LINE_BPS + 2 * DELAY_NS)
+    return np.asarray(wire * 8e9 / LINE_BPS + hops)
+
+
+def slowdowns(result: Result) -> tuple[np.ndarray, Floats]:
+    """Returns size and slowdown of each flow that ended."""
+    flows, names = result.records("flows"), result.names
+    ended = flows[flows["end_ns"] >= 0]
+    racks = [np.array([(int(names.node[node][1:]) - 1) // RACK_HOSTS for node in ended[end]]) for end in ("src", "dst")]
+    return ended["size_bytes"], (ended["end_ns"] - ended["start_ns"]) / alone_ns(ended["size_bytes"], racks[0] != racks[1])
+
+
+def measure(result: Result) -> dict[str, float]:
+    started = int((result.records("flows")["start_ns"] >= 0).sum())
+    size, slowdown = slowdowns(result)
+
+    def mean(values: Floats) -> float:
+        return float(values.mean()) if len(values) else float("nan")
+
+    short = slowdown[size <= SHORT_BYTES]
+    return {
+        ALL.name: mean(slowdown),
+        SHORT.name: mean(short),
+        SHORT_TAIL.name: float(np.percentile(short, 99)) if len(short) else float("nan"),
+        LONG.name: mean(slowdown[size >= LONG_BYTES]),
+        FLOWS.name: float(started),
+        UNFINISHED.name: float(started - len(size)),
+        PAUSED.name: number(result.summary["paused_share"]),
+        PAUSES.name: number(result.summary["pauses"]),
+        DROPPED.name: number(result.summary["drops"]),
+    }
+
+
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
+    return own_rate.findings(TITLE, facts(options.full), options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """Draws the slowdowns of short and of all flows over the load, a line for each contestant and workload."""
+    lines = [
+        ContestantLine(
+            f"{who}, {workload}",
+            evidence.contenders[name(workload, LOADS[0], who)].color,
+            {float(load): name(workload, load, who) for load in LOADS},
+            line=style,
+        )
+        for workload, style in zip(WORKLOADS, ("-", "--"), strict=True)
+        for who in CONTESTANTS
+    ]
+    return series.figure(evidence, lines, (SHORT, SHORT_TAIL, ALL), "load (%)", TITLE, base=None)
