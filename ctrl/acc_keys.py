@@ -18,6 +18,8 @@ PAPER, QUEUE, OFF = IDLE = ("paper", "queue", "off")
 """The queues for which no inference is made: both rules of section 4.2, the rule of the queue alone, or none."""
 FLOAT, INT8 = WEIGHTS = ("float", "int8")
 """The arithmetic of an inference: the net as it was trained, or its integer form (nets/q_int8.py)."""
+BY_QUEUE, BY_DIRECTION = GROUPS = ("queue", "direction")
+"""The queues that have one setting: each its own, or all that lead up and all that lead down (envs/acc_groups.py)."""
 USUAL = DqnSettings()
 
 
@@ -49,6 +51,13 @@ class AccKeys:
         help="arithmetic of an inference: the net as it was trained, or its [integer form](acc.md#the-net-in-integers)",
     )
     idle: str = key(TEXT, PAPER, names=lambda: IDLE, help="[queues without inference](acc.md#busy-and-idle)")
+    groups: str = key(
+        TEXT,
+        BY_QUEUE,
+        names=lambda: GROUPS,
+        help="queues that have one setting: each `queue` its own, or all uplinks one and all downlinks one, as"
+        " [C-ACC](acc.md#c-acc) (`direction`)",
+    )
     explore: float = key(NUMBER, 0.2, low=0, high=1, help="with `learn`: share of decisions at random, at first")
     half_life: int = key(COUNT, 500, low=1, help="with `learn`: decision times after which that share is half as much")
     explore_least: float = key(NUMBER, 0.01, low=0, high=1, help="with `learn`: the least such share")

@@ -13,7 +13,18 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_6, figure_7, figure_8, figure_10, figure_13, figure_17
+from dc_gym.benchmarks.papers.acc import (
+    figure_1,
+    figure_2,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_10,
+    figure_13,
+    figure_14,
+    figure_16,
+    figure_17,
+)
 from dc_gym.benchmarks.papers.acc.common import FABRICS, LOSSY, PFC, on
 from dc_gym.benchmarks.papers.fdcc import (
     figure_3_2,
@@ -44,6 +55,8 @@ FIGURES = (
     figure_8,
     figure_10,
     figure_13,
+    figure_14,
+    figure_16,
     figure_17,
     figure_3_2,
     figure_3_3,
@@ -61,7 +74,7 @@ NUMBERS = {
         *("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
         *("figure-6.1", "figure-6.2", "figure-6.3", "figure-6.4", "unseen"),
     ),
-    "acc": ("figure-1", "figure-2", "figure-6", "figure-7", "figure-8", "figure-10", "figure-13", "figure-17"),
+    "acc": tuple(f"figure-{number}" for number in (1, 2, 6, 7, 8, 10, 13, 14, 16, 17)),
 }
 
 

@@ -477,6 +477,9 @@ def test_the_folder_of_a_figure(tmp_path):
     assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
     assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000
     kit.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
+    panels = drawing.dot_panels(found, (QUEUE, replace(QUEUE, name="absent")), "Two panels")
+    assert [len(ax.get_lines()) > 0 for ax in panels.axes] == [True, False], "nobody has the second quantity"
+    kit.save(panels, tmp_path / "panels.png")
 
 
 def test_claims_on_a_set_up_of_ours_are_counted_apart():

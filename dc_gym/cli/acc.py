@@ -43,6 +43,7 @@ def _add_train(commands: Any) -> None:
     add("--explore", type=float, metavar="X", help="share of decisions at random, at first (default: 1)")
     add("--half-life", type=int, metavar="N", help="decision times after which that share is half as much (default: 10000)")
     add("--hold", type=int, metavar="N", help="mean decision times for which an action at random is kept (default: 20)")
+    add("--groups", choices=("queue", "direction"), help="queues that have one setting; direction trains C-ACC (default: queue)")
     add("--worth", choices=("step", "linear"), help="D(L) of the reward: design 2 of the paper or 1 (default: step)")
     add("--discount", type=float, metavar="X", help="gamma (default: 0.9)")
     add("--learning-rate", type=float, metavar="X", help="of Adam (default: 0.001)")

@@ -6,6 +6,9 @@ its own queues, whatever agent.observe says, and its reward is that of each queu
 
 An agent that learns makes one update of its net at each decision. Its replay takes in what the other switches have seen once in
 controller.exchange, through a global replay (section 3.4).
+
+With agent.agents = "central" and controller.groups = "direction" it is C-ACC (section 5.4): one agent, and one setting for all
+uplinks and one for all downlinks.
 """
 
 from __future__ import annotations
@@ -44,7 +47,12 @@ class AccAgent:
     def __init__(self, context: PolicyContext, keys: AccKeys) -> None:
         self._template, self._keys, self._action = template_of(keys.template), keys, context.action
         self._queues = AccQueues(
-            context.scene, self._template, worth=keys.worth, throughput_weight=keys.throughput_weight, idle=keys.idle
+            context.scene,
+            self._template,
+            worth=keys.worth,
+            throughput_weight=keys.throughput_weight,
+            idle=keys.idle,
+            groups=keys.groups,
         )
         self._random = np.random.default_rng(context.seed)
         self._learner, self._explored = _learner(context, keys, self._template, self._random)

@@ -10,6 +10,9 @@ normalise them:
     setting    number of the action in force, over that of the last action
 
 The paper samples qlen at one moment. The mean is what the reward counts, and one moment says little of a slot of ten round trips.
+
+Queues of a group have one setting (acc_groups.py). Their sample is that of their mean queue, and of what all of them sent over
+what their lines carry. Their reward is the mean of theirs. They are idle if all of them are.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.ctrl.acc_keys import OFF, PAPER
+from dc_gym.ctrl.acc_keys import BY_QUEUE, OFF, PAPER
+from dc_gym.envs.acc_groups import groups_of
 from dc_gym.envs.frame import PLACES, Bools, Floats, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.nets.acc_template import WORTHS, Template
@@ -39,23 +43,31 @@ Actions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """The queues in the time since the decision before. Arrays have one row a queue."""
+    """The queues in the time since the decision before. Arrays have one row a group, which is one queue unless queues share a
+    setting."""
 
     states: Floats
-    """[queues, inputs]: the last samples, the oldest first."""
+    """[groups, inputs]: the last samples, the oldest first."""
     rewards: Floats
-    """[queues]: w1 txRate / BW + w2 D(L). They mean nothing at step 0."""
+    """[groups]: w1 txRate / BW + w2 D(L). They mean nothing at step 0."""
     idle: Bools
-    """[queues]: whether no inference is needed."""
+    """[groups]: whether no inference is needed."""
 
 
 class AccQueues:
     """The queues where one agent sets the marking. A frame of step 0 begins an episode."""
 
     def __init__(
-        self, scene: Scene, template: Template, *, worth: str = "step", throughput_weight: float = 0.7, idle: str = PAPER
+        self,
+        scene: Scene,
+        template: Template,
+        *,
+        worth: str = "step",
+        throughput_weight: float = 0.7,
+        idle: str = PAPER,
+        groups: str = BY_QUEUE,
     ) -> None:
-        """`scene`: that of the agent. `idle`: one of acc_keys.IDLE."""
+        """`scene`: that of the agent. `idle`: one of acc_keys.IDLE. `groups`: one of acc_keys.GROUPS."""
         if [each.actuator.name for each in scene.actuated] != [MARKING]:
             named = ", ".join(each.actuator.name for each in scene.actuated)
             raise AgentError(f'controller.policy: acc sets marking, and agent.actuators is {named}; give "marking"')
@@ -76,23 +88,32 @@ class AccQueues:
         settings = template.table[None].astype(np.float64)  # [1, actions, values]
         low, high = actuated.low[:, None], actuated.high[:, None]
         self._values = np.minimum(np.maximum(settings, low), high)
-        self._first = np.array([template.nearest(*start) for start in actuated.start.tolist()], np.int64)
+        self._group = groups_of(scene, ports.tolist(), groups)
+        self._count = np.bincount(self._group)
+        _, first = np.unique(self._group, return_index=True)
+        self._first = np.array([template.nearest(*start) for start in actuated.start[first].tolist()], np.int64)
         self._samples: deque[Floats] = deque(maxlen=template.history)
         self._rewards: deque[Floats] = deque(maxlen=SAME_SLOTS)
         self.settings: Actions = self._first
-        """[queues]: the actions in force."""
+        """[groups]: the actions in force."""
 
     def __len__(self) -> int:
-        return len(self.names)
+        """Returns the number of groups."""
+        return len(self._count)
 
     def values(self, actions: Actions) -> Floats:
-        """Returns what to set for these actions, [values], within the bounds of each queue."""
-        found: Floats = self._values[np.arange(len(self)), actions].reshape(-1)
+        """Returns what to set for the actions of each group, [values], within the bounds of each queue."""
+        found: Floats = self._values[np.arange(len(self.names)), actions[self._group]].reshape(-1)
+        return found
+
+    def _sum(self, values: Floats) -> Floats:
+        """Returns the sum over each group, [groups], of what each queue has."""
+        found: Floats = np.bincount(self._group, values, len(self)).astype(np.float64)
         return found
 
     def observe(self, frame: Frame) -> Slot:
         """Returns the slot that ends with a frame. Before the first decision all queues have the action nearest to the marking of
-        the spec."""
+        the spec, that of the first queue in a group."""
         if frame.step == 0:
             self._samples.clear()
             self._rewards.clear()
@@ -104,19 +125,19 @@ class AccQueues:
         change = (cells - before).view(np.int64).astype(np.float64)
         mean = change[:, PLACES["queue_byte_ns"]] / max(1, frame.elapsed_ns)
         longest = cells[:, PLACES["longest_bytes"]].astype(np.float64)
-        sent = change[:, PLACES["tx_bytes"]] / carried
-        marked = change[:, PLACES["ce_bytes"]] / carried
+        sent, marked = change[:, PLACES["tx_bytes"]], change[:, PLACES["ce_bytes"]]
+        line = self._sum(carried)
         sample = np.stack(
             [
-                self._template.queue_input(mean),
-                np.minimum(sent, MOST_SHARE),
-                np.minimum(marked, MOST_SHARE),
+                self._template.queue_input(self._sum(mean) / self._count),
+                np.minimum(self._sum(sent) / line, MOST_SHARE),
+                np.minimum(self._sum(marked) / line, MOST_SHARE),
                 self.settings / (len(self._template.actions) - 1),
             ],
             axis=1,
         )
         self._samples.extend([sample] * (1 if self._samples else self._template.history))
-        rewards = self._weight * sent + (1.0 - self._weight) * self._worth(mean)
+        rewards = self._sum(self._weight * (sent / carried) + (1.0 - self._weight) * self._worth(mean)) / self._count
         self._rewards.append(rewards)
         return Slot(np.concatenate(self._samples, axis=1), rewards, self._idle(longest))
 
@@ -129,7 +150,9 @@ class AccQueues:
         """
         if self._rule == OFF:
             return np.zeros(len(self), bool)
-        idle: Bools = longest_bytes < self._template.lowest_bytes
+        longest = np.zeros(len(self))
+        np.maximum.at(longest, self._group, longest_bytes)
+        idle: Bools = longest < self._template.lowest_bytes
         if self._rule == PAPER and len(self._rewards) == SAME_SLOTS:
             rewards = np.stack(self._rewards)
             idle |= rewards.max(axis=0) - rewards.min(axis=0) < SAME_REWARD

@@ -74,17 +74,24 @@ def _is_measured(who: Contender, panel: Quantity) -> bool:
 
 def dots(evidence: Evidence, column: Quantity, title: str) -> Figure:
     """Draws one quantity, with one row per contestant: the mean, its interval, and a small dot for each seed."""
-    contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
+    return dot_panels(evidence, (column,), title)
+
+
+def dot_panels(evidence: Evidence, columns: Sequence[Quantity], title: str) -> Figure:
+    """Draws quantities side by side like `dots`, with the same contestants: those that have the first one."""
+    contenders = [each for each in evidence.contenders.values() if each.numbers.get(columns[0].name)]
     with kit.style({"axes.grid.axis": "both"}):
-        canvas = kit.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
-        ax = canvas.subplots()
-        known = [found for each in contenders if (found := each.estimate(column.name))]
-        set_scale(ax, "x", [bar(found, column) for found in known])
-        for row, each in enumerate(contenders):
-            _dot(ax, row, each, column)
-        ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
-        ax.set_ylim(len(contenders) - 0.5, -0.5)
-        ax.set_xlabel(sentence(column.title))
+        canvas = kit.new_figure((0.75 if len(columns) == 1 else 1.2) * WIDTH, 1.0 + 0.36 * len(contenders))
+        axes = canvas.subplots(1, len(columns), squeeze=False, sharey=True)[0]
+        for ax, column in zip(axes, columns, strict=True):
+            known = [found for each in contenders if (found := each.estimate(column.name))]
+            set_scale(ax, "x", [bar(found, column) for found in known])
+            for row, each in enumerate(contenders):
+                if each.numbers.get(column.name):
+                    _dot(ax, row, each, column)
+            ax.set_xlabel(sentence(column.title))
+        axes[0].set_yticks(range(len(contenders)), [each.label for each in contenders])
+        axes[0].set_ylim(len(contenders) - 0.5, -0.5)
         kit.title(canvas, title)
     return canvas
 

@@ -156,6 +156,8 @@ register(
             "figure-8": "acc.figure_8",
             "figure-10": "acc.figure_10",
             "figure-13": "acc.figure_13",
+            "figure-14": "acc.figure_14",
+            "figure-16": "acc.figure_16",
             "figure-17": "acc.figure_17",
         },
     )

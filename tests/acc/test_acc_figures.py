@@ -11,8 +11,10 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_7, figure_10, figure_13
+from dc_gym.benchmarks.papers.acc import figure_7, figure_10, figure_13, figure_14, figure_16
 from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
+from dc_gym.figures import kit
+from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.spec import Spec
 
@@ -80,3 +82,92 @@ def test_websearch_has_the_same_flows_for_all(tmp_path: Path, load: int) -> None
         [*made.flows(made.graph())] for who in figure_13.WHO for made in [spec_of(tmp_path, figure_13, figure_13.name(load, who))]
     ]
     assert all(each == flows[0] for each in flows) and len(flows) == len(figure_13.WHO)
+
+
+# --- figure 14
+
+
+def test_the_central_agent_has_one_setting_for_each_direction_and_is_slow(tmp_path: Path) -> None:
+    made = {who: spec_of(tmp_path, figure_14, who) for who in figure_14.WHO}
+    agents = {who: (each.agent.agents, each.agent.latency_ns) for who, each in made.items() if each.controller.policy}
+    assert agents == {
+        "D-ACC": ("switches", 10_000),
+        "C-ACC": ("central", 2_000_000),
+        "C-ACC in 10 us": ("central", 10_000),
+        "a switch's directions": ("switches", 10_000),
+    }
+    groups = {who: dict(made[who].controller.own).get("groups", "queue") for who in agents}
+    assert groups == {"D-ACC": "queue", "C-ACC": "direction", "C-ACC in 10 us": "direction", "a switch's directions": "direction"}
+    flows = [list(each.flows(each.graph())) for each in made.values()]
+    assert all(each == flows[0] for each in flows)
+
+
+def test_figure_14_has_the_paper_s_servers_with_full(tmp_path: Path) -> None:
+    (row,) = (each for each in figure_14.ROWS if each.name == "C-ACC")
+    short, full = (own_rate._spec("x", row, ReproduceOptions(tmp_path, full=full), 1).graph() for full in (False, True))
+    assert (len(short.hosts), len(full.hosts)) == (32, 96)
+    for graph in (short, full):
+        down = sum(cable.rate_bps for cable in graph.cables if cable.rate_bps == 25 * 10**9)
+        up = sum(cable.rate_bps for cable in graph.cables if cable.rate_bps == 100 * 10**9)
+        assert down == up > 0, "as wide above the leaves as below"
+
+
+# --- figure 16
+
+
+def rows_of(seed: int, faster: int = figure_16.FASTER) -> list[list[str]]:
+    return [row.split(",") for row in figure_16.flows(seed, faster).splitlines()[1:]]
+
+
+def test_the_workload_changes_at_the_paper_s_times() -> None:
+    rows = rows_of(1)
+    assert rows == rows_of(1) != rows_of(2)
+    assert {row[0] for row in rows} == {row[1] for row in rows} == {f"h{number}" for number in range(1, 7)}
+    assert all(row[0] != row[1] for row in rows)
+    small = {}
+    for part, (first_ms, last_ms) in figure_16.PARTS.items():
+        sizes = [int(row[5]) for row in rows if first_ms <= float(row[3]) * 1e3 * figure_16.FASTER < last_ms]
+        small[part] = np.mean(np.array(sizes) < 10_000)
+    mining, search = [small["spike"], small["after"], small["again"]], [small["before"], small["back"]]
+    assert min(mining) > 0.7 and max(search) < 0.3, "80 % of DataMining's flows, and few of WebSearch's, have less than 10 kB"
+
+
+def test_the_workload_has_its_load() -> None:
+    rows = [row for seed in range(1, 9) for row in rows_of(seed) if float(row[3]) * 1e3 * figure_16.FASTER < 4500]
+    sent = sum(own_rate.wire_bytes(int(row[5])) for row in rows) * 8
+    seconds = 8 * figure_16.HOSTS * 4.5 / figure_16.FASTER
+    assert sent / seconds == pytest.approx(figure_16.LOAD * figure_16.LINE_BPS, rel=0.05)
+
+
+def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
+    def one(who: str, spike: tuple[float, float], after: tuple[float, float]) -> Contender:
+        numbers = {"spike_s": dict(enumerate(spike, 1)), "after_s": dict(enumerate(after, 1))}
+        at = np.arange(21) / 2
+        tracks = {seed: Track(at, {figure_16.OVER_TIME: np.full(21, seed * 1e-3)}) for seed in (1, 2)}
+        return Contender(who, who, "#000000", numbers, over_time=tracks)
+
+    found = figure_16.with_rise(
+        Evidence({"SECN1": one("SECN1", (2, 4), (1, 2)), "ACC": one("ACC", (3, 2), (0.5, 2))}),
+    )
+    assert found.values("ACC", figure_16.RISE.name) == {1: 1.5 - 0.5, 2: 0.5 - 1}
+    assert found.values("SECN1", figure_16.RISE.name) == {1: 0, 2: 0}
+
+
+@pytest.mark.lab
+def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path) -> None:
+    """Ten times as fast as the figure's own clock, and drawn: every part has flows, and agents learn from nothing."""
+    from dc_gym.run.runner import run
+
+    faster = 10 * figure_16.FASTER
+    files = {figure_16.FILE.format(seed=1): figure_16.flows(1, faster)}
+    made = spec_of(tmp_path, figure_16, figure_16.UNTRAINED, files)
+    made = replace(made, time=replace(made.time, duration_ns=figure_16.END_MS * 10**6 // faster + 20_000_000))
+    result = run(made, tmp_path / "run", Quiet(), plot=False)
+    found = figure_16.measure(result, faster)
+    assert all(found[each.name] > 0 for each in figure_16.MEAN.values()) and found["flows"] == files.popitem()[1].count("\n") - 1
+    assert found["unfinished"] < 0.2 * found["flows"] and (tmp_path / "run/learned.npz").exists()
+    over_time = figure_16.track(result, faster)
+    assert over_time.x[0] == 0.25 and over_time.x[-1] == 10.25 and np.isfinite(over_time.values[figure_16.OVER_TIME]).mean() > 0.8
+    who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in ("SECN1", figure_16.UNTRAINED)}
+    kit.save(figure_16._figure(Evidence(who)), tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000

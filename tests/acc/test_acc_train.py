@@ -16,6 +16,7 @@ import pytest
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.ctrl.acc_keys import GROUPS
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc import checkpoint, on_labs, scenarios, train
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
@@ -59,10 +60,12 @@ def test_an_episode_of_storage_has_room_in_a_lab(mix: str) -> None:
     assert 10 < flows * on_labs.MOST_STEPS / 10 < 60_000
 
 
+@pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("kind", scenarios.SCENARIOS)
-def test_every_kind_gives_a_spec_that_loads(kind: str) -> None:
+def test_every_kind_gives_a_spec_that_loads(kind: str, groups: str) -> None:
     one = next(each for episode in range(100) if (each := drawn(1, episode)).kind == kind)
-    made = one.spec(DEPLOYED, 10**7, 5)
+    made = one.spec(DEPLOYED, 10**7, 5, groups)
+    assert len(made.graph().switches) == (1 if groups == "queue" else 3)
     assert made.agent.interval_ns == DEPLOYED.interval_ns and made.steps == 20 and made.controller.name == "dcqcn"
 
 
@@ -174,10 +177,13 @@ def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: 
 
 
 @pytest.mark.lab
-def test_a_run_reads_what_a_training_wrote(tmp_path: Path, busy: None) -> None:
+@pytest.mark.parametrize(("groups", "most_decisions"), [("queue", 3 * 4), ("direction", 2 * 4)])
+def test_a_run_reads_what_a_training_wrote(groups: str, most_decisions: int, tmp_path: Path, busy: None) -> None:
     out = tmp_path / "trained"
-    options = ["--episodes", "1", "--labs", "1", "--steps", "4", "--quiet"]
+    options = ["--episodes", "1", "--labs", "1", "--steps", "4", "--groups", groups, "--quiet"]
     assert main(["acc", "train", "--out", str(out), *options]) == 0
+    told = json.loads((out / "manifest.json").read_text())
+    assert told["settings"]["groups"] == groups and 0 < told["decisions"] <= most_decisions
     short = ["time.duration=5ms", "controller.learn=false", f"controller.start={out / 'policy.npz'}"]
     made = load(EXAMPLE, short)
     overrides = [word for each in short for word in ("--set", each)]

@@ -17,11 +17,14 @@ from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.acc_keys import AccKeys
 from dc_gym.envs.acc_agent import AccAgent
+from dc_gym.envs.acc_groups import groups_of, node_heights
 from dc_gym.envs.acc_queues import AccQueues, Slot
 from dc_gym.envs.action import Action
 from dc_gym.envs.actors import Actors
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import PolicyContext
+from dc_gym.envs.scene import Scene
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, TEMPLATES, Template
 from dc_gym.nets.q_network import QNetwork
@@ -95,6 +98,43 @@ def test_settings_are_exact_and_within_the_bounds_of_a_queue() -> None:
             values = made.values(np.full(3, number))
             assert values.tolist() == [min(kmin, 400_000), min(kmax, 400_000), pmax] * 3
             assert action.to_values(action.exactly(values)).tolist() == values.tolist()
+
+
+# --- queues that have one setting
+
+
+def test_queues_of_a_direction_have_one_sample_one_reward_and_one_setting() -> None:
+    """s1-eth1 and s1-eth2 lead to hosts, s1-eth3 to the other switch."""
+    made, info = queues(groups="direction")
+    assert len(made) == 2 and made.settings.tolist() == [0, 0]
+    made.observe(moment(info, 0))
+    made.settings = np.array([2, 1])
+    columns = {
+        "queue_byte_ns": {"s1-eth1": 60_000 * 10 * MS, "s1-eth3": 20_000 * 10 * MS},
+        "tx_bytes": {"s1-eth1": LINE_BYTES, "s1-eth2": LINE_BYTES // 2},
+        "ce_bytes": {"s1-eth2": LINE_BYTES // 2},
+        "longest_bytes": {"s1-eth1": 70_000},
+    }
+    slot = made.observe(moment(info, 1, **columns))
+    assert slot.states[:, 4:] == pytest.approx(np.array([[0.15, 0.75, 0.25, 1], [0.1, 0, 0, 0.5]])), "30 kB on average"
+    worth = [(0.7 * 1 + 0.3 * 0.8 + 0.7 * 0.5 + 0.3 * 1) / 2, 0.3 * 1]
+    assert slot.rewards == pytest.approx(worth), "the mean of rewards, not that of the mean queue"
+    assert slot.idle.tolist() == [False, True], "a direction is busy if one of its queues is"
+    down, up = TEMPLATE.actions[2], TEMPLATE.actions[1]
+    assert made.values(np.array([2, 1])).reshape(3, 3).tolist() == [list(down), list(down), list(up)]
+
+
+def test_ports_of_a_leaf_spine_lead_up_or_down() -> None:
+    made = spec.of_preset("acc96", ['workload.kind="pairs"', "topology.hosts_per_leaf=2", "topology.uplinks=1"])
+    found = Scene.of(Experiment.of(made))
+    heights = node_heights(found)
+    leaves = {node for node, height in heights.items() if height == 1}
+    spines = {node for node, height in heights.items() if height == 2}
+    assert (len(leaves), len(spines), set(heights.values())) == (4, 2, {0, 1, 2})
+    ports = np.flatnonzero(found.is_switch).tolist()
+    up = {port for port, group in zip(ports, groups_of(found, ports, "direction"), strict=True) if group}
+    assert up == {port for port in ports if found.nodes[found.peer_row[port]] in spines} and len(up) == 8
+    assert groups_of(found, ports, "queue").tolist() == [*range(len(ports))]
 
 
 # --- idle queues
@@ -313,6 +353,21 @@ def test_a_constant_action_is_in_force_from_the_first_decision_on(tmp_path: Path
             for which in ("wanted", "enforced"):
                 assert table[f"{which}_{name}_{port}"].to_pylist() == [first] + [value] * 20
     assert not (tmp_path / "run/learned.npz").exists()
+
+
+@pytest.mark.lab
+def test_a_central_agent_sets_one_marking_for_all_ports_down(tmp_path: Path) -> None:
+    """C-ACC on one switch: no port leads up. Its answers are in force four decisions later."""
+    central = ("agent.agents=central", "agent.latency=2ms", "controller.groups=direction", "controller.explore=1")
+    ran(tmp_path / "run", *central, "controller.idle=off", "controller.batch=2")
+    table = pq.read_table(tmp_path / "run/agent.parquet")
+    wanted, enforced = (
+        [table[f"{which}_kmin_bytes_s1-eth{port}"].to_pylist() for port in (1, 2, 3)] for which in ("wanted", "enforced")
+    )
+    assert wanted[0] == wanted[1] == wanted[2] and len(set(wanted[0])) > 3
+    assert enforced[0] == enforced[1] == enforced[2] and enforced[0][5:] == wanted[0][1:-4]
+    state = load_arrays(tmp_path / "run/learned.npz", "")
+    assert (state["inferences"], state["skipped"], state["updates"]) == (20, 0, 18), "one sample a decision, and batches of two"
 
 
 @pytest.mark.lab

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.ctrl.acc_keys import QUEUE
+from dc_gym.ctrl.acc_keys import BY_QUEUE, GROUPS, QUEUE
 from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.session import Session
@@ -71,6 +71,8 @@ class AccTrainingSettings:
     """Mean number of decision times for which an action at random is kept."""
     worth: str = "step"
     throughput_weight: float = 0.7
+    groups: str = BY_QUEUE
+    """The queues that have one setting. Those of a direction are trained on a network with ports that lead up."""
     dqn: DqnSettings = DQN
 
     def __post_init__(self) -> None:
@@ -85,6 +87,8 @@ class AccTrainingSettings:
             )
         if self.worth not in WORTHS:
             raise UsageError(f"--worth {self.worth}: give one of {', '.join(WORTHS)}")
+        if self.groups not in GROUPS:
+            raise UsageError(f"--groups {self.groups}: give one of {', '.join(GROUPS)}")
 
 
 class Trainer:
@@ -126,10 +130,15 @@ class _Lab:
         template = settings.template
         scenario = scenarios.drawn(settings.seed, episode)
         self.seed = draw(settings.seed, "acc lab", episode) % 2**32
-        spec = scenario.spec(template, settings.steps * template.interval_ns, self.seed)
+        spec = scenario.spec(template, settings.steps * template.interval_ns, self.seed, settings.groups)
         self.session = stack.enter_context(Session(spec, folder))
         self.queues = AccQueues(
-            self.session.scene, template, worth=settings.worth, throughput_weight=settings.throughput_weight, idle=QUEUE
+            self.session.scene,
+            template,
+            worth=settings.worth,
+            throughput_weight=settings.throughput_weight,
+            idle=QUEUE,
+            groups=settings.groups,
         )
         self._random = np.random.default_rng(draw(settings.seed, "acc explore", number, episode))
         self._hold, self._kept = settings.hold, np.zeros(len(self.queues), np.int64)

@@ -7,7 +7,8 @@ server and a ring all-reduce stand in for the traces, which are not public. WebS
 with them.
 
 The network is ours: one switch at 25 Gbit/s, lossless by ACC's rule for pauses, with DCQCN in the NICs. Senders that share a host
-share its line: a lab has at most 16 of them.
+share its line: a lab has at most 16 of them. C-ACC has a setting for ports that lead up, so it is trained on two leaves with four
+servers each and one spine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.key import MS, US
+from dc_gym.ctrl.acc_keys import BY_DIRECTION, BY_QUEUE
 from dc_gym.nets.acc_template import Template
 from dc_gym.spec import Spec
 from dc_gym.spec.load import from_dict
@@ -35,6 +37,8 @@ MOST_INCAST_BYTES = 25 * 10**6
 MOST_OUTSTANDING = {"olap": 32, "exchange": 8, "video": 3, "backup": 2, "vdi": 1, "oltp": 1}
 """The most operations that a storage host keeps under way, by mix. A lab has room for about 60,000 flows: with small operations
 these are 17,000 to 38,000 in 50 ms."""
+LEAVES, UPLINK = 2, "100Gbit/s"
+"""The leaves on which settings by direction are trained; a leaf's link to the spine is as wide as its servers' links together."""
 LARGEST_FLOW = "10MB"
 """WebSearch's and DataMining's flows are cut to it: no longer one would end in an episode."""
 
@@ -47,9 +51,13 @@ class Scenario:
     hosts: int
     workload: Mapping[str, Any]
 
-    def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
-        """Returns the spec of an episode."""
-        network = {"kind": "single", "hosts": self.hosts, "rate": f"{RATE_BPS}bit/s", "delay": f"{DELAY_NS}ns"}
+    def spec(self, template: Template, duration_ns: int, seed: int, groups: str = BY_QUEUE) -> Spec:
+        """Returns the spec of an episode. `groups`: one of acc_keys.GROUPS."""
+        network: dict[str, Any] = {"kind": "single", "hosts": self.hosts}
+        if groups == BY_DIRECTION:
+            network = {"kind": "leafspine", "leaves": LEAVES, "hosts_per_leaf": HOSTS // LEAVES, "spines": 1}
+            network["uplink_rate"] = UPLINK
+        network |= {"rate": f"{RATE_BPS}bit/s", "delay": f"{DELAY_NS}ns"}
         network |= {"shared_buffer": "12MB", "pfc": "classes", "xoff": "acc", "marking": "secn1"}
         seldom = f"{min(10 * MS, duration_ns)}ns"
         data: dict[str, Any] = {

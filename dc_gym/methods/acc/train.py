@@ -34,7 +34,7 @@ from dc_gym.nets.acc_template import template_of
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
-OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "hold", "worth")
+OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "hold", "worth", "groups")
 OF_DQN = ("discount", "learning_rate", "batch_size", "target_every", "prefer")
 SHOWN_EPISODES = 10
 """Number of episodes over which progress shows the mean."""
