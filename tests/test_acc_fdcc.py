@@ -11,7 +11,17 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_1, figure_2, figure_6, figure_7, figure_8, figure_10, figure_13, figure_17
+from dc_gym.benchmarks.papers.acc import (
+    figure_1,
+    figure_2,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
+    figure_13,
+    figure_17,
+)
 from dc_gym.benchmarks.papers.acc.common import FABRICS, LOSSY, PFC, on
 from dc_gym.benchmarks.papers.fdcc import figure_3_2, figure_3_3, figure_4_1, n_to_one, table_6_1, table_6_2
 from dc_gym.grounds import nics
@@ -27,6 +37,7 @@ FIGURES = (
     figure_6,
     figure_7,
     figure_8,
+    figure_9,
     figure_10,
     figure_13,
     figure_17,
@@ -38,7 +49,7 @@ FIGURES = (
 )
 NUMBERS = {
     "fdcc": ("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
-    "acc": ("figure-1", "figure-2", "figure-6", "figure-7", "figure-8", "figure-10", "figure-13", "figure-17"),
+    "acc": ("figure-1", "figure-2", "figure-6", "figure-7", "figure-8", "figure-9", "figure-10", "figure-13", "figure-17"),
 }
 
 

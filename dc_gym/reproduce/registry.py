@@ -149,6 +149,7 @@ register(
             "figure-6": "acc.figure_6",
             "figure-7": "acc.figure_7",
             "figure-8": "acc.figure_8",
+            "figure-9": "acc.figure_9",
             "figure-10": "acc.figure_10",
             "figure-13": "acc.figure_13",
             "figure-17": "acc.figure_17",
