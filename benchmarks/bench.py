@@ -30,6 +30,7 @@ BENCHES = {
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
+    "acc-oracle": "ACC's net over DCQCN and DCTCP in cases that nobody trained on, beside the best action (--seeds, default 3)",
     "acc-cost": "what an inference of ACC's net costs, and what its integer form changes",
     "fdcc-train": "FDCC's policies, trained in a fluid model, in incasts of 4 to 256 flows beside rivals (--seeds, default 5)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
@@ -60,7 +61,7 @@ BENCHES = {
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
-SEEDED = ("rlcc-train", "acc-learn", "fdcc-train")
+SEEDED = ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train")
 """Benches that also take `--seeds`."""
 OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
 """Benches that take `--policy`: a policy's name or file."""

@@ -19,6 +19,7 @@ from dc_gym.benchmarks.papers.acc import (
     figure_6,
     figure_7,
     figure_8,
+    figure_9,
     figure_10,
     figure_13,
     figure_14,
@@ -53,6 +54,7 @@ FIGURES = (
     figure_6,
     figure_7,
     figure_8,
+    figure_9,
     figure_10,
     figure_13,
     figure_14,
@@ -74,7 +76,7 @@ NUMBERS = {
         *("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
         *("figure-6.1", "figure-6.2", "figure-6.3", "figure-6.4", "unseen"),
     ),
-    "acc": tuple(f"figure-{number}" for number in (1, 2, 6, 7, 8, 10, 13, 14, 16, 17)),
+    "acc": tuple(f"figure-{number}" for number in (1, 2, 6, 7, 8, 9, 10, 13, 14, 16, 17)),
 }
 
 

@@ -459,6 +459,13 @@ def test_operations_under_way_at_once_choose_where_copies_go_by_themselves():
     assert len(seen) == 12 * 4 and sum(len(found) > 1 for found in seen.values()) > 40
 
 
+def test_storage_places_end_after_their_rounds():
+    flows = run(FATTREE, "storage", duration_ns=SECOND, mix="vdi", outstanding=3, rounds=4)
+    clients = len({flow.src for flow in flows if flow.group == "write"})
+    assert len(flows) == clients * 3 * 4 and not any(flow.spare for flow in flows)
+    assert [flow.rep for flow in flows[:4]] == [0, 1, 2, 3]
+
+
 def test_copies_of_writes():
     flows = run(FATTREE, "storage", duration_ns=SECOND // 100, mix="backup", replicas=2)
     writes, copies = [[flow for flow in flows if flow.group == group] for group in ("write", "replica")]

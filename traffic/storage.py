@@ -49,13 +49,14 @@ class StorageKeys:
     storage: int | None = key(COUNT, low=1, otherwise="a quarter", help="number of storage hosts")
     outstanding: int = shared_keys.outstanding("operations that a host keeps under way")
     replicas: int = key(COUNT, 0, low=0, help="copies of each write on other storage hosts")
+    rounds: int | None = shared_keys.rounds("operations that follow one another in each of the `outstanding` places")
 
 
 def storage(context: WorkloadContext, keys: StorageKeys) -> list[FlowRequest]:
     """Reads and writes of storage (ACC's table 1): each compute host keeps `outstanding` of them under way.
 
-    Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` other storage hosts. Groups
-    `read`, `write` and `replica`.
+    Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` other storage hosts. Each of the
+    operations under way is followed by others, `rounds` in all or endlessly. Groups `read`, `write` and `replica`.
     """
     hosts, replicas, mix = context.hosts, keys.replicas, MIXES[keys.mix]
     stores = max(1, len(hosts) // 4) if keys.storage is None else keys.storage
@@ -64,7 +65,7 @@ def storage(context: WorkloadContext, keys: StorageKeys) -> list[FlowRequest]:
     gates, flows = Gates(), list[FlowRequest]()
     for client in hosts[:-stores]:
         for slot in range(keys.outstanding):
-            slot_flows = chained(context, gates, None, _operations(context, client, slot, hosts[-stores:], mix))
+            slot_flows = chained(context, gates, keys.rounds, _operations(context, client, slot, hosts[-stores:], mix))
             flows += slot_flows + _copies(context, gates, slot, slot_flows, hosts[-stores:], replicas)
     return bounded(flows)
 

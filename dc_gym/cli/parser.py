@@ -519,7 +519,8 @@ def _add_comparison(parser: ArgumentParser) -> None:
         "--seeds",
         type=arguments.count,
         metavar="N",
-        help="number of runs of each controller in each case (default: 5); also for bench rlcc-train, acc-learn, fdcc-train",
+        help="number of runs of each controller in each case (default: 5); also for bench rlcc-train, acc-learn, acc-oracle and "
+        "fdcc-train",
     )
     add("--full", action="store_true", help="run networks at full rate, and as long as the papers do")
     add("--out", type=Path, metavar="DIR", help="folder of the results and the page (default: results/compare)")

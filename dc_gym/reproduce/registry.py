@@ -154,6 +154,7 @@ register(
             "figure-6": "acc.figure_6",
             "figure-7": "acc.figure_7",
             "figure-8": "acc.figure_8",
+            "figure-9": "acc.figure_9",
             "figure-10": "acc.figure_10",
             "figure-13": "acc.figure_13",
             "figure-14": "acc.figure_14",

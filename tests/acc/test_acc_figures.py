@@ -11,12 +11,13 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_7, figure_10, figure_13, figure_14, figure_16
+from dc_gym.benchmarks.papers.acc import figure_7, figure_9, figure_10, figure_13, figure_14, figure_16
 from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
 from dc_gym.figures import kit
 from dc_gym.reproduce.evidence import Contender, Evidence, Track
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.spec import Spec
+from dc_gym.traffic.storage import MIXES
 
 
 def spec_of(folder: Path, module, name: str, files: dict[str, str] | None = None) -> Spec:
@@ -74,6 +75,40 @@ def test_workers_compute_as_long_as_a_p100_does(tmp_path: Path, model: str) -> N
     made = spec_of(tmp_path, figure_10, figure_10.name(model, TRAINED))
     pushes = [flow for flow in made.flows(made.graph()) if flow.group == "push"]
     assert {flow.size_bytes * figure_10.PART for flow in pushes} == {figure_10.PARAMETER_BYTES[model]} and len(pushes) == 7
+
+
+@pytest.mark.parametrize("mix", figure_9.DEPTHS)
+def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_path: Path, mix: str) -> None:
+    made = [spec_of(tmp_path, figure_9, figure_9.name(mix, 128, who)) for who in (*figure_9.WHO, figure_9.UNMARKED)]
+    flows = [[*each.flows(each.graph())] for each in made]
+    assert all(each == flows[0] for each in flows)
+    carried = figure_9.STORING * 25e9 / 8 * figure_9.DURATION_MS / 1e3 * 2  # both directions of the storage servers' lines
+    assert sum(flow.size_bytes for flow in flows[0]) > carried
+    reads = np.mean([flow.group == "read" for flow in flows[0]])
+    assert reads == pytest.approx(MIXES[mix].reads / 10, abs=0.02)
+
+
+def test_storage_of_the_paper_s_size_has_three_computing_servers_for_each_that_stores(tmp_path: Path) -> None:
+    (row,) = (each for each in figure_9.ROWS if each.name == figure_9.name("vdi", 16, TRAINED))
+    made = own_rate._spec("x", row, ReproduceOptions(tmp_path, full=True), 1)
+    flows = [*made.flows(made.graph())]
+    writes = [flow for flow in flows if flow.group == "write"]
+    assert len({flow.src for flow in writes}) == 18 and len({flow.dst for flow in writes}) == 6
+    first = [flow for flow in flows if flow.rep == 0]
+    assert len(first) == 18 * 16
+
+
+def test_a_run_of_figure_9_is_measured(tmp_path: Path) -> None:
+    """1 ms instead of 12, at the least depth."""
+    from dc_gym.run.runner import run
+
+    made = spec_of(tmp_path, figure_9, figure_9.name("vdi", 1, TRAINED))
+    made = replace(made, time=replace(made.time, duration_ns=1_000_000, warmup_ns=500_000))
+    found = figure_9.measure(run(made, tmp_path / "run", Quiet(), plot=False))
+    mean_bytes = sum(MIXES["vdi"].sizes()) / len(MIXES["vdi"].sizes())
+    most = figure_9.STORING * 2 * 25e9 / 8 / mean_bytes
+    assert 0.1 * most < found["iops"] < most and found["places_at_end"] == 0
+    assert 1e-6 < found["operation_s"] < found["operation_p99_s"] < 5e-4
 
 
 @pytest.mark.parametrize("load", figure_13.LOADS)

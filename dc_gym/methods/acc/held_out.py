@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what agents and static markings earn in a scenario of ACC's training (scenarios.py).
+"""Measures what agents and static markings earn in a scenario of ACC's training (scenarios.py), or in any other lab.
 
 All contestants have labs of the same scenario and seed, so that their rewards can be paired. A reward is that of
 `agent.reward = "acc"`: the mean over the queues that sent in a slot, then over the slots.
@@ -12,20 +12,28 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from dc_gym.ctrl.acc_keys import QUEUE
 from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.session import Session
-from dc_gym.methods.acc.scenarios import Scenario
 from dc_gym.nets.acc_template import DEPLOYED, FEATURES, Template
 from dc_gym.nets.q_network import QNetwork
+from dc_gym.spec import Spec
 
 AT_ONCE = 8
 """Labs at a time."""
 WARMUP = 10
 """Slots at first that do not count."""
+
+
+class LabCase(Protocol):
+    """A network and its traffic: a scenario of trainings, or a case of a bench."""
+
+    def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
+        """Returns the spec of a lab."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ def chance(template: Template, seed: int) -> Contestant:
     return Contestant(template, lambda slot, queues: random.integers(len(template.actions), size=len(queues)))
 
 
-def rewards(scenario: Scenario, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path) -> dict[str, float]:
+def rewards(scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path) -> dict[str, float]:
     """Returns the mean reward of a slot by contestant. `folder`: where the labs' folders are made."""
     found: dict[str, float] = {}
     left = iter(contestants.items())
@@ -69,7 +77,7 @@ def rewards(scenario: Scenario, seed: int, contestants: Mapping[str, Contestant]
 
 
 def _side_by_side(
-    scenario: Scenario, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path
+    scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path
 ) -> dict[str, float]:
     spec = scenario.spec(DEPLOYED, slots * DEPLOYED.interval_ns, seed)
     earned: dict[str, list[float]] = {name: [] for name in contestants}
