@@ -76,14 +76,29 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
     assert not held.ok
 
 
-def test_fdcc_s_network_is_held_to_floats_and_to_its_integers_in_python(cases):
-    held, equal = nic_golden.fdcc_checks(cases("fdcc"))
+@pytest.mark.parametrize("name", ["fdcc", "fdcc-tree"])
+def test_fdcc_s_policies_are_held_to_floats_and_to_their_integers_in_python(cases, name):
+    held, equal = nic_golden.fdcc_checks(cases(name))
     assert held.ok and equal.ok and int(held.measured.split()[0].replace(",", "")) > 700
-    (case, *_) = cases("fdcc")
+    (case, *_) = cases(name)
     states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
     wrong = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
     held, equal = nic_golden.fdcc_checks((replace(case, made=wrong),))
     assert not held.ok and not equal.ok
+
+
+def test_an_input_that_fdcc_s_nic_did_not_see_is_found(cases):
+    """The reference takes outputs from the NIC, but computes what the NIC saw."""
+    (case, *_) = cases("fdcc-tree")
+    rows = [replace(row, state=(row.state[0] ^ 1 << 12, *row.state[1:])) for row in case.made]
+    found = golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values)
+    assert found.broken.startswith("input rtt is off by 0.06")
+
+
+def test_a_window_that_fdcc_s_output_does_not_give_is_found(cases):
+    (case, *_) = cases("fdcc-tree")
+    rows = [replace(row, rate=min(2**20, row.rate + row.rate // 50)) for row in case.made]
+    assert golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values).broken.startswith("line ")
 
 
 def test_traces_reach_what_they_are_for():

@@ -100,7 +100,7 @@ def test_commands_say_so_in_one_line(
             "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
         ),
         ({"version": [1]}, "version [1]; this version of dc-gym reads"),
-        ({"kind": "forest"}, "kind 'forest' is unknown; one of: tree, mlp, mlp8, lstm, fdcc, dense"),
+        ({"kind": "forest"}, "kind 'forest' is unknown; one of: tree, mlp, mlp8, lstm, fdcc, fdcc-tree, dense"),
         ({"kind": 7}, "'kind' of its manifest is no str"),
         ({"provenance": None}, "'provenance' of its manifest is no dict"),
         ({"payload": {}}, "of its manifest is no"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy of FDCC decides in states that it, or another policy, brings about in the fluid model.
+"""Asks a policy of FDCC in states that it, or another policy, brings about in the fluid model.
 
 The policy follows the flows along: it sees what they see, at each of their decisions, and remembers it for each of them.
 """
