@@ -34,9 +34,11 @@ SHORT = Quantity("short", "the short flow's part of it (1.25 to 1.5 ms)", digits
 SPANS_MS = {ALONE: (0.5, START_MS), SHARED: (1.1, STOP_MS), AFTER: (STOP_MS, 2.0), USED: (START_MS, DURATION_MS)}
 SHORT_MS = (1.25, STOP_MS)
 COLUMNS = (ALONE, SHARED, AFTER, USED, SHORT, PAUSES, DROPPED)
-BY_HAND = "FDCC, policy by hand"
+BY_HAND, LONE = "FDCC, policy by hand", "FDCC, also trained alone"
+OTHER_POLICIES = {BY_HAND: "fdcc-scripted", LONE: "fdcc-lone"}
 ROWS = over_time.rows(2, over_time.keys(FILE, DURATION_MS, INTERVAL_US), {})
-ROWS += [replace(row, name=BY_HAND, values={**row.values, "nic.policy": "fdcc-scripted"}) for row in ROWS if row.name == FDCC]
+(OF_FDCC,) = (row for row in ROWS if row.name == FDCC)
+ROWS += [replace(OF_FDCC, name=who, values={**OF_FDCC.values, "nic.policy": each}) for who, each in OTHER_POLICIES.items()]
 UNSEEN = Explanation(
     hypothesis="it is the policy, not the algorithm: its training had at least two flows, and never one alone",
     experiment=f"the row `{BY_HAND}` of dcgym reproduce fdcc figure-6.1, which changes nic.policy alone",
