@@ -106,7 +106,10 @@ TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
     ),
 }
 """Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two such all-to-alls."""
-CASES = {f"{over}, {name}": OracleCase(*of, over) for (name, of), over in product(TRAFFIC.items(), OVER)}
+CASES = {
+    f"{over}, {name}": OracleCase(network, rate_bps, workload, over)
+    for (name, (network, rate_bps, workload)), over in product(TRAFFIC.items(), OVER)
+}
 
 
 def secn_template(rate_bps: int) -> Template:
