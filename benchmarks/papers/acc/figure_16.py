@@ -27,6 +27,7 @@ from dc_gym.benchmarks.papers.acc import common
 from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, LEARNING, PAUSES, TRAINED, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.figures import kit
+from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce.claims import Claim, below, more_than
 from dc_gym.reproduce.evidence import Contender, Evidence, Floats, Quantity, Track
@@ -76,7 +77,7 @@ MICE = Quantity("after_mice_s", "mean FCT up to 100 kB, 5.5 to 8.5 s (us)", 1e6,
 QUEUE = Quantity("queue_bytes", "mean queue of a port (kB)", 1e-3, 3)
 RISE = Quantity("rise", "rise in the first second, over SECN1's FCT", digits=3)
 FLOWS, UNFINISHED = Quantity("flows", "flows"), Quantity("unfinished", "unfinished")
-OVER_TIME = "fct_s"
+OVER_TIME, MICE_OVER_TIME = "fct_s", "mice_s"
 COLUMNS = (*MEAN.values(), RISE, MICE, QUEUE, FLOWS, UNFINISHED, PAUSES)
 FILE = "workloads-s{seed}.csv"
 
@@ -118,19 +119,24 @@ ROWS = [
 WHY = "the servers, the load, the NICs' parameters and whose completion times count are not given; the clock is 20 times as fast"
 
 
-def _claims(who: str, variant: str = "") -> tuple[Claim, ...]:
+SETTINGS = {UNTRAINED: "", TRAINED: "trained offline", LEARNING: "trained offline, learns on"}
+"""ACC's figure has no offline training, so verdicts on other agents are counted apart."""
+
+
+def _claims(who: str, variant: str) -> tuple[Claim, ...]:
     shorter = tuple(
         Claim(
             f"From a second after the change on, completion times are shorter than with {rival} (the paper's by {percent} %)",
             SOURCE,
-            (below(who, rival, MEAN["after"]),),
+            (below(who, rival, column),),
             why=WHY,
-            variant=variant,
+            variant=", ".join(filter(None, (variant, whose))),
         )
+        for column, whose in ((MEAN["after"], ""), (MICE, "mice"))
         for rival, percent in SHORTER.items()
     )
     rise = Claim(
-        "In the first second after the change, completion times are longer than later, beside SECN1's",
+        "In the first second after the change, completion times over SECN1's are longer than later",
         SOURCE,
         (more_than(who, RISE, 0),),
         why=WHY,
@@ -139,7 +145,7 @@ def _claims(who: str, variant: str = "") -> tuple[Claim, ...]:
     return (*shorter, rise)
 
 
-CLAIMS = (*_claims(UNTRAINED), *_claims(TRAINED, "trained offline"), *_claims(LEARNING, "trained offline, learns on"))
+CLAIMS = tuple(claim for who, variant in SETTINGS.items() for claim in _claims(who, variant))
 FACTS = (
     ("Network", f"{HOSTS} servers on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule (11.11 %)"),
     ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
@@ -183,11 +189,15 @@ def _mean(values: Floats) -> float:
 
 
 def track(result: Result, faster: int = FASTER) -> Track:
-    """Returns the mean completion time of the flows that start in each 500 ms of the paper's clock."""
-    start_ms, took_s, _ = _ended(result, faster)
-    starts_ms = np.arange(0, END_MS, WINDOW_MS)
-    means = [_mean(took_s[(start_ms >= each) & (start_ms < each + WINDOW_MS)]) for each in starts_ms]
-    return Track(np.asarray((starts_ms + WINDOW_MS / 2) / 1e3, np.float64), {OVER_TIME: np.array(means)})
+    """Returns mean completion times, of all flows and of mice, of those that start in each 500 ms of the paper's clock."""
+    start_ms, took_s, size_bytes = _ended(result, faster)
+    starts_ms, mice = np.arange(0, END_MS, WINDOW_MS), size_bytes <= MICE_BYTES
+    inside = [(start_ms >= each) & (start_ms < each + WINDOW_MS) for each in starts_ms]
+    found = {
+        OVER_TIME: np.array([_mean(took_s[each]) for each in inside]),
+        MICE_OVER_TIME: np.array([_mean(took_s[each & mice]) for each in inside]),
+    }
+    return Track(np.asarray((starts_ms + WINDOW_MS / 2) / 1e3, np.float64), found)
 
 
 def with_rise(evidence: Evidence) -> Evidence:
@@ -214,31 +224,40 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     return own_rate.findings(TITLE, FACTS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)
 
 
+PANELS = {
+    "Mean FCT (ms)": (OVER_TIME, False),
+    "Over SECN1's": (OVER_TIME, True),
+    "Mice, over SECN1's": (MICE_OVER_TIME, True),
+}
+"""Panels by the title of their axis: what they show, and whether over SECN1's."""
+
+
 def _figure(evidence: Evidence) -> Figure:
-    """Draws completion times over the paper's clock, and below them the same over SECN1's, seed by seed."""
-    base = evidence.contenders[BASE].over_time
+    """Draws completion times over the paper's clock: means over seeds, and a thin line for each seed."""
     with kit.style():
-        canvas = kit.new_figure(8.4, 6.0)
-        above, ratios = canvas.subplots(2, 1, sharex=True)
-        for who, each in evidence.contenders.items():
-            rows = {seed: found.values[OVER_TIME] for seed, found in each.over_time.items()}
-            at = next(iter(each.over_time.values())).x
-            _line(above, at, np.stack(list(rows.values())) * 1e3, who)
-            _line(ratios, at, np.stack([row / base[seed].values[OVER_TIME] for seed, row in rows.items()]), who)
-        for ax in (above, ratios):
+        canvas = kit.new_figure(8.4, 8.0)
+        axes = canvas.subplots(len(PANELS), 1, sharex=True)
+        for ax, (title, (what, is_ratio)) in zip(axes, PANELS.items(), strict=True):
+            for who, each in evidence.contenders.items():
+                _lines(ax, each, what, evidence.contenders[BASE] if is_ratio else None, COLORS[who])
             for start_ms, _ in PHASES[1:]:
                 ax.axvline(start_ms / 1e3, color="#555555", linewidth=0.8, linestyle=":")
-            ax.set_ylim(bottom=0)
-        above.set_ylabel("Mean FCT (ms)")
-        ratios.set_ylabel("Over SECN1's")
-        ratios.set_xlabel("Start of the flows, on the paper's clock (s)")
-        kit.legend_below(canvas, above, 3)
+            if title.startswith("Mice"):
+                ax.set_yscale("log")
+                log_ticks(ax, "y", 0.0)
+            else:
+                ax.set_ylim(bottom=0)
+            ax.set_ylabel(title)
+        axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
+        kit.legend_below(canvas, axes[0], 3)
         kit.title(canvas, TITLE)
     return canvas
 
 
-def _line(ax: Axes, at: Floats, rows: Floats, who: str) -> None:
-    mean, half = band(rows)
-    ax.plot(at, mean, color=COLORS[who], label=who)
-    if np.isfinite(half).any() and who != BASE:
-        kit.shade(ax, at, np.maximum(mean - half, 0), mean + half, COLORS[who])
+def _lines(ax: Axes, who: Contender, what: str, base: Contender | None, color: str) -> None:
+    rows = []
+    for seed, found in who.over_time.items():
+        rows.append(found.values[what] / base.over_time[seed].values[what] if base else found.values[what] * 1e3)
+        ax.plot(found.x, rows[-1], color=color, linewidth=0.5, alpha=0.6)
+    mean, _ = band(np.stack(rows))
+    ax.plot(next(iter(who.over_time.values())).x, mean, color=color, label=who.label)
