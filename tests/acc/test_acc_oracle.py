@@ -13,7 +13,6 @@ from dc_gym.benchmarks.checks import acc_oracle
 from dc_gym.benchmarks.checks.acc_learn import CHANCE, NET, STATIC
 from dc_gym.methods.acc import scenarios
 from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.topologies.marking import MarkingContext, resolve
 
 
 def row(net: float, best: float, secn1: float = 0.5, secn2: float = 0.4) -> dict[str, float]:
