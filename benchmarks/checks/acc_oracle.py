@@ -6,7 +6,8 @@ found by a sweep over all of them with the same draws. Its gain is its reward le
 dc-gym was trained on one switch at 25 Gbit/s with DCQCN in the NICs, and never with TCP. It does not explore.
 
 Each seed draws the traffic of every case anew. All contestants have labs of the same case and seed, so their rewards are paired.
-What was measured stays in OUT. A bench that was killed, or that is to have more seeds, goes on there.
+A reward is the mean over all queues of the network. What was measured stays in OUT. A bench that was killed, or that is to have
+more seeds, goes on there.
 """
 
 from __future__ import annotations
@@ -92,12 +93,12 @@ class OracleCase:
 
 
 TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
-    "fabric": (FABRIC, USUAL_BPS, {"kind": "poisson", "distribution": "websearch", "truncate": "10MB", "load": 0.6}),
     "rate": (
         ONE_SWITCH,
         10 * 10**9,
-        {"kind": "incast", "senders": 28, "size": "50kB", "interval": "500us", "intervals": "exponential"},
+        {"kind": "many_to_one", "flows": 14, "jitter": "2ms"},
     ),
+    "fabric": (FABRIC, USUAL_BPS, {"kind": "poisson", "distribution": "websearch", "truncate": "10MB", "load": 0.6}),
     "all-reduce": (
         FABRIC,
         USUAL_BPS,
@@ -105,14 +106,22 @@ TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
     ),
 }
 """Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two such all-to-alls."""
-CASES = {f"{over}, {name}": OracleCase(*of, over) for over, (name, of) in product(OVER, TRAFFIC.items())}
+CASES = {
+    f"{over}, {name}": OracleCase(network, rate_bps, workload, over)
+    for (name, (network, rate_bps, workload)), over in product(TRAFFIC.items(), OVER)
+}
+
+
+def secn_template(rate_bps: int) -> Template:
+    """Returns SECN1 and SECN2 at a rate as actions: SECN2's thresholds grow with it."""
+    low, high, pmax = SECN["SECN2"]
+    grown = (low * rate_bps // USUAL_BPS, high * rate_bps // USUAL_BPS, pmax)
+    return Template("SECN", DEPLOYED.interval_ns, DEPLOYED.history, (SECN["SECN1"], grown))
 
 
 def secn(rate_bps: int) -> dict[str, Contestant]:
-    """Returns SECN1 and SECN2 at a rate: SECN2's thresholds grow with it."""
-    (low, high, pmax) = SECN["SECN2"]
-    actions = (SECN["SECN1"], (low * rate_bps // USUAL_BPS, high * rate_bps // USUAL_BPS, pmax))
-    template = Template("SECN", DEPLOYED.interval_ns, DEPLOYED.history, actions)
+    """Returns SECN1 and SECN2 at a rate."""
+    template = secn_template(rate_bps)
     return {name: constant(template, number) for number, name in enumerate(SECN)}
 
 
@@ -127,7 +136,7 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
             lab_seed = draw(0, "acc oracle", name, seed) % 2**32
             contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
             contestants |= secn(case.rate_bps) | STATIC
-            found[name][str(seed)] = held_out.rewards(case, lab_seed, contestants, SLOTS, folder)
+            found[name][str(seed)] = held_out.rewards(case, lab_seed, contestants, SLOTS, folder, all_queues=True)
             put(OUT / FILE, (json.dumps({"of": _identity(), "rewards": found}, indent=1) + "\n").encode())
     yield from verdicts({name: [found[name][str(seed)] for seed in range(1, seeds + 1)] for name in CASES})
 

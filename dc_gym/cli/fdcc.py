@@ -40,7 +40,11 @@ def _add_train(commands: Any) -> None:
         metavar="DIR",
         help="its folder: policy.npz, manifest.json, curve.csv, stages.csv, checkpoint.npz",
     )
-    add("--preset", metavar="NAME", help="ours, or thesis: algorithm 1's reward and traffic (default: ours)")
+    add(
+        "--preset",
+        metavar="NAME",
+        help="ours; lone: also with lone flows; thesis: algorithm 1's reward and traffic (default: ours)",
+    )
     add("--seed", type=int, metavar="N", help="of networks, incasts and exploration (default: 1)")
     add("--episodes", type=int, metavar="N", help="of each of five stages: up to 2, 4, 8, 16, 32 flows (default: 12)")
     add("--updates", type=int, metavar="N", help="of the critics after each episode (default: 60)")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ def test_a_case_is_none_of_a_training(case: str) -> None:
     assert not trained and len({*rates}) == 1
     assert made.controller.name == case.split(", ")[0].lower() and made.workload.transport in ("tcp", "rdma")
     assert made.flows(graph)
+
+
+@pytest.mark.parametrize("case", acc_oracle.CASES)
+def test_secn_is_that_of_the_case_s_ports(case: str) -> None:
+    each = acc_oracle.CASES[case]
+    plain = each.spec(DEPLOYED, 15_000_000, 1)
+    for number, name in enumerate(acc_oracle.SECN):
+        graph = replace(plain, topology=replace(plain.topology, marking=name.lower())).graph()
+        (found,) = {port.queue.marking for port in graph.ports() if port.queue.marking.kind == "red-instant"}
+        told = (found.min_bytes, found.max_bytes, found.probability_ppm)
+        assert told == acc_oracle.secn_template(each.rate_bps).actions[number]
 
 
 def test_seeds_draw_other_traffic() -> None:
@@ -71,7 +83,9 @@ def test_the_bench_goes_on_and_refuses_rewards_of_another_net(tmp_path: Path, mo
     (tmp_path / "out").mkdir()
     asked: list[str] = []
 
-    def rewards(case: acc_oracle.OracleCase, seed: int, contestants: object, slots: int, folder: Path) -> dict[str, float]:
+    def rewards(
+        case: acc_oracle.OracleCase, seed: int, contestants: object, slots: int, folder: Path, *, all_queues: bool
+    ) -> dict[str, float]:
         asked.append(next(name for name, each in acc_oracle.CASES.items() if each is case))
         if len(asked) == len(acc_oracle.CASES) + 2:
             raise KeyboardInterrupt

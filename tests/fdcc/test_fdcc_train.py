@@ -24,9 +24,9 @@ from dc_gym.cli.main import main
 from dc_gym.methods.fdcc import checkpoint, model_incasts, train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
 from dc_gym.methods.fdcc.trainer import Trainer
-from dc_gym.nets import fdcc
+from dc_gym.nets import fdcc, nic_policy
 from dc_gym.nets.fdcc_actor import Actor
-from dc_gym.nets.nic_policy import NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 SMALL = FdccTrainingSettings(
     episodes=2, stages=(2, 4), tested=(2,), flows=8, steps=60, updates=2, history=4, sequences=8, replay=400
@@ -137,6 +137,12 @@ def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
     zeros = [np.zeros(shape, np.float32) for shape in fdcc.SHAPES]
     found = model_incasts.run(Actor(zeros), 8)
     assert found.used > 0.9 and found.longest_bdp == pytest.approx(8 * 11 / 11.2 - 1, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("fdcc", 0.5, 0.7), ("fdcc-lone", 0.95, 1.0), ("fdcc-scripted", 0.95, 1.0)])
+def test_a_lone_flow_fills_the_line_by_policies_that_know_one(name: str, least: float, most: float) -> None:
+    policy = TablePolicy(NicPolicy.read(nic_policy.shipped(name)).table())
+    assert least < model_incasts.run(policy, 1).used <= most
 
 
 # --- the bench

@@ -2,7 +2,8 @@
 """Measures what agents and static markings earn in a scenario of ACC's training (scenarios.py), or in any other lab.
 
 All contestants have labs of the same scenario and seed, so that their rewards can be paired. A reward is that of
-`agent.reward = "acc"`: the mean over the queues that sent in a slot, then over the slots.
+`agent.reward = "acc"`: the mean over the queues that sent in a slot, then over the slots. Which queues send depends on the
+marking as well: without marks there are no CNPs. So a bench may count all queues of its network instead.
 """
 
 from __future__ import annotations
@@ -67,17 +68,22 @@ def chance(template: Template, seed: int) -> Contestant:
     return Contestant(template, lambda slot, queues: random.integers(len(template.actions), size=len(queues)))
 
 
-def rewards(scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path) -> dict[str, float]:
-    """Returns the mean reward of a slot by contestant. `folder`: where the labs' folders are made."""
+def rewards(
+    scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path, *, all_queues: bool = False
+) -> dict[str, float]:
+    """Returns the mean reward of a slot by contestant.
+
+    `folder`: where the labs' folders are made. `all_queues`: queues that did not send count as well.
+    """
     found: dict[str, float] = {}
     left = iter(contestants.items())
     while some := dict(islice(left, AT_ONCE)):
-        found |= _side_by_side(scenario, seed, some, slots, folder)
+        found |= _side_by_side(scenario, seed, some, slots, folder, all_queues)
     return found
 
 
 def _side_by_side(
-    scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path
+    scenario: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, folder: Path, all_queues: bool
 ) -> dict[str, float]:
     spec = scenario.spec(DEPLOYED, slots * DEPLOYED.interval_ns, seed)
     earned: dict[str, list[float]] = {name: [] for name in contestants}
@@ -90,7 +96,7 @@ def _side_by_side(
             for name, contestant in contestants.items():
                 mine = queues[name]
                 slot = mine.observe(sessions[name].collect())
-                sent = slot.states[:, 1 - FEATURES] > 0
+                sent = all_queues | (slot.states[:, 1 - FEATURES] > 0)
                 if step > WARMUP and sent.any():
                     earned[name].append(float(slot.rewards[sent].mean()))
                 if step < slots:

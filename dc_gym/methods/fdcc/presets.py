@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,17 +76,27 @@ class FdccPreset:
     """Critics see the network: the count of flows, all windows, and what the other flows do. Actors never do."""
     taught: bool
     """Actors also imitate `teacher` (TD3 + BC, Fujimoto and Gu 2021)."""
+    lone: bool
+    """Each episode also has flows that are alone on their bottleneck. The thesis' curriculum begins with two flows."""
     summary: str
 
 
+OURS = FdccPreset(
+    "ours", our_reward, True, True, True, False, "shares and round trips in octaves; floods, other traffic, and a teacher"
+)
 PRESETS = {
     each.name: each
     for each in (
+        OURS,
+        replace(OURS, name="lone", lone=True, summary=f"{OURS.summary}; each episode also has lone flows"),
         FdccPreset(
-            "ours", our_reward, True, True, True, "shares and round trips in octaves; floods, other traffic, and a teacher"
-        ),
-        FdccPreset(
-            "thesis", thesis_reward, False, False, False, "algorithm 1's reward; windows of one BDP that start within 1 ms"
+            "thesis",
+            thesis_reward,
+            False,
+            False,
+            False,
+            False,
+            "algorithm 1's reward; windows of one BDP that start within 1 ms",
         ),
     )
 }
@@ -108,7 +118,9 @@ class FdccTrainingSettings:
     """Episodes of each stage of the curriculum."""
     stages: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The most flows on a bottleneck, stage by stage."""
-    tested: tuple[int, ...] = (4, 64, 256)
+    lone: int = 32
+    """Further flows of an episode, each alone on a bottleneck, if the preset has them."""
+    tested: tuple[int, ...] = (1, 4, 64, 256)
     """The flows of the model's incasts that a policy is tested in after each stage."""
     flows: int = 256
     """Flows of an episode, over all of its networks."""

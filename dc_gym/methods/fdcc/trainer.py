@@ -65,6 +65,9 @@ class Trainer:
         networks = incasts.drawn(random, max(1, settings.flows // flows), flows, how)
         made = play(networks, self.learner.actor, how.reward, settings.steps, random, settings.explore)
         self.replay.add(made)
+        if how.lone:
+            alone = incasts.drawn(random, settings.lone, 1, how)
+            self.replay.add(play(alone, self.learner.actor, how.reward, settings.steps, random, settings.explore))
         found = [self.learner.update(self.replay, random) for _ in range(settings.updates)]
         error, value = (sum(each) / len(found) for each in zip(*found, strict=True))
         row = (flows, len(made), float(made.reward.mean()), float(made.action.mean()), error, value)
