@@ -23,6 +23,7 @@ from dc_gym.benchmarks.papers.acc import (
     figure_10,
     figure_13,
     figure_14,
+    figure_15,
     figure_16,
     figure_17,
 )
@@ -58,6 +59,7 @@ FIGURES = (
     figure_10,
     figure_13,
     figure_14,
+    figure_15,
     figure_16,
     figure_17,
     figure_3_2,
@@ -76,7 +78,7 @@ NUMBERS = {
         *("figure-3.2", "figure-3.3", "figure-4.1", "table-6.1", "table-6.2"),
         *("figure-6.1", "figure-6.2", "figure-6.3", "figure-6.4", "unseen"),
     ),
-    "acc": tuple(f"figure-{number}" for number in (1, 2, 6, 7, 8, 9, 10, 13, 14, 16, 17)),
+    "acc": tuple(f"figure-{number}" for number in (1, 2, 6, 7, 8, 9, 10, 13, 14, 15, 16, 17)),
 }
 
 

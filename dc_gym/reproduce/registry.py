@@ -158,6 +158,7 @@ register(
             "figure-10": "acc.figure_10",
             "figure-13": "acc.figure_13",
             "figure-14": "acc.figure_14",
+            "figure-15": "acc.figure_15",
             "figure-16": "acc.figure_16",
             "figure-17": "acc.figure_17",
         },

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_7, figure_9, figure_10, figure_13, figure_14, figure_16
+from dc_gym.benchmarks.papers.acc import figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
 from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
 from dc_gym.figures import kit
 from dc_gym.reproduce.evidence import Contender, Evidence
@@ -206,3 +207,56 @@ def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path) -> None:
     who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in ("SECN1", figure_16.UNTRAINED)}
     kit.save(figure_16._figure(Evidence(who)), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_bursts_come_beside_flows_that_last(tmp_path: Path) -> None:
+    rows = [row.split(",") for row in figure_15.flows(1).splitlines()[1:]]
+    lasting, burst = ([row for row in rows if (row[5] == "0") == ends] for ends in (True, False))
+    assert {row[0] for row in lasting} == {"h1", "h2"} and len(lasting) == figure_15.LASTING * figure_15.LASTING_EACH
+    assert all(float(row[4]) == figure_15.PERIOD_MS * (figure_15.BURSTS + 1) / 1e3 for row in lasting)
+    assert len(burst) == figure_15.BURSTS * 13 * figure_15.BURST_EACH and len({row[2] for row in rows}) == len(rows)
+    late_s = [float(row[3]) % (figure_15.PERIOD_MS / 1e3) for row in burst]
+    assert max(late_s) < figure_15.SPREAD_S and len(set(late_s)) == len(burst)
+    assert figure_15.flows(1) == figure_15.flows(1) != figure_15.flows(2)
+
+
+@pytest.mark.parametrize("who", figure_15.WHO)
+def test_all_contestants_of_figure_15_get_the_same_bursts(tmp_path: Path, who: str) -> None:
+    files = {figure_15.FILE.format(seed=1): figure_15.flows(1)}
+    made = spec_of(tmp_path, figure_15, who, files)
+    assert len(made.flows(made.graph())) == files.popitem()[1].count("\n") - 1
+    assert made.controller.policy == ("acc" if who == TRAINED else None)
+
+
+def queue_of_ms(backlog_of_ms: Callable[[float], float], duration_ms: int) -> np.ndarray:
+    """Returns a queue's samples: its backlog in bytes by the time in ms."""
+    times_us = np.arange(0, duration_ms * 1000 + 1, figure_15.SAMPLE_US)
+    found = np.zeros(len(times_us), [("t_ns", "<u8"), ("backlog_bytes", "<u4")])
+    found["t_ns"] = times_us * 1000
+    found["backlog_bytes"] = [backlog_of_ms(time_us / 1e3) for time_us in times_us]
+    return found
+
+
+def test_a_window_begins_before_its_burst_and_the_last_ends_with_the_run() -> None:
+    """The backlog is the number of the ms, so each window's first sample tells when it begins."""
+    found = figure_15.windows(queue_of_ms(lambda ms: int(ms), 160))
+    assert found[:, 0].tolist() == [35, 75, 115] and found[:, -1].tolist() == [74, 114, 154]
+
+
+def test_a_run_that_is_too_short_for_a_burst_has_no_window() -> None:
+    assert figure_15.windows(queue_of_ms(lambda ms: 0, 25)).shape == (0, 800)
+
+
+def test_a_run_of_figure_15_is_measured(tmp_path: Path) -> None:
+    """One burst instead of three. It makes the queue longer than the flows that last do."""
+    from dc_gym.run.runner import run
+
+    made = spec_of(tmp_path, figure_15, "SECN1", {figure_15.FILE.format(seed=1): figure_15.flows(1)})
+    made = replace(made, time=replace(made.time, duration_ns=80_000_000))
+    result = run(made, tmp_path / "run", Quiet(), plot=False)
+    found, track = figure_15.measure(result), figure_15.track(result)
+    assert 0 < found["before_bytes"] < found["after_bytes"] < found["peak_bytes"] < 12e6
+    assert 0 < found["later_bytes"] < found["after_bytes"]
+    assert 0 < found["long_s"] < 0.035 and 0.5 < found["rate"] <= 1
+    assert found["burst_s"] > figure_15.BURST_BYTES * 8 / figure_15.LINE_BPS
+    assert track.x[0] == pytest.approx(-0.005) and track.values["queue_bytes"].max() == found["peak_bytes"]
