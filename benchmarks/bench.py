@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from importlib import import_module
+from typing import Any
 
 from dc_gym.base import checks
 from dc_gym.base.errors import UsageError
@@ -63,6 +64,8 @@ PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
 SEEDED = ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train")
 """Benches that also take `--seeds`."""
+PLACED = ("acc-oracle",)
+"""Benches that also take `--out`, the folder of their results."""
 OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
 """Benches that take `--policy`: a policy's name or file."""
 
@@ -84,8 +87,9 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         code: int = import_module("dc_gym.benchmarks.studies.compare").main(args)
         return code
-    repeats = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
-    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in repeats]:
+    own: dict[str, Any] = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
+    own |= {"out": args.out} if args.name in PLACED and args.out else {}
+    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in own]:
         raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
     if args.policy and args.name not in OF_A_POLICY:
         raise UsageError(f"bench {args.name}: --policy applies to bench {' and '.join(OF_A_POLICY)} only; leave it out")
@@ -93,7 +97,7 @@ def main(args: Namespace) -> int:
         raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
     chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}
     place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
-    shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**repeats, **chosen))
+    shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**own, **chosen))
     if args.json:
         checks.save(args.json, args.name, shown)
     return 0 if checks.all_good(shown) else 1

@@ -6,8 +6,8 @@ found by a sweep over all of them with the same draws. Its gain is its reward le
 dc-gym was trained on one switch at 25 Gbit/s with DCQCN in the NICs, and never with TCP. It does not explore.
 
 Each seed draws the traffic of every case anew. All contestants have labs of the same case and seed, so their rewards are paired.
-A reward is the mean over all queues of the network. What was measured stays in OUT. A bench that was killed, or that is to have
-more seeds, goes on there.
+A reward is the mean over all queues of the network. What was measured stays in the folder, with a figure. A bench that was
+killed, or that is to have more seeds, goes on there.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.base import plain_json
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import AgentError
-from dc_gym.base.files import put, scratch
+from dc_gym.base.files import machine_errors, put, scratch
 from dc_gym.base.progress import choose
 from dc_gym.base.stats import Estimate, estimate
 from dc_gym.base.units import format_time
+from dc_gym.benchmarks.checks import acc_oracle_figure
 from dc_gym.benchmarks.checks.acc_learn import CHANCE, LITTLE, NET, SECN, STATIC
 from dc_gym.methods.acc import held_out
 from dc_gym.methods.acc.held_out import Contestant, constant
@@ -40,7 +42,7 @@ from dc_gym.spec.load import from_dict
 from dc_gym.topologies.ecmp import draw
 
 OUT = Path("results/acc-oracle")
-FILE = "rewards.json"
+FILE, FIGURE = "rewards.json", "acc-oracle.png"
 SEEDS = 3
 SLOTS = 30
 """Decision times of a lab: 15 ms, of which the first ten do not count (held_out.WARMUP)."""
@@ -125,9 +127,23 @@ def secn(rate_bps: int) -> dict[str, Contestant]:
     return {name: constant(template, number) for number, name in enumerate(SECN)}
 
 
-def checks(seeds: int = SEEDS) -> Iterable[Check]:
+def checks(seeds: int = SEEDS, out: Path | None = None) -> Iterable[Check]:
+    """Yields the checks. `out`: the folder of the rewards and of the figure; OUT without it."""
+    place = out or OUT
+    with machine_errors("make", place):
+        place.mkdir(parents=True, exist_ok=True)
+    acc_oracle_figure.require(place / FIGURE)  # fail before minutes of measuring
+    found = measured(seeds, place / FILE)
+    with machine_errors("write", place):
+        acc_oracle_figure.save(found, list(STATIC), place / FIGURE)
+    yield from verdicts(found)
+    yield Check("rewards and figure", "recorded", f"{place / FILE}, {place / FIGURE}", ok=True)
+
+
+def measured(seeds: int, path: Path) -> dict[str, list[dict[str, float]]]:
+    """Returns the rewards by case, seed and contestant. Those that are in the file are read, others are measured and added."""
     policy = AccPolicy.read(SHIPPED[DEPLOYED.name])
-    found = _read(OUT / FILE)
+    found = _read(path)
     with choose(quiet=False) as progress, scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         for seed, (name, case) in product(range(1, seeds + 1), CASES.items()):
             if str(seed) in found.setdefault(name, {}):
@@ -137,8 +153,8 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
             contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
             contestants |= secn(case.rate_bps) | STATIC
             found[name][str(seed)] = held_out.rewards(case, lab_seed, contestants, SLOTS, folder, all_queues=True)
-            put(OUT / FILE, (json.dumps({"of": _identity(), "rewards": found}, indent=1) + "\n").encode())
-    yield from verdicts({name: [found[name][str(seed)] for seed in range(1, seeds + 1)] for name in CASES})
+            put(path, (json.dumps({"of": _identity(), "rewards": found}, indent=1) + "\n").encode())
+    return {name: [found[name][str(seed)] for seed in range(1, seeds + 1)] for name in CASES}
 
 
 def _identity() -> str:
@@ -152,8 +168,11 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
     """Returns the rewards measured before, by case, seed and contestant."""
     if not path.is_file():
         return {}
-    kept: dict[str, Any] = json.loads(path.read_bytes())
-    if kept["of"] != _identity():
+    try:
+        kept = plain_json.read(path)
+    except (OSError, ValueError):
+        kept = None
+    if not isinstance(kept, dict) or kept.get("of") != _identity():
         raise AgentError(f"{path}: its rewards are of other programs, another net or other cases; move it, then ask again")
     rewards: dict[str, dict[str, dict[str, float]]] = kept["rewards"]
     return rewards

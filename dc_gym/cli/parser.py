@@ -523,7 +523,8 @@ def _add_comparison(parser: ArgumentParser) -> None:
         "fdcc-train",
     )
     add("--full", action="store_true", help="run networks at full rate, and as long as the papers do")
-    add("--out", type=Path, metavar="DIR", help="folder of the results and the page (default: results/compare)")
+    place = "folder of the results and the page (default: results/compare); also for bench acc-oracle"
+    add("--out", type=Path, metavar="DIR", help=place)
     keys = "replace one key of every spec (may be repeated)"
     add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
     add("--ground", choices=("lab", "host"), help="where runs take place (default: lab)")

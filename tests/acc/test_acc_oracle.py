@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
-from dc_gym.base.errors import AgentError
-from dc_gym.benchmarks.checks import acc_oracle
+from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.benchmarks.checks import acc_oracle, acc_oracle_figure
 from dc_gym.benchmarks.checks.acc_learn import CHANCE, NET, STATIC
 from dc_gym.methods.acc import scenarios
 from dc_gym.nets.acc_template import DEPLOYED
@@ -98,9 +99,42 @@ def test_the_bench_goes_on_and_refuses_rewards_of_another_net(tmp_path: Path, mo
     made = list(acc_oracle.checks(2))
     assert asked == names + names[:2] + names[1:] and all(check.ok for check in made)
     path = tmp_path / "out" / acc_oracle.FILE
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"of": "another"}))
-    with pytest.raises(AgentError, match="another net"):
-        list(acc_oracle.checks(2))
+    for content in (json.dumps(json.loads(path.read_bytes()) | {"of": "another"}), "[]", "{}", "no JSON"):
+        path.write_text(content)
+        with pytest.raises(AgentError, match="another net"):
+            list(acc_oracle.checks(2))
+
+
+def test_the_folder_is_the_one_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewards and figure are in it. A figure that is somebody else's stays."""
+    monkeypatch.setattr(acc_oracle, "OUT", tmp_path / "usual")
+    monkeypatch.setattr(acc_oracle.held_out, "rewards", lambda *given, **named: row(0.6, 0.7))
+    place = tmp_path / "asked" / "for"
+    *_, last = acc_oracle.checks(1, place)
+    assert last.name == "rewards and figure" and not (tmp_path / "usual").exists()
+    assert {each.name for each in place.iterdir()} == {acc_oracle.FILE, acc_oracle.FIGURE}
+    (place / acc_oracle.FIGURE).write_bytes(b"a picture")
+    with pytest.raises(UsageError, match="move it, or give another --out"):
+        list(acc_oracle.checks(1, place))
+    assert (place / acc_oracle.FIGURE).read_bytes() == b"a picture"
+
+
+def test_the_figure_shows_rewards_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle is at 0; the net of the first case is 0.1 below it, that of all others above."""
+    drawn: dict[str, list[float]] = {}
+
+    def keep(figure: Figure, path: Path, **how: object) -> None:
+        for line in figure.axes[0].get_lines():
+            drawn.setdefault(line.get_marker(), []).extend(line.get_xdata())
+
+    monkeypatch.setattr(acc_oracle_figure.kit, "save", keep)
+    rewards = found(net=0.75, best=0.7)
+    first = next(iter(rewards))
+    rewards[first] = [row(0.55, 0.7), row(0.65, 0.7)]
+    acc_oracle_figure.save(rewards, list(STATIC), tmp_path / "x.png")
+    assert drawn["o"] == pytest.approx([-0.1] + [0.05] * (len(rewards) - 1))
+    assert len(drawn["|"]) == len(STATIC) * len(rewards) and max(drawn["|"]) == 0 and min(drawn["|"]) == pytest.approx(-0.4)
+    assert drawn["s"] == pytest.approx([-0.2] * len(rewards)) and drawn["D"] == pytest.approx([-0.3] * len(rewards))
 
 
 @pytest.mark.lab
