@@ -29,16 +29,15 @@ from dc_gym.base.errors import AgentError
 from dc_gym.base.files import machine_errors, put, scratch
 from dc_gym.base.progress import choose
 from dc_gym.base.stats import Estimate, estimate
-from dc_gym.base.units import format_time
 from dc_gym.benchmarks.checks import acc_oracle_figure
 from dc_gym.benchmarks.checks.acc_learn import CHANCE, LITTLE, NET, SECN, STATIC
 from dc_gym.methods.acc import held_out
 from dc_gym.methods.acc.held_out import Contestant, constant
+from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
-from dc_gym.spec.load import from_dict
 from dc_gym.topologies.ecmp import draw
 
 OUT = Path("results/acc-oracle")
@@ -74,24 +73,15 @@ class OracleCase:
         """Returns the spec of a lab."""
         own = OVER[self.over]
         links = {"rate": f"{self.rate_bps}bit/s", "delay": "580ns", "marking": "secn1"}
-        data: dict[str, Any] = {
-            "spec_version": 1,
+        data = {
             "name": "acc-oracle",
             "seed": seed,
             **own,
             "topology": {**self.network, **links, **own["topology"]},
-            "agent": {
-                "actuators": "marking",
-                "interval": format_time(template.interval_ns),
-                "latency": "10us",
-                "observe": "switch:backlog",
-                "reward": "port_utilization",
-            },
             "workload": dict(self.workload),
-            "time": {"duration": format_time(duration_ns)},
             "monitor": {"tcp_interval": "5ms"},
         }
-        return from_dict(data, Path.cwd())
+        return lab_spec(data, template, duration_ns)
 
 
 TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {

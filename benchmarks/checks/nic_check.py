@@ -19,7 +19,7 @@ from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
 from dc_gym.ctrl.nic.golden import BOUNDS, RunnerDecision
-from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distance
+from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distances
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
@@ -104,8 +104,7 @@ class AlgorithmCheck:
     def _held_to_fdcc(self, policy: NicPolicy) -> Check:
         """Compares each output of a policy of FDCC with that in floats, for the same inputs and memory."""
         bound = POLICY_BOUNDS[policy.kind]
-        found = [policy_distance(policy, [row.state for row in made]) for made in self._made.values()]
-        count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+        count, most, wrong = policy_distances(policy, ([row.state for row in made] for made in self._made.values()))
         words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
         return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)
 

@@ -22,7 +22,7 @@ from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import BOUNDS, KINDS, NEW_FLOW, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distance
+from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distances
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 
@@ -148,8 +148,7 @@ def fdcc_checks(cases: Sequence[TraceCase]) -> Iterator[Check]:
     """Yields the checks on a policy of FDCC: its outputs against floats, and all its numbers against its integers in Python."""
     name = cases[0].algorithm.name
     file, bound = nic_policy.load(name), POLICY_BOUNDS[name]
-    found = [policy_distance(file, [row.state for row in case.made]) for case in cases]
-    count, most, wrong = sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+    count, most, wrong = policy_distances(file, ([row.state for row in case.made] for case in cases))
     many = f"{count:,} decisions"
     yield Check(f"{name}'s policy against float", f"outputs within {bound}", f"{many}: {most:.5f}", most < bound)
     yield Check(f"{name}'s policy against its integers", "equal", f"{many}: {wrong} differ", not wrong)

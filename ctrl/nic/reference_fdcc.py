@@ -9,7 +9,7 @@ is measured decision by decision (`policy_distance`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
@@ -135,6 +135,12 @@ class Fdcc:
 
 def _bdp_bytes(flow: NicFlow) -> float:
     return min(MOST_WINDOW_BYTES, min(MOST_LINE_MBPS, flow.line_mbps) * flow.base_rtt_ns / 8000)
+
+
+def policy_distances(file: NicPolicy, traces: Iterable[Sequence[Sequence[int]]]) -> tuple[int, float, int]:
+    """Returns the decisions, the largest difference and the differing ones of several traces (policy_distance)."""
+    found = [policy_distance(file, states) for states in traces]
+    return sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
 
 
 def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:

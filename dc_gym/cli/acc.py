@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dc_gym.cli.command import add_command
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
@@ -21,15 +23,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _add_train(commands: Any) -> None:
     summary = "the net of ACC's switches on labs with drawn incasts, WebSearch, DataMining, storage and trainings"
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "train",
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="example:\n  dcgym acc train --out results/acc --seed 1\n"
-        "  dcgym run examples/acc.toml --set controller.start=results/acc/policy.npz --out results/run",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
+    example = "dcgym acc train --out results/acc --seed 1\n"
+    example += "  dcgym run examples/acc.toml --set controller.start=results/acc/policy.npz --out results/run"
+    add = add_command(commands, "train", summary, example).add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, curve.csv, checkpoint.npz")
     add(
         "--template", default="acc-deployed", metavar="NAME", help="acc-deployed, acc-section-3, or a file (default: %(default)s)"

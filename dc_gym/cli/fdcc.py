@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dc_gym.cli.command import add_command
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
@@ -24,15 +26,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _add_train(commands: Any) -> None:
     summary = "a policy of FDCC's flows in a fluid model with telemetry, with 2 to 32 flows on a bottleneck"
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "train",
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="example:\n  dcgym fdcc train --out results/fdcc --seed 1\n"
-        "  dcgym run examples/fdcc.toml --set nic.policy=results/fdcc/policy.npz --out results/run",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
+    example = "dcgym fdcc train --out results/fdcc --seed 1\n"
+    example += "  dcgym run examples/fdcc.toml --set nic.policy=results/fdcc/policy.npz --out results/run"
+    add = add_command(commands, "train", summary, example).add_argument
     add(
         "--out",
         type=Path,
@@ -59,15 +55,9 @@ def _add_train(commands: Any) -> None:
 
 def _add_distil(commands: Any) -> None:
     summary = "FDCC's network as a few oblivious trees for `fdcc-tree`, and how far they are off"
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "distil",
-        help=summary,
-        description=summary + ".",
-        epilog="example:\n  dcgym fdcc distil --out tree.npz\n"
-        "  dcgym run examples/fdcc.toml --set controller=fdcc-tree --set nic.policy=tree.npz --out results/run",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
+    example = "dcgym fdcc distil --out tree.npz\n"
+    example += "  dcgym run examples/fdcc.toml --set controller=fdcc-tree --set nic.policy=tree.npz --out results/run"
+    add = add_command(commands, "distil", summary, example).add_argument
     add("--out", type=Path, required=True, metavar="FILE", help="the policy file of the trees (*.npz)")
     add(
         "--policy",

@@ -13,6 +13,7 @@ from typing import Any
 from dc_gym import __version__
 from dc_gym.base import renamed, spelling
 from dc_gym.cli import arguments
+from dc_gym.cli.command import add_command
 
 
 class Parser(ArgumentParser):
@@ -52,13 +53,7 @@ def build(command: str = "") -> ArgumentParser:
 
 def _add(commands: Any, name: str, summary: str, example: str, command: Callable[[Namespace], int]) -> ArgumentParser:
     """Adds a subcommand with its one-line summary and an example."""
-    parser: ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, name, summary, example)
     parser.set_defaults(command=command)
     return parser
 

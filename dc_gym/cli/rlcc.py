@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dc_gym.cli.command import add_command
+
 POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, pccrl-lstm, record-tree, record-mlp, or a policy file (*.npz)"
 
 
@@ -22,17 +24,6 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def _add(commands: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser
-
-
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
     """Adds --force. Without it a command only renews what it has made of the same inputs."""
     parser.add_argument("--force", action="store_true", help=f"replace {what}")
@@ -41,7 +32,7 @@ def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
 def _add_train(commands: Any) -> None:
     summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
     example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --ground fluid --out results/fluid   # in seconds"
-    parser = _add(commands, "train", summary, example)
+    parser = add_command(commands, "train", summary, example)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, and more of labs")
     add(
@@ -83,7 +74,7 @@ def _add_distil(commands: Any) -> None:
     summary = "a network as a few small trees that a NIC can run, and how far they are from it"
     example = "dcgym rlcc distil net.npz --trees 10 --out tree.npz"
     example += "\n  dcgym rlcc distil net.npz --from results/run --from model --fitter catboost --out tree.npz"
-    parser = _add(commands, "distil", summary, example)
+    parser = add_command(commands, "distil", summary, example)
     parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     _add_force(parser, "a file that was not made of the same network")
@@ -101,7 +92,7 @@ def _add_distil(commands: Any) -> None:
 
 def _add_deploy(commands: Any) -> None:
     summary = "a policy made ready for the NIC: does it fit, what it costs, a spec that runs it, and a first run"
-    parser = _add(commands, "deploy", summary, "dcgym rlcc deploy tree.npz --out results/mine")
+    parser = add_command(commands, "deploy", summary, "dcgym rlcc deploy tree.npz --out results/mine")
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for policy, spec and run (default: results/deploy-NAME)")
     parser.add_argument("--flows", type=int, default=8, metavar="N", help="of that run (default: %(default)s)")
@@ -113,14 +104,14 @@ def _add_deploy(commands: Any) -> None:
 
 def _add_explain(commands: Any) -> None:
     summary = "what a policy does: where it is from, Table VI of RL-CC and its two orders, what flows settle at"
-    parser = _add(commands, "explain", summary, "dcgym rlcc explain rlcc-tree")
+    parser = add_command(commands, "explain", summary, "dcgym rlcc explain rlcc-tree")
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_show(commands: Any) -> None:
     summary = "a policy in pictures: its action over its inputs, its answers to steps, RL-CC's figure 11 as a trace"
-    parser = _add(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
+    parser = add_command(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the pictures, which are PNG")
     _add_force(parser, "pictures of another policy")

@@ -35,7 +35,7 @@ KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4, "fdcc": 5, "fdcc-tree": 6}
 FDCC_KINDS = ("fdcc", "fdcc-tree")
 RLCC_NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
 NETWORKS: dict[str, type[Mlp | Lstm | FdccNet]] = {**RLCC_NETWORKS, "fdcc": FdccNet}
-FORESTS: dict[str, type[ObliviousTrees]] = {"tree": Trees, "fdcc-tree": FdccTrees}
+FORESTS: dict[str, type[Trees | FdccTrees]] = {"tree": Trees, "fdcc-tree": FdccTrees}
 ARRAYS = {
     "mlp": ("W0", "W1", "W2"),
     "mlp8": ("W0", "W1", "W2"),
@@ -164,7 +164,7 @@ def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees | Fdcc
     if kind in FORESTS:
         inputs = np.asarray(arrays["inputs"], np.int64)
         parts = inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()])
-        return FdccTrees(*parts) if kind == "fdcc-tree" else Trees(*parts)
+        return FORESTS[kind](*parts)
     weights = tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind])
     return FdccNet(weights, payload.entries["history"]) if kind == "fdcc" else NETWORKS[kind](weights)
 

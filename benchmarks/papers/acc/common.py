@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
 from dc_gym.records.tables import Records
 from dc_gym.reproduce.evidence import Quantity
@@ -22,8 +23,9 @@ PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "
 """PFC by ACC's rule, with a buffer of ours."""
 NETWORK: Mapping[str, Any] = {"topology.preset": "acc24a", **NICS}
 FABRICS: Mapping[str, Mapping[str, Any]] = {LOSSY: {**NETWORK, "topology.buffer": "20MB"}, PFC: {**NETWORK, **PAUSED}}
-TRAINED, LEARNING = "ACC", "ACC, learns on"
-"""ACC's net as it was trained offline, and the same net in switches that learn in the run."""
+TRAINED, LEARNING, UNMARKED = "ACC", "ACC, learns on", "the last action"
+"""ACC's net as it was trained offline, the same net in switches that learn in the run, and queues that keep the last action of
+the template, which marks nothing below 10 MB."""
 _AGENT: Mapping[str, Any] = {
     "topology.marking": "secn1",
     "controller.policy": "acc",
@@ -41,6 +43,7 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
     "SECN2": {"topology.marking": "secn2"},
     TRAINED: _AGENT,
     LEARNING: {**_AGENT, "controller.learn": True, "controller.explore": 0.01},
+    UNMARKED: {**_AGENT, "controller.constant": len(DEPLOYED.actions) - 1},
 }
 """The keys of static markings and of ACC's agents. Agents begin with SECN1."""
 COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
@@ -63,6 +66,12 @@ def rack(hosts: int) -> dict[str, Any]:
         **PAUSED,
         **NICS,
     }
+
+
+def reward_of(result: Result) -> float:
+    """Returns the mean of ACC's reward over a run; nan without agents."""
+    agent = result.derived("agent")
+    return float("nan") if agent is None else float(agent["reward"].to_numpy().mean())
 
 
 def queue_of(result: Result, port: str) -> Records:

@@ -11,18 +11,16 @@ what a marking costs: pauses alone hold the queue there. Their reward is ACC's, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import common
-from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, rack
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
-from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
 from dc_gym.reproduce.claims import Claim, Explanation, above
@@ -43,11 +41,7 @@ PARAMETER_BYTES = {"AlexNet": 244_000_000, "ResNet-50": 102_000_000}
 IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
-UNMARKED = "the last action"
-WHO: Mapping[str, Mapping[str, Any]] = {
-    **{who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)},
-    UNMARKED: {**CONTESTANTS[TRAINED], "controller.constant": len(DEPLOYED.actions) - 1},
-}
+WHO = {who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED, UNMARKED)}
 COLORS = {**common.COLORS, UNMARKED: "#888888"}
 FASTER = {"SECN1": 7, "SECN2": 12}
 """The most percent by which the paper's ResNet-50 trains faster with ACC."""
@@ -133,7 +127,6 @@ def measure(result: Result) -> dict[str, float]:
         return {}
     push, pull = flows[kind == "push"], flows[kind == "pull"]
     model = next(model for model, size_bytes in PARAMETER_BYTES.items() if size_bytes // PART == int(push["size_bytes"][0]))
-    agent = result.derived("agent")
     iteration_s = (float(pull["end_ns"].mean()) - float(push["start_ns"].mean()) + compute_ns(model)) / 1e9
     return {
         SPEED.name: WORKERS * BATCH / (PART * iteration_s),
@@ -142,7 +135,7 @@ def measure(result: Result) -> dict[str, float]:
         PULL.name: float((pull["end_ns"].max() - pull["start_ns"].min()) / 1e9),
         QUEUE.name: number(result.summary["mean_queue_bytes"]),
         PAUSES.name: number(result.summary.get("pauses")),
-        REWARD.name: float("nan") if agent is None else float(np.mean(agent["reward"].to_numpy())),
+        REWARD.name: reward_of(result),
     }
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import common
-from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, NICS, PAUSED, PAUSES, TRAINED
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, NICS, PAUSED, PAUSES, TRAINED, reward_of
 from dc_gym.benchmarks.papers.acc.figure_2 import (
     DROPPED,
     ELEPHANTS,
@@ -138,11 +138,10 @@ NOTES = (
 
 def measured(result: Result) -> dict[str, float]:
     """Returns completion times, the queues of all ports, and ACC's reward where agents are."""
-    agent = result.derived("agent")
     return {
         **measure(result),
         QUEUE.name: float(result.records("queues")["backlog_bytes"].mean()),
-        REWARD.name: float("nan") if agent is None else float(agent["reward"].to_numpy().mean()),
+        REWARD.name: reward_of(result),
     }
 
 

@@ -23,9 +23,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import common
-from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, rack
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
-from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, alike
@@ -43,7 +42,7 @@ SOURCE = "ACC, figure 9"
 NAME = "storage"
 COMPUTING, STORING = 6, 2
 WARMUP_MS, DURATION_MS = 4, 12
-VENDOR, UNMARKED = "vendor's", "the last action"
+VENDOR = "vendor's"
 VDI, BACKUP = "vdi", "backup"
 MIX_LABELS = {VDI: "VDI", BACKUP: "file backup"}
 DEPTHS: Mapping[str, tuple[int, ...]] = {VDI: (1, 16, 64, 128), BACKUP: (128,)}
@@ -56,7 +55,6 @@ WHO: Mapping[str, Mapping[str, Any]] = {
     VENDOR: {"topology.marking": "acc-vendor"},
     **{who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)},
 }
-LAST_ACTION = {**CONTESTANTS[TRAINED], "controller.constant": len(DEPLOYED.actions) - 1}
 COLORS = {**common.COLORS, VENDOR: "#117733", UNMARKED: "#888888"}
 GAINS = {(VDI, 16): 5.0, (VDI, 128): 15.3, (BACKUP, 128): 30.0}
 """By how many percent operations a second are more with ACC than with the vendor's marking."""
@@ -103,7 +101,7 @@ def _row(mix: str, depth: int, who: str, keys: Mapping[str, Any]) -> OwnRateRow:
 
 ROWS = [
     *(_row(mix, depth, who, keys) for mix, depths in DEPTHS.items() for depth in depths for who, keys in WHO.items()),
-    *(_row(mix, DEEPEST, UNMARKED, LAST_ACTION) for mix in DEPTHS),
+    *(_row(mix, DEEPEST, UNMARKED, CONTESTANTS[UNMARKED]) for mix in DEPTHS),
 ]
 
 
@@ -159,14 +157,14 @@ def measure(result: Result) -> dict[str, float]:
     if not len(ended):
         return {}
     took_s = (ended["end_ns"] - ended["start_ns"]) / 1e9
-    last, agent = flows[flows["rep"] == flows["rep"].max()], result.derived("agent")
+    last = flows[flows["rep"] == flows["rep"].max()]
     return {
         IOPS.name: len(ended) / ((end_ns - start_ns) / 1e9),
         TIME.name: float(took_s.mean()),
         TAIL.name: float(np.percentile(took_s, 99)),
         QUEUE.name: number(result.summary["mean_queue_bytes"]),
         PAUSES.name: number(result.summary.get("pauses")),
-        REWARD.name: float("nan") if agent is None else float(np.mean(agent["reward"].to_numpy())),
+        REWARD.name: reward_of(result),
         ENDED.name: float((last["end_ns"] >= 0).mean()),
     }
 

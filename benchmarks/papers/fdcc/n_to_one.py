@@ -120,11 +120,15 @@ def row(
 
     `title`: the contestant's name in the row, if some of its keys are `changed`.
     """
-    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
     own = {**CONTESTANTS[who], **(changed or {})}
     values = {**network, **own, **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
-    color = known.color if known else "#555555"
-    return OwnRateRow(name(title or who, traffic.flows), values, color, paper=paper, full=traffic.keys(full=True))
+    return OwnRateRow(name(title or who, traffic.flows), values, color_of(who), paper=paper, full=traffic.keys(full=True))
+
+
+def color_of(who: str) -> str:
+    """Returns the color of a contestant's controller."""
+    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
+    return known.color if known else "#555555"
 
 
 def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
-from dc_gym.benchmarks.papers.fdcc.n_to_one import CONTESTANTS, LINE_BPS, LOSSLESS, MS, US
+from dc_gym.benchmarks.papers.fdcc.n_to_one import CONTESTANTS, LINE_BPS, LOSSLESS, MS, US, color_of
 from dc_gym.benchmarks.papers.own_rate import PAYLOAD_BYTES, OwnRateRow
-from dc_gym.figures import kit, styles
+from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.reproduce.evidence import Evidence, Floats, Track
@@ -56,12 +56,7 @@ def rows(senders: int, own: dict[str, Any], full: dict[str, Any]) -> list[OwnRat
         "nic.trace": "off",
         "time.warmup": "0s",
     }
-    return [OwnRateRow(who, {**network, **keys_, **own}, _color(keys_), full=full) for who, keys_ in CONTESTANTS.items()]
-
-
-def _color(own: Any) -> str:
-    known = styles.find(str(own["controller.name"]))
-    return known.color if known else "#555555"
+    return [OwnRateRow(who, {**network, **keys_, **own}, color_of(who), full=full) for who, keys_ in CONTESTANTS.items()]
 
 
 def rates(result: Result, interval_us: int) -> tuple[Floats, Floats]:

@@ -20,6 +20,7 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     PAUSED,
     PAUSES,
     QUEUE,
+    RIVALS,
     RLCC,
     SLOWDOWN,
     SLOWDOWN_TAIL,
@@ -133,7 +134,6 @@ HEAD_START = Explanation(
 NEAR = 0.1
 """Ours: a queue is the thesis' within that part of it."""
 OTHERS = (DCQCN, TIMELY, RLCC)
-RIVALS = (DCQCN, TIMELY, HPCC, RLCC)
 CLAIMS = (
     *(
         Claim(

@@ -51,7 +51,8 @@ class ScenarioSection:
 def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> Path:
     """Writes index.html, overview.png and table.csv, and returns the page's path."""
     put(folder / TABLE, csv_bytes(COLUMNS, _rows(compared)))
-    kit.save(drawing.overview(compared), folder / FIGURE, mark=MARK)
+    overview = drawing.overview(compared)
+    kit.save(overview, folder / FIGURE, mark=MARK)
     words = "Goodput and queueing delay of everybody in every scenario"
     text = html.render(
         "dc_gym.benchmarks.studies.compare",
@@ -59,7 +60,7 @@ def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str,
         title="Congestion controls compared",
         mark=MARK,
         told=facts,
-        overview=html.drawing(drawing.overview(compared), "overview", words),
+        overview=html.drawing(overview, "overview", words),
         sections=[_section(each) for each in compared],
         scaling=_scaling(compared),
         few=FEW_FLOWS,

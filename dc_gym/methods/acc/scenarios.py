@@ -59,26 +59,31 @@ class Scenario:
             network["uplink_rate"] = UPLINK
         network |= {"rate": f"{RATE_BPS}bit/s", "delay": f"{DELAY_NS}ns"}
         network |= {"shared_buffer": "12MB", "pfc": "classes", "xoff": "acc", "marking": "secn1"}
-        seldom = f"{min(10 * MS, duration_ns)}ns"
-        data: dict[str, Any] = {
-            "spec_version": 1,
+        control = {"controller": {"name": "dcqcn"}, "nic": {"preset": "paper", "trace": "off"}}
+        data = {
             "name": f"acc-{self.kind}",
             "seed": seed,
             "topology": network,
-            "controller": {"name": "dcqcn"},
-            "nic": {"preset": "paper", "trace": "off"},
-            "agent": {
-                "actuators": "marking",
-                "interval": f"{template.interval_ns}ns",
-                "latency": f"{10 * US}ns",
-                "observe": "switch:backlog",
-                "reward": "port_utilization",
-            },
+            **control,
             "workload": dict(self.workload),
-            "time": {"duration": f"{duration_ns}ns"},
-            "monitor": {"tcp_interval": seldom},
+            "monitor": {"tcp_interval": f"{min(10 * MS, duration_ns)}ns"},
         }
-        return from_dict(data, Path.cwd())
+        return lab_spec(data, template, duration_ns)
+
+
+def lab_spec(data: Mapping[str, Any], template: Template, duration_ns: int) -> Spec:
+    """Returns the spec of a lab in which whoever holds the session sets the marking at each interval of a template.
+
+    `data`: its name, seed, network, congestion control, traffic and monitor.
+    """
+    agent = {
+        "actuators": "marking",
+        "interval": f"{template.interval_ns}ns",
+        "latency": f"{10 * US}ns",
+        "observe": "switch:backlog",
+        "reward": "port_utilization",
+    }
+    return from_dict({"spec_version": 1, **data, "agent": agent, "time": {"duration": f"{duration_ns}ns"}}, Path.cwd())
 
 
 def _incast(stream: Stream) -> Scenario:

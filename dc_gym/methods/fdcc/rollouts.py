@@ -12,14 +12,15 @@ import numpy as np
 
 from dc_gym.methods.fdcc import incasts
 from dc_gym.methods.fdcc.episodes import Decisions, FlowPolicy, Flows
-from dc_gym.methods.fdcc.presets import preset
+from dc_gym.methods.fdcc.presets import FdccTrainingSettings, preset
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.fdcc import OBSERVATIONS
 
-STAGES = (2, 4, 8, 16, 32)
+TRAINING = FdccTrainingSettings()
+STAGES = TRAINING.stages
 """Numbers of flows on a bottleneck, as in the training."""
-FLOWS, STEPS = 256, 200
-"""Flows of an episode over all of its networks, and its steps in the model; a round trip has eight."""
+FLOWS, STEPS = TRAINING.flows, TRAINING.steps
+"""Flows of an episode over all of its networks, and its steps in the model, as in the training."""
 
 
 class Follower:
