@@ -4,6 +4,7 @@
 python scripts/claims.py results/reproduce/score.json   # stores what `dcgym reproduce --score` wrote, and renews the regions
 python scripts/claims.py                                # `make lint` runs it: it prints a line for each fault
 
+A figure that the given score has no results of keeps the stored ones: each figure says under which fingerprint it was made.
 A region lies between the lines `<!-- claims: NAME -->` and `<!-- end -->`. NAME is a paper, or `all` for one row a paper. Nobody
 writes into a region or into docs/score.json by hand.
 """
@@ -14,7 +15,8 @@ import json
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCORE, README, ALL = "docs/score.json", "README.md", "all"
 REGION = re.compile(r"(?<=<!-- claims: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 STORE = "python scripts/claims.py results/reproduce/score.json"
+SHOWN = 8
+"""Digits of a fingerprint on a page; the score has all."""
 COUNTS = ("claims judged", "hold", "do not, an experiment shows why", "do not, open", "not judged")
 
 
@@ -42,10 +46,53 @@ def renew(root: Path, given: Path) -> list[str]:
     found = read(given)
     if faults := list(faults_of(found, str(given))):
         return faults
-    (root / SCORE).write_bytes(given.read_bytes())
+    found = joined(read(root / SCORE), found)
+    (root / SCORE).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for page in pages(root):
         page.write_text(renewed(page.read_text(encoding="utf-8"), found, page, root), encoding="utf-8")
     return []
+
+
+def joined(stored: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """Returns the score `found` with the stored results of figures of which it has none itself."""
+    older = (stored or {}).get("papers", {})
+    papers = {name: _joined_paper(older.get(name, {}), paper, name) for name, paper in found["papers"].items()}
+    complete = not any(each["missing"] or each["stale"] for each in papers.values())
+    return {**found, "complete": complete, "all": _sums(papers.values()), "papers": papers}
+
+
+def _joined_paper(stored: Mapping[str, Any], found: dict[str, Any], name: str) -> dict[str, Any]:
+    from dc_gym.reproduce import registry
+
+    kept = {number: each for number, each in stored.get("figures", {}).items() if number in lacking(found)}
+    parts = {number: each for number in registry.PAPERS[name].figures if (each := (kept | found["figures"]).get(number))}
+    failed = [each for each in stored.get("not_reproduced", ()) if each["figure"] in kept] + found["not_reproduced"]
+    return {
+        **found,
+        **_sums(parts.values()),
+        "not_reproduced": [each for number in parts for each in failed if each["figure"] == number],
+        "figures": parts,
+        "missing": [number for number in found["missing"] if number not in kept],
+        "stale": {number: why for number, why in found["stale"].items() if number not in kept},
+    }
+
+
+def _sums(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the counts of several figures or papers together, those of each variant apart."""
+    all_parts = list(parts)
+    variants = dict.fromkeys(name for each in all_parts for name in each["variants"])
+    return {
+        "claims": _sum(each["claims"] for each in all_parts),
+        "variants": {name: _sum(each["variants"].get(name, {}) for each in all_parts) for name in variants},
+        "ours": _sum(each["ours"] for each in all_parts),
+    }
+
+
+def _sum(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    from dc_gym.reproduce.score import Counts
+
+    found = list(counted)
+    return {each.name: sum(counts.get(each.name, 0) for counts in found) for each in fields(Counts)}
 
 
 def check(root: Path) -> list[str]:
@@ -95,7 +142,12 @@ def faults_of(found: Any, name: str) -> Iterator[str]:
 
 def figures(paper: Mapping[str, Any]) -> list[str]:
     """Returns the numbers of all figures of a paper, also of those without results."""
-    return [*paper["figures"], *paper["missing"], *paper["stale"]]
+    return [*paper["figures"], *lacking(paper)]
+
+
+def lacking(paper: Mapping[str, Any]) -> list[str]:
+    """Returns the numbers of a paper's figures without results of today."""
+    return [*paper["missing"], *paper["stale"]]
 
 
 def pages(root: Path) -> list[Path]:
@@ -129,12 +181,15 @@ def of_all(found: Mapping[str, Any], page: Path, root: Path) -> Iterator[str]:
 def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
     """Yields a table with a row per figure of a paper, and one of its claims that do not hold, without those counted apart."""
     paper = found["papers"][name]
-    rows = [(f"`{number}`", *counts(each["claims"]), _beside(each)) for number, each in paper["figures"].items()]
-    rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results") for number in paper["missing"]]
-    rows += [(f"`{number}`", *["-"] * len(COUNTS), "no results of this version") for number in paper["stale"]]
-    yield from table(
-        ("figure", *COUNTS, "counted apart: held of judged"), [*rows, ("all", *counts(paper["claims"]), _beside(paper))]
-    )
+    rows = [
+        (f"`{number}`", *counts(each["claims"]), _beside(each), f"`{each['fingerprint'][:SHOWN]}`")
+        for number, each in paper["figures"].items()
+    ]
+    none = ["-"] * len(COUNTS)
+    rows += [(f"`{number}`", *none, "no results", "-") for number in paper["missing"]]
+    rows += [(f"`{number}`", *none, "no results of this version", "-") for number in paper["stale"]]
+    rows.append(("all", *counts(paper["claims"]), _beside(paper), ""))
+    yield from table(("figure", *COUNTS, "counted apart: held of judged", "fingerprint"), rows)
     failed = [each for each in paper["not_reproduced"] if not each["group"]]
     if failed:
         yield ""
@@ -164,8 +219,8 @@ def _beside(told: Mapping[str, Any]) -> str:
 
 def _without(paper: Mapping[str, Any]) -> str:
     """Says how many figures have no results; nothing if all have."""
-    lacking = len(paper["missing"]) + len(paper["stale"])
-    return f"{lacking} of {len(figures(paper))}" if lacking else ""
+    without = len(lacking(paper))
+    return f"{without} of {len(figures(paper))}" if without else ""
 
 
 def _link(home: Path, page: Path) -> str:
@@ -173,7 +228,7 @@ def _link(home: Path, page: Path) -> str:
 
 
 def _source(found: Mapping[str, Any]) -> str:
-    return f"\nBy `{found['command']}`, dc-gym {found['dcgym']}, fingerprint `{found['fingerprint']}`."
+    return f"\nBy `{found['command']}`, dc-gym {found['dcgym']}."
 
 
 if __name__ == "__main__":

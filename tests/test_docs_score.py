@@ -17,6 +17,7 @@ from scripts import claims
 
 ROOT = Path(__file__).resolve().parent.parent
 HELD, FAILED, SHORT = ClaimState.REPRODUCED, ClaimState.CONTRADICTED, ClaimState.OPEN
+FINGERPRINT = "0123456789abcdef"
 WHY = dict.fromkeys(score.SHOWN, "x")
 PAGE = "# Page\n<!-- claims: acc -->\nold\n<!-- end -->\nafter\n"
 
@@ -35,7 +36,9 @@ def claim(state: ClaimState, group: str = "", explanation: dict[str, str] | None
 
 def found(*of: ScoredClaim, **changed: Any) -> dict[str, Any]:
     """Returns a score in which one of the paper's figures has results."""
-    paper = PaperScore(registry.PAPERS["acc"], (ScoredFigure("figure-1", (1,), {}, of),), ("figure-2",), {"figure-8": "older"})
+    paper = PaperScore(
+        registry.PAPERS["acc"], (ScoredFigure("figure-1", FINGERPRINT, (1,), {}, of),), ("figure-2",), {"figure-8": "older"}
+    )
     return score.as_dict(Score({"kernel": "k"}, (replace(paper, **changed),)))
 
 
@@ -65,13 +68,35 @@ def test_the_pages_have_the_numbers_of_the_stored_score(monkeypatch: pytest.Monk
 def test_a_score_is_stored_and_fills_the_regions(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tree, str(tree / "new.json"), capsys=capsys) == (0, "")
     page, readme = ((tree / name).read_text() for name in ("docs/acc.md", "README.md"))
-    assert "| `figure-1` | 4 | 1 | 1 | 2 | 1 | PFC 1 of 2, ours 1 of 1 |" in page and "| all | 4 | 1 | 1 | 2 | 1 | PFC" in page
-    assert "| `figure-2` | - | - | - | - | - | no results |" in page and "no results of this version" in page
+    assert (
+        "| `figure-1` | 4 | 1 | 1 | 2 | 1 | PFC 1 of 2, ours 1 of 1 | `01234567` |" in page
+        and "| all | 4 | 1 | 1 | 2 | 1 | PFC" in page
+    )
+    assert "| `figure-2` | - | - | - | - | - | no results | - |" in page and "no results of this version" in page
     assert page.count("| `figure-1` | a claim | **open** |") == 2 and page.count("| `figure-1` | a claim | x: x |") == 1
     assert page.startswith("# Page\n") and page.endswith("<!-- end -->\nafter\n") and "\nold\n" not in page
     assert "| [acc](docs/acc.md) | 4 | 1 | 1 | 2 | 1 | 2 of 3 |" in readme
-    assert (tree / claims.SCORE).read_text() == (tree / "new.json").read_text()
+    assert json.loads((tree / claims.SCORE).read_text()) == json.loads((tree / "new.json").read_text())
     assert run(tree, capsys=capsys) == (0, "")
+
+
+def test_a_figure_without_results_of_today_keeps_the_stored_ones(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tree, str(tree / "new.json"), capsys=capsys)
+    other = ScoredFigure("figure-2", "f" * 16, (1,), {}, (replace(claim(FAILED), figure="figure-2"),))
+    (tree / "other.json").write_text(json.dumps(found(figures=(other,), missing=("figure-8",), stale={"figure-1": "older"})))
+    assert run(tree, str(tree / "other.json"), capsys=capsys) == (0, "")
+    stored = json.loads((tree / claims.SCORE).read_text())
+    acc = stored["papers"]["acc"]
+    assert {number: each["fingerprint"] for number, each in acc["figures"].items()} == {
+        "figure-1": FINGERPRINT,
+        "figure-2": "f" * 16,
+    }
+    assert list(acc["figures"]) == ["figure-1", "figure-2"] and acc["missing"] == ["figure-8"] and acc["stale"] == {}
+    assert acc["claims"]["judged"] == stored["all"]["claims"]["judged"] == 5 and not stored["complete"]
+    assert [each["figure"] for each in acc["not_reproduced"] if not each["group"]] == ["figure-1"] * 3 + ["figure-2"]
+    assert acc["variants"]["PFC"]["judged"] == 2 and acc["ours"]["judged"] == 1
+    page = (tree / "docs" / "acc.md").read_text()
+    assert "| `01234567` |" in page and "| `ffffffff` |" in page
 
 
 def test_a_number_that_differs_is_a_fault(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,7 @@ class ScoredClaim:
 @dataclass(frozen=True, slots=True)
 class ScoredFigure:
     number: str
+    fingerprint: str
     seeds: tuple[int, ...]
     options: Mapping[str, Any]
     claims: tuple[ScoredClaim, ...]
@@ -155,7 +156,7 @@ def _figure(paper: Paper, number: str, told: Any, today: Mapping[str, str]) -> S
             raise NotToday(f"of {told['paper']} {told['figure']}")
         _require_today(paper, number, told, today)
         claims = tuple(_claim(number, each) for each in told["claims"])
-        return ScoredFigure(number, tuple(map(int, told["seeds"])), dict(told["options"]), claims)
+        return ScoredFigure(number, str(told["fingerprint"]), tuple(map(int, told["seeds"])), dict(told["options"]), claims)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise NotToday("by another version of dc-gym") from None
 
@@ -203,7 +204,12 @@ def _as_dict(score: PaperScore) -> dict[str, Any]:
         **_groups(score.claims),
         "not_reproduced": [each.as_dict() for each in score.not_reproduced],
         "figures": {
-            each.number: {**_groups(each.claims), "seeds": list(each.seeds), "options": dict(each.options)}
+            each.number: {
+                **_groups(each.claims),
+                "fingerprint": each.fingerprint,
+                "seeds": list(each.seeds),
+                "options": dict(each.options),
+            }
             for each in score.figures
         },
         "missing": list(score.missing),

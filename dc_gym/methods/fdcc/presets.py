@@ -82,13 +82,19 @@ class FdccPreset:
 
 
 OURS = FdccPreset(
-    "ours", our_reward, True, True, True, False, "shares and round trips in octaves; floods, other traffic, and a teacher"
+    "ours",
+    our_reward,
+    True,
+    True,
+    True,
+    True,
+    "shares and round trips in octaves; floods, other traffic, lone flows, and a teacher",
 )
 PRESETS = {
     each.name: each
     for each in (
         OURS,
-        replace(OURS, name="lone", lone=True, summary=f"{OURS.summary}; each episode also has lone flows"),
+        replace(OURS, name="crowds", lone=False, summary="ours, but always two flows or more, as in the thesis' curriculum"),
         FdccPreset(
             "thesis",
             thesis_reward,
