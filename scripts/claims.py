@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCORE, README, ALL = "docs/score.json", "README.md", "all"
 REGION = re.compile(r"(?<=<!-- claims: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 STORE = "python scripts/claims.py results/reproduce/score.json"
-SHOWN = 8
-"""Digits of a fingerprint on a page; the score has all."""
+DIGITS = 8
+"""Digits of a fingerprint that a page has; the score has all."""
 COUNTS = ("claims judged", "hold", "do not, an experiment shows why", "do not, open", "not judged")
 
 
@@ -182,7 +182,7 @@ def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
     """Yields a table with a row per figure of a paper, and one of its claims that do not hold, without those counted apart."""
     paper = found["papers"][name]
     rows = [
-        (f"`{number}`", *counts(each["claims"]), _beside(each), f"`{each['fingerprint'][:SHOWN]}`")
+        (f"`{number}`", *counts(each["claims"]), _beside(each), f"`{each['fingerprint'][:DIGITS]}`")
         for number, each in paper["figures"].items()
     ]
     none = ["-"] * len(COUNTS)

@@ -40,22 +40,14 @@ ROWS = over_time.rows(2, over_time.keys(FILE, DURATION_MS, INTERVAL_US), {})
 (OF_FDCC,) = (row for row in ROWS if row.name == FDCC)
 ROWS += [replace(OF_FDCC, name=who, values={**OF_FDCC.values, "nic.policy": each}) for who, each in OTHER_POLICIES.items()]
 CLAIMS = (
-    Claim(
-        "FDCC uses the link better than HPCC: the long flow alone, both flows, and from 1 ms to the end",
-        SOURCE,
-        tuple(above(FDCC, HPCC, column) for column in (ALONE, SHARED, USED)),
-    ),
-    Claim(
-        "FDCC uses the link better than HPCC: the long flow alone, both flows, and from 1 ms to the end",
-        SOURCE,
-        tuple(above(BY_HAND, HPCC, column) for column in (ALONE, SHARED, USED)),
-        variant="policy by hand",
-    ),
-    Claim(
-        "FDCC uses the link better than HPCC: the long flow alone, both flows, and from 1 ms to the end",
-        SOURCE,
-        tuple(above(CROWDS, HPCC, column) for column in (ALONE, SHARED, USED)),
-        variant="never trained alone",
+    *(
+        Claim(
+            "FDCC uses the link better than HPCC: the long flow alone, both flows, and from 1 ms to the end",
+            SOURCE,
+            tuple(above(who, HPCC, column) for column in (ALONE, SHARED, USED)),
+            variant=who.removeprefix(FDCC).removeprefix(", "),
+        )
+        for who in (FDCC, *OTHER_POLICIES)
     ),
     Claim(
         "Both flows: FDCC uses the link better than HPCC, and the short flow has its share within 5 %",
