@@ -36,14 +36,15 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     TIMELY,
     UNFAIR,
     UNFINISHED,
+    USED,
+    Change,
     Traffic,
 )
-from dc_gym.benchmarks.papers.own_rate import PAYLOAD_BYTES, OwnRateRow
+from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.fdcc import train
 from dc_gym.reproduce.options import ReproduceOptions
 from dc_gym.sweep import cpus
-from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 
 OUT = Path("results/fdcc-train")
 SEEDS = 5
@@ -76,9 +77,9 @@ def trained(seed: int) -> Path:
     return (out / train.POLICY).absolute()
 
 
-def title(seed: int) -> str:
-    """Returns the name of a seed's policy among the contestants."""
-    return f"{FDCC} {seed}"
+def change_of(seed: int, policy: Path = Path()) -> Change:
+    """Returns what the rows of a seed's policy have."""
+    return Change(f"seed {seed}", {"nic.policy": str(policy)})
 
 
 def rows(policies: Mapping[int, Path]) -> list[OwnRateRow]:
@@ -89,7 +90,7 @@ def rows(policies: Mapping[int, Path]) -> list[OwnRateRow]:
         traffic = Traffic(flows, PAIRS, n_to_one.SCALE)
         found += [n_to_one.row(who, traffic, network, {}) for who in RIVALS]
         for seed, policy in policies.items():
-            found.append(n_to_one.row(FDCC, traffic, network, {}, title(seed), {"nic.policy": str(policy)}))
+            found.append(n_to_one.row(FDCC, traffic, network, {}, change_of(seed, policy)))
     return found
 
 
@@ -111,7 +112,7 @@ def verdicts(found: Mapping[str, Measured], seeds: Sequence[int]) -> Iterator[Ch
     passed = dict.fromkeys(seeds, True)
     for flows in COUNTS:
         rivals = {who: found[n_to_one.name(who, flows)] for who in RIVALS}
-        mine = {seed: found[n_to_one.name(title(seed), flows)] for seed in seeds}
+        mine = {seed: found[n_to_one.name(FDCC, flows, change_of(seed))] for seed in seeds}
         for name, required, measure, good in requirements(flows, rivals):
             ok = {seed: good(each) for seed, each in mine.items()}
             passed = {seed: passed[seed] and ok[seed] for seed in seeds}
@@ -140,8 +141,8 @@ def requirements(flows: int, rivals: Mapping[str, Measured]) -> list[Requirement
         (
             "link use",
             f">= {LEAST_USED} of what headers leave",
-            lambda each: f"{used(each):.3f}",
-            lambda each: used(each) >= LEAST_USED,
+            lambda each: f"{each.get(USED.name, 0.0):.3f}",
+            lambda each: each.get(USED.name, 0.0) >= LEAST_USED,
         ),
         ("frames dropped, flows unfinished", "none", _lost, lambda each: not each[DROPPED.name] and not each[UNFINISHED.name]),
         (
@@ -157,11 +158,6 @@ def requirements(flows: int, rivals: Mapping[str, Measured]) -> list[Requirement
             lambda each: each[PAUSES.name] <= pauses,
         ),
     ]
-
-
-def used(found: Measured) -> float:
-    """Returns the goodput over what frames with telemetry can carry; 0 if a flow did not end."""
-    return found.get(GOODPUT.name, 0.0) * PAYLOAD_BYTES / (PAYLOAD_BYTES - TELEMETRY_BYTES)
 
 
 def _lost(found: Measured) -> str:

@@ -10,14 +10,14 @@ rule with 9 MB a switch. FDCC's network is not published: here it is the policy 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES, format_time
-from dc_gym.benchmarks.papers.own_rate import OwnRateRow, wire_bytes
+from dc_gym.benchmarks.papers.own_rate import PAYLOAD_BYTES, OwnRateRow, wire_bytes
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -26,6 +26,16 @@ from dc_gym.reproduce.series import ContestantLine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a row has that its contestant's other rows have not."""
+
+    words: str
+    """They stand in the row's name."""
+    keys: Mapping[str, Any]
+
 
 MB, US, MS = 10**6, 10**3, 10**6
 LINE_BPS, DELAY_NS = 100 * 10**9, 160
@@ -55,7 +65,13 @@ RIVALS: Mapping[str, Mapping[str, Any]] = {
     RLCC: {"controller.name": "rlcc-mlp", "topology.marking": "none"},
 }
 CONTESTANTS: Mapping[str, Mapping[str, Any]] = {**RIVALS, FDCC: {"controller.name": "fdcc", "topology.marking": "none"}}
+TOGETHER = Change("starts within 1 us", {"workload.jitter": "1us"})
+"""No flow has the line alone before others start: our hypothesis of why FDCC's first flows gain."""
+SMALL = Change("packets of 320 bytes", {"nic.payload": "320B"})
+"""They have 394 bytes on the cable, so that a BDP has 42 of them instead of 11."""
 GOODPUT = Quantity("goodput", "goodput", digits=3)
+USED = Quantity("used", "link use", digits=3)
+"""Goodput over what a contestant's own frames can carry, with their telemetry."""
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 4)
 TAIL = Quantity("queue_p99_bytes", "99th percentile of the queue (kB)", 1e-3, 4)
 SLOWDOWN = Quantity("slowdown", "mean slowdown", digits=4)
@@ -82,9 +98,11 @@ class Traffic:
     senders: int
     scale: int = 1
     """The line's rate is that part of 100 Gbit/s, and its delay as many times as long (SCALED)."""
+    whole: bool = False
+    """True for the thesis' size of a flow, whatever their number."""
 
     def size_bytes(self, full: bool) -> int:
-        return SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // self.flows)
+        return SIZE_BYTES if full or self.whole else min(SIZE_BYTES, MOST_BYTES // self.flows)
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the workload and of time."""
@@ -104,25 +122,23 @@ class Traffic:
         }
 
 
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
+def name(who: str, flows: int, *changes: Change) -> str:
+    return f"{', '.join([who, *(each.words for each in changes)])}, {flows} flows"
+
+
+def variant(changes: Iterable[Change]) -> str:
+    """Returns the name of a claim's variant: what the rows have that it is judged on."""
+    return ", ".join(each.words for each in changes)
 
 
 def row(
-    who: str,
-    traffic: Traffic,
-    network: Mapping[str, Any],
-    paper: Mapping[str, float],
-    title: str = "",
-    changed: Mapping[str, Any] | None = None,
+    who: str, traffic: Traffic, network: Mapping[str, Any], paper: Mapping[str, float], *changes: Change, title: str = ""
 ) -> OwnRateRow:
-    """Returns the row of a contestant with the window that the thesis gives all of them.
-
-    `title`: the contestant's name in the row, if some of its keys are `changed`.
-    """
-    own = {**CONTESTANTS[who], **(changed or {})}
-    values = {**network, **own, **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off"}
-    return OwnRateRow(name(title or who, traffic.flows), values, color_of(who), paper=paper, full=traffic.keys(full=True))
+    """Returns the row of a contestant with the window that the thesis gives all of them. `title`: its name, if not `who`."""
+    changed = {key: value for each in changes for key, value in each.keys.items()}
+    values = {**network, **CONTESTANTS[who], **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off", **changed}
+    full = {**traffic.keys(full=True), **changed}
+    return OwnRateRow(name(title or who, traffic.flows, *changes), values, color_of(who), paper=paper, full=full)
 
 
 def color_of(who: str) -> str:
@@ -147,7 +163,16 @@ def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
         DROPPED.name: number(summary["drops"]),
         UNFINISHED.name: float(len(flows) - len(ended)),
     }
-    return found if len(ended) < len(flows) else found | _of_all(ended, links, scale) | _queue(result, ended)
+    if len(ended) < len(flows):
+        return found
+    found |= _of_all(ended, links, scale)
+    return found | {USED.name: found[GOODPUT.name] / _own_share(result)} | _queue(result, ended)
+
+
+def _own_share(result: Result) -> float:
+    """Returns the payload of a full frame, over that of one without telemetry."""
+    telemetry = result.manifest["nic"].get("telemetry")
+    return 1 - telemetry["bytes"] / PAYLOAD_BYTES if telemetry else 1.0
 
 
 def _of_all(ended: np.ndarray, links: int, scale: int) -> dict[str, float]:

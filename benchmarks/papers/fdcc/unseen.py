@@ -82,7 +82,7 @@ def name(place: str, who: str, flows: int) -> str:
 
 def _row(place: str, who: str, flows: int) -> OwnRateRow:
     at = PLACES[place]
-    return flows_to_one.row(who, Traffic(flows, at.senders, at.scale), at.network, {}, f"{place}, {who}")
+    return flows_to_one.row(who, Traffic(flows, at.senders, at.scale), at.network, {}, title=f"{place}, {who}")
 
 
 ROWS = [_row(place, who, flows) for place, at in PLACES.items() for flows in at.counts for who in CONTESTANTS]
