@@ -39,7 +39,8 @@ def _add_train(commands: Any) -> None:
     add(
         "--preset",
         metavar="NAME",
-        help="ours; crowds: never with a lone flow; thesis: algorithm 1's reward and traffic (default: ours)",
+        help="ours; crowds: never with a lone flow; short-queue: next to no queue; thesis: algorithm 1's reward and traffic"
+        " (default: ours)",
     )
     add("--seed", type=int, metavar="N", help="of networks, incasts and exploration (default: 1)")
     add("--episodes", type=int, metavar="N", help="of each of five stages: up to 2, 4, 8, 16, 32 flows (default: 12)")

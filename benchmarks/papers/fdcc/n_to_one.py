@@ -98,11 +98,9 @@ class Traffic:
     senders: int
     scale: int = 1
     """The line's rate is that part of 100 Gbit/s, and its delay as many times as long (SCALED)."""
-    whole: bool = False
-    """True for the thesis' size of a flow, whatever their number."""
 
     def size_bytes(self, full: bool) -> int:
-        return SIZE_BYTES if full or self.whole else min(SIZE_BYTES, MOST_BYTES // self.flows)
+        return SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // self.flows)
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the workload and of time."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.methods.fdcc.presets import Reward, teacher
+from dc_gym.methods.fdcc.presets import QUEUE_PER_ROOT, Reward, teacher
 from dc_gym.nets import fdcc
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Actor, Floats32, Weights
@@ -34,9 +34,15 @@ class Flows:
     """All flows of a model: their memories and latest actions, and the noise in what they do."""
 
     def __init__(
-        self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0
+        self,
+        incasts: Incasts,
+        policy: FlowPolicy,
+        random: np.random.Generator | None = None,
+        noise: float = 0.0,
+        queue_per_root: float = QUEUE_PER_ROOT,
     ) -> None:
         self.model, self.policy, self._random, self._noise = TelemetryFluid(incasts), policy, random, noise
+        self._queue_per_root = queue_per_root
         self.shape = incasts.windows.shape
         self.memory = np.zeros((incasts.windows.size, policy.memory), np.float32)
         self.action = np.zeros(incasts.windows.size, np.float32)
@@ -56,7 +62,8 @@ class Flows:
             own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
             action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
         central = self._central(who)
-        taught = teacher(self.model.windows.reshape(-1)[who], self.model.incasts.count[who // self.shape[1]])
+        count = self.model.incasts.count[who // self.shape[1]]
+        taught = teacher(self.model.windows.reshape(-1)[who], count, self._queue_per_root)
         self.memory[who], self.action[who] = after, action
         central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
         self.model.decide(who, fdcc.factor(action))
@@ -124,9 +131,17 @@ class Streams:
         return len(self.action)
 
 
-def play(incasts: Incasts, weights: Weights, reward: Reward, steps: int, random: np.random.Generator, noise: float) -> Streams:
+def play(
+    incasts: Incasts,
+    weights: Weights,
+    reward: Reward,
+    steps: int,
+    random: np.random.Generator,
+    noise: float,
+    queue_per_root: float = QUEUE_PER_ROOT,
+) -> Streams:
     """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
-    flows = Flows(incasts, Actor(weights), random, noise)
+    flows = Flows(incasts, Actor(weights), random, noise, queue_per_root)
     made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
     who = np.concatenate([each.who for each in made])
     count = incasts.count[who // incasts.windows.shape[1]]

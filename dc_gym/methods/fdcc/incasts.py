@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dc_gym.methods.fdcc.presets import QUEUE_PER_ROOT, FdccPreset
+from dc_gym.methods.fdcc.presets import FdccPreset
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.telemetry_fluid import Incasts
 
@@ -32,7 +32,7 @@ def drawn(random: np.random.Generator, networks: int, flows: int, preset: FdccPr
     begins = random.random(networks) < 0.5  # as flows of a NIC begin; else with any windows, all at once
     first = np.where(random.random(networks) < 0.5, 1.0, _octaves(random, networks, 1.0, MOST_WINDOW))
     count = flows / left
-    share = (1.0 + QUEUE_PER_ROOT * np.sqrt(count)) / count * _octaves(random, networks, 1.0 / 8, 8.0)
+    share = (1.0 + preset.queue_per_root * np.sqrt(count)) / count * _octaves(random, networks, 1.0 / 8, 8.0)
     apart = _octaves(random, (networks, flows), 1.0 / 8, 8.0)
     spread = np.where(begins, _octaves(random, networks, 1.0 / 8, 64.0), 0.0)
     windows = np.where(begins[:, None], first[:, None], np.clip(share[:, None] * apart, 2.0**-12, MOST_WINDOW))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,8 @@ CONGESTED = 0.5
 """Algorithm 1: a rate and a queue that exceed the line by this part of it, and of the BDP, are punished."""
 QUEUE_PER_ROOT = 0.75
 """Ours: N flows are to leave a queue of this times sqrt(N) BDP, as RL-CC's flows do by their target (eq. 2 there)."""
+SHORT_QUEUE_PER_ROOT = 0.02
+"""That of the preset short-queue: about none."""
 TEACHER_GAIN = 0.3
 """Ours: the teacher goes this part of the way to where a window should be, in logarithms, with one decision."""
 LEAST_SHARE = 2.0**-6
@@ -37,24 +40,24 @@ def thesis_reward(seen: Signals, count: Floats) -> Floats:
     return np.asarray(np.where(congested, -seen.rtt, seen.goodput + 1.0 / seen.rtt - (seen.goodput - 1.0 / count) ** 2))
 
 
-def our_reward(seen: Signals, count: Floats) -> Floats:
+def our_reward(seen: Signals, count: Floats, queue_per_root: float = QUEUE_PER_ROOT) -> Floats:
     """Returns our reward: minus the deviations of share and round trip from where they should be, in octaves.
 
     A flow's share should be 1 / N of the line. In algorithm 1 the term for it vanishes as N grows; here it does not. The round
-    trip should be 1 + QUEUE_PER_ROOT sqrt(N), so that a flow finds equal shares where it finds equal queues.
+    trip should be 1 + queue_per_root sqrt(N), so that a flow finds equal shares where it finds equal queues.
     """
     share = np.log2(np.maximum(seen.goodput * count, LEAST_SHARE))
-    round_trip = np.log2(seen.rtt / (1.0 + QUEUE_PER_ROOT * np.sqrt(count)))
+    round_trip = np.log2(seen.rtt / (1.0 + queue_per_root * np.sqrt(count)))
     return np.asarray(-_huber(share) - _huber(round_trip))
 
 
-def teacher(windows: Floats, count: Floats, most_window: float = 1.0) -> Floats:
+def teacher(windows: Floats, count: Floats, queue_per_root: float = QUEUE_PER_ROOT) -> Floats:
     """Returns the outputs o of a teacher that knows the count of flows, for windows in BDP (ours).
 
-    It brings each window towards (1 + QUEUE_PER_ROOT sqrt(N)) / N: equal shares, and the queue of our reward. A flow in a network
+    It brings each window towards (1 + queue_per_root sqrt(N)) / N: equal shares, and the queue of our reward. A flow in a network
     does not know N.
     """
-    wanted = np.minimum((1.0 + QUEUE_PER_ROOT * np.sqrt(count)) / count, most_window)
+    wanted = np.minimum((1.0 + queue_per_root * np.sqrt(count)) / count, 1.0)
     change = np.clip((wanted / windows) ** TEACHER_GAIN, 1.0 / (1.0 + SPAN), 1.0 + SPAN)
     return np.asarray(np.where(change >= 1.0, change - 1.0, 1.0 - 1.0 / change) / SPAN)
 
@@ -79,6 +82,8 @@ class FdccPreset:
     lone: bool
     """Each episode also has flows that are alone on their bottleneck. The thesis' curriculum begins with two flows."""
     summary: str
+    queue_per_root: float = QUEUE_PER_ROOT
+    """N flows are to leave a queue of that times sqrt(N) BDP, by the teacher and in traffic with any windows."""
 
 
 OURS = FdccPreset(
@@ -95,6 +100,13 @@ PRESETS = {
     for each in (
         OURS,
         replace(OURS, name="crowds", lone=False, summary="ours, but always two flows or more, as in the thesis' curriculum"),
+        replace(
+            OURS,
+            name="short-queue",
+            reward=partial(our_reward, queue_per_root=SHORT_QUEUE_PER_ROOT),
+            queue_per_root=SHORT_QUEUE_PER_ROOT,
+            summary="ours, but flows are to leave next to no queue",
+        ),
         FdccPreset(
             "thesis",
             thesis_reward,
