@@ -159,13 +159,38 @@ def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
     assert len(racks) == 3 and {flow.dst for flow in flows} == {"h64"}
 
 
-def test_one_key_makes_the_floored_rows(tmp_path: Path) -> None:
-    by_name = {row.name: row for row in table_6_1.ROWS}
-    for flows in table_6_1.CROWDED:
-        plain, floored = (by_name[n_to_one.name(who, flows)] for who in (n_to_one.TIMELY, table_6_1.FLOORED))
-        assert dict(floored.values) == {**plain.values, **table_6_1.FLOOR_KEYS} and floored.full == plain.full
-        made = own_rate._spec("x", floored, ReproduceOptions(tmp_path), 1)
-        assert dict(made.nic.parameters)["rate_min"] == round(0.01 * 2**20)
+@pytest.mark.parametrize(
+    ("rows", "who", "flows", "change"),
+    [
+        (table_6_1.ROWS, n_to_one.TIMELY, 192, table_6_1.FLOOR),
+        (table_6_1.ROWS, n_to_one.DCQCN, 768, table_6_1.UNTIMED),
+        (table_6_2.ROWS, n_to_one.DCQCN, 16, table_6_2.WINDOWS),
+        (table_6_2.ROWS, n_to_one.TIMELY, 1024, table_6_2.TIMES),
+        (table_6_2.ROWS, n_to_one.RLCC, 256, n_to_one.TOGETHER),
+        (figure_6_3.ROWS, n_to_one.FDCC, 768, figure_6_3.FIRST),
+    ],
+)
+def test_a_change_is_all_that_its_row_has_of_its_own(
+    rows: list[own_rate.OwnRateRow], who: str, flows: int, change: n_to_one.Change, tmp_path: Path
+) -> None:
+    by_name = {row.name: row for row in rows}
+    plain, changed = by_name[n_to_one.name(who, flows)], by_name[n_to_one.name(who, flows, change)]
+    for full in (False, True):
+        assert changed.asked(full) == {**plain.asked(full), **change.keys} != plain.asked(full)
+    own_rate._spec("x", changed, ReproduceOptions(tmp_path), 1)
+
+
+def test_the_floor_is_one_percent_of_the_line() -> None:
+    assert table_6_1.FLOOR.keys["nic.parameters.rate_min"] == round(0.01 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("payload_bytes", "telemetry_bytes", "share"), [(1440, 0, 1), (1398, 42, 1398 / 1440), (320, 0, 320 / 394 * 1514 / 1440)]
+)
+def test_a_contestant_s_own_frames_carry_that_share(payload_bytes: int, telemetry_bytes: int, share: float) -> None:
+    telemetry = {"telemetry": {"bytes": telemetry_bytes}} if telemetry_bytes else {}
+    result = SimpleNamespace(manifest={"nic": {"settings": {"payload_bytes": payload_bytes}, **telemetry}})
+    assert n_to_one._own_share(result) == pytest.approx(share)
 
 
 def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
@@ -280,8 +305,10 @@ def test_a_lossy_fabric_leaves_the_pauses_undefined() -> None:
 
 
 def test_figure_6_3_has_the_runs_of_table_6_1() -> None:
-    assert figure_6_3.NAME == table_6_1.NAME and all(row in table_6_1.ROWS for row in figure_6_3.ROWS)
-    assert len(figure_6_3.ROWS) == len(n_to_one.CONTESTANTS) * len(table_6_1.COUNTS)
+    shared = [row for row in figure_6_3.ROWS if row in table_6_1.ROWS]
+    assert figure_6_3.NAME == table_6_1.NAME and len(shared) == len(n_to_one.CONTESTANTS) * len(table_6_1.COUNTS)
+    names = [row.name for row in (*table_6_1.ROWS, *(row for row in figure_6_3.ROWS if row not in shared))]
+    assert len(names) == len(set(names)), "both figures' runs are in one folder"
 
 
 def test_lone_flows_take_their_frames_and_their_path() -> None:

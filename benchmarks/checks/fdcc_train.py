@@ -30,13 +30,13 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     FDCC,
     GOODPUT,
     HPCC,
+    OWN_GOODPUT,
     PAUSES,
     QUEUE,
     RLCC,
     TIMELY,
     UNFAIR,
     UNFINISHED,
-    USED,
     Change,
     Traffic,
 )
@@ -54,7 +54,7 @@ COUNTS, LINKS, PAIRS = (4, 16, 64, 256), 3, 64
 CROWDED = (64, 256)
 """Numbers of flows with which FDCC's must be fairer than its rivals'; with fewer they may be as fair."""
 RIVALS = (DCQCN, TIMELY, HPCC, RLCC)
-LEAST_USED, NEAR = 0.95, 1e-3
+LEAST_OWN_GOODPUT, NEAR = 0.95, 1e-3
 LAB_SEED = 101
 """The seed of the labs, with which no training and no other figure runs."""
 Measured = Mapping[str, float]
@@ -77,9 +77,9 @@ def trained(seed: int) -> Path:
     return (out / train.POLICY).absolute()
 
 
-def change_of(seed: int, policy: Path = Path()) -> Change:
-    """Returns what the rows of a seed's policy have."""
-    return Change(f"seed {seed}", {"nic.policy": str(policy)})
+def change_of(seed: int, policy: Path | None = None) -> Change:
+    """Returns the change of a row that has a seed's policy. A row's name needs no `policy`."""
+    return Change(f"seed {seed}", {"nic.policy": str(policy)} if policy else {})
 
 
 def rows(policies: Mapping[int, Path]) -> list[OwnRateRow]:
@@ -140,9 +140,9 @@ def requirements(flows: int, rivals: Mapping[str, Measured]) -> list[Requirement
     return [
         (
             "link use",
-            f">= {LEAST_USED} of what headers leave",
-            lambda each: f"{each.get(USED.name, 0.0):.3f}",
-            lambda each: each.get(USED.name, 0.0) >= LEAST_USED,
+            f">= {LEAST_OWN_GOODPUT} of what headers leave",
+            lambda each: f"{each.get(OWN_GOODPUT.name, 0.0):.3f}",
+            lambda each: each.get(OWN_GOODPUT.name, 0.0) >= LEAST_OWN_GOODPUT,
         ),
         ("frames dropped, flows unfinished", "none", _lost, lambda each: not each[DROPPED.name] and not each[UNFINISHED.name]),
         (

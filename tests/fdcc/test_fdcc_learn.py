@@ -12,7 +12,7 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.methods.fdcc import incasts
 from dc_gym.methods.fdcc.episodes import CENTRAL, Streams, play
-from dc_gym.methods.fdcc.presets import PRESETS, FdccTrainingSettings, our_reward, thesis_reward
+from dc_gym.methods.fdcc.presets import PRESETS, FdccTrainingSettings, our_reward, teacher, thesis_reward
 from dc_gym.methods.fdcc.streams import StreamReplay
 from dc_gym.methods.fdcc.td3 import Td3
 from dc_gym.nets import fdcc, fdcc_actor, twin_critics
@@ -95,6 +95,15 @@ def test_the_rewards_are_the_thesis_and_ours() -> None:
     assert our_reward(replace(fair, goodput=np.array([0.0625])), four) == pytest.approx(-1.5), "two too little"
     assert our_reward(replace(fair, rtt=np.array([5.0])), four) == pytest.approx(-0.5)
     assert our_reward(replace(fair, goodput=np.array([1 / 512])), np.array([256.0])) < -0.5, "shares count with many flows, too"
+    assert our_reward(replace(fair, rtt=np.array([1.04])), four, 0.02) == 0 and our_reward(fair, four, 0.02) < -0.4
+
+
+def test_the_teacher_leaves_the_queue_that_the_preset_wants() -> None:
+    four = np.array([4.0])
+    for name in ("ours", "short-queue"):
+        rest = (1 + PRESETS[name].queue_per_root * 2) / 4
+        assert teacher(np.array([rest]), four, PRESETS[name].queue_per_root) == pytest.approx(0, abs=1e-12)
+    assert teacher(np.array([0.3]), four) > 0 > teacher(np.array([0.3]), four, PRESETS["short-queue"].queue_per_root)
 
 
 def streams(lengths: Sequence[int], first: int = 0) -> Streams:
@@ -134,7 +143,7 @@ def test_one_seed_gives_one_learner_and_another_gives_another(name: str) -> None
     def learned(seed: int) -> Td3:
         random, learner, replay = np.random.default_rng(seed), Td3.new(settings), StreamReplay(settings.replay)
         drawn = incasts.drawn(random, 2, 4, how)
-        replay.add(play(drawn, learner.actor, how.reward, 80, random, 0.3))
+        replay.add(play(drawn, learner.actor, how, 80, random, 0.3))
         for _ in range(6):
             learner.update(replay, random)
         return learner
@@ -153,7 +162,7 @@ def test_a_learner_finds_a_better_action() -> None:
     """One decision earns more the larger its action is. The actor's actions rise, whatever it sees."""
     random, settings = np.random.default_rng(3), replace(SMALL, preset="thesis", sequences=16)
     learner, replay = Td3.new(settings), StreamReplay(4000)
-    made = play(incasts.drawn(random, 2, 4, PRESETS["thesis"]), learner.actor, thesis_reward, 100, random, 0.5)
+    made = play(incasts.drawn(random, 2, 4, PRESETS["thesis"]), learner.actor, PRESETS["thesis"], 100, random, 0.5)
     replay.add(replace(made, reward=made.action))
     before = fdcc_actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
     for _ in range(120):
@@ -166,7 +175,8 @@ def test_rewards_are_those_of_the_next_measurement() -> None:
     """With a reward that tells what was seen, a decision's reward is what its flow saw next."""
     random, settings = np.random.default_rng(1), replace(SMALL)
     learner = Td3.new(settings)
-    made = play(incasts.drawn(random, 2, 4, PRESETS["ours"]), learner.actor, lambda seen, count: seen.rtt, 100, random, 0.3)
+    how = replace(PRESETS["ours"], reward=lambda seen, count, queue: seen.rtt)
+    made = play(incasts.drawn(random, 2, 4, how), learner.actor, how, 100, random, 0.3)
     seen = 2.0 ** (3 * made.observed[:, 0].astype(float)) - 2.0**-12
     follows = np.flatnonzero(made.place[1:] == made.place[:-1] + 1)
     assert len(follows) > 50 and made.reward[follows] == pytest.approx(np.minimum(seen, 1024)[follows + 1], rel=1e-4)

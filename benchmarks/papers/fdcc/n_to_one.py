@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a row has that its contestant's other rows have not."""
+    """A named change of the keys of a contestant's row."""
 
-    words: str
-    """They stand in the row's name."""
+    label: str
+    """It stands in the row's name."""
     keys: Mapping[str, Any]
 
 
@@ -68,10 +68,10 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {**RIVALS, FDCC: {"controller.nam
 TOGETHER = Change("starts within 1 us", {"workload.jitter": "1us"})
 """No flow has the line alone before others start: our hypothesis of why FDCC's first flows gain."""
 SMALL = Change("packets of 320 bytes", {"nic.payload": "320B"})
-"""They have 394 bytes on the cable, so that a BDP has 42 of them instead of 11."""
+"""Frames of 394 bytes, 436 with telemetry, so that a BDP has 31 to 34 of them instead of 11."""
 GOODPUT = Quantity("goodput", "goodput", digits=3)
-USED = Quantity("used", "link use", digits=3)
-"""Goodput over what a contestant's own frames can carry, with their telemetry."""
+OWN_GOODPUT = Quantity("own_goodput", "goodput of what its own frames carry", digits=3)
+"""Where telemetry does not count against a contestant."""
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 4)
 TAIL = Quantity("queue_p99_bytes", "99th percentile of the queue (kB)", 1e-3, 4)
 SLOWDOWN = Quantity("slowdown", "mean slowdown", digits=4)
@@ -80,10 +80,12 @@ UNFAIR = Quantity("unfair", "unfair ratio", digits=3)
 PAUSED = Quantity("paused_share", "paused (% of a flow's life)", 100, 3)
 PAUSES = Quantity("pauses", "pauses told")
 DROPPED = Quantity("drops", "frames dropped")
+RETRANSMITS = Quantity("retransmits", "frames sent again")
 UNFINISHED = Quantity("unfinished", "flows unfinished")
 NOTES = (
-    "Goodput is payload over time, from the first start to the last end, over what frames without telemetry can carry. Slowdown"
-    " is over the time of a lone flow without telemetry. So the 42 bytes of telemetry count against HPCC and FDCC.",
+    "Goodput is payload over time, from the first start to the last end, over what full frames without telemetry can carry."
+    " Slowdown is over the time of a lone flow with such frames. So the 42 bytes of telemetry count against HPCC and FDCC, but"
+    " not in the goodput of what a contestant's own frames carry.",
     "The queue is that of the switch port with the largest mean, in sweeps from the first start to the last end.",
     "RL-CC is rlcc-mlp, dc-gym's own network of the published shape. FDCC is the policy that comes with dc-gym: the thesis'"
     " network is not published.",
@@ -121,12 +123,12 @@ class Traffic:
 
 
 def name(who: str, flows: int, *changes: Change) -> str:
-    return f"{', '.join([who, *(each.words for each in changes)])}, {flows} flows"
+    return f"{', '.join([who, *(each.label for each in changes)])}, {flows} flows"
 
 
-def variant(changes: Iterable[Change]) -> str:
-    """Returns the name of a claim's variant: what the rows have that it is judged on."""
-    return ", ".join(each.words for each in changes)
+def labels(changes: Iterable[Change]) -> str:
+    """Returns the labels of changes, as the variant of a claim on rows that have them."""
+    return ", ".join(each.label for each in changes)
 
 
 def row(
@@ -164,13 +166,16 @@ def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
     if len(ended) < len(flows):
         return found
     found |= _of_all(ended, links, scale)
-    return found | {USED.name: found[GOODPUT.name] / _own_share(result)} | _queue(result, ended)
+    found[RETRANSMITS.name] = float(flows["retransmits"].sum())
+    return found | {OWN_GOODPUT.name: found[GOODPUT.name] / _own_share(result)} | _queue(result, ended)
 
 
 def _own_share(result: Result) -> float:
-    """Returns the payload of a full frame, over that of one without telemetry."""
-    telemetry = result.manifest["nic"].get("telemetry")
-    return 1 - telemetry["bytes"] / PAYLOAD_BYTES if telemetry else 1.0
+    """Returns the payload's share of a full frame, over that in a frame of 1440 bytes of it without telemetry."""
+    nic = result.manifest["nic"]
+    payload_bytes = int(nic["settings"]["payload_bytes"])
+    frame_bytes = payload_bytes + FRAME_BYTES - PAYLOAD_BYTES + nic.get("telemetry", {}).get("bytes", 0)
+    return float((payload_bytes / frame_bytes) / (PAYLOAD_BYTES / FRAME_BYTES))
 
 
 def _of_all(ended: np.ndarray, links: int, scale: int) -> dict[str, float]:

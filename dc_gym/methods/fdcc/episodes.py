@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.methods.fdcc.presets import QUEUE_PER_ROOT, Reward, teacher
+from dc_gym.methods.fdcc.presets import QUEUE_PER_ROOT, FdccPreset, teacher
 from dc_gym.nets import fdcc
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Actor, Floats32, Weights
@@ -132,20 +132,14 @@ class Streams:
 
 
 def play(
-    incasts: Incasts,
-    weights: Weights,
-    reward: Reward,
-    steps: int,
-    random: np.random.Generator,
-    noise: float,
-    queue_per_root: float = QUEUE_PER_ROOT,
+    incasts: Incasts, weights: Weights, preset: FdccPreset, steps: int, random: np.random.Generator, noise: float
 ) -> Streams:
     """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
-    flows = Flows(incasts, Actor(weights), random, noise, queue_per_root)
+    flows = Flows(incasts, Actor(weights), random, noise, preset.queue_per_root)
     made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
     who = np.concatenate([each.who for each in made])
     count = incasts.count[who // incasts.windows.shape[1]]
-    earned = reward(_joined([each.seen for each in made]), count)
+    earned = preset.reward(_joined([each.seen for each in made]), count, preset.queue_per_root)
     order = np.argsort(who, kind="stable")
     who = who[order]
     place = np.arange(len(who)) - np.searchsorted(who, who)

@@ -2,7 +2,7 @@
 """The presets of FDCC's training: the thesis' reward and traffic, and ours.
 
 The thesis (K. Zhang 2023, algorithm 1) gives the reward, the curriculum of flows, and a history of up to eight observations. It
-gives neither n, gamma, batch, replay, learning rate nor noise: those values are ours in both presets.
+gives neither n, gamma, batch, replay, learning rate nor noise: those values are ours in all presets.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -30,12 +29,12 @@ TEACHER_GAIN = 0.3
 """Ours: the teacher goes this part of the way to where a window should be, in logarithms, with one decision."""
 LEAST_SHARE = 2.0**-6
 """Ours: an even smaller part of its share counts no less."""
-Reward = Callable[[Signals, Floats], Floats]
-"""Returns rewards for what flows measured, and the number of flows that would share their line equally."""
+Reward = Callable[[Signals, Floats, float], Floats]
+"""Returns rewards for what flows measured, the number of flows that would share their line equally, and `queue_per_root`."""
 
 
-def thesis_reward(seen: Signals, count: Floats) -> Floats:
-    """Returns algorithm 1's reward. THROUGHPUT is the flow's own, since it is compared with 1 / N."""
+def thesis_reward(seen: Signals, count: Floats, queue_per_root: float = 0.0) -> Floats:
+    """Returns algorithm 1's reward, which wants no queue. THROUGHPUT is the flow's own, since it is compared with 1 / N."""
     congested = seen.switch_rate + seen.queue - 1.0 > CONGESTED
     return np.asarray(np.where(congested, -seen.rtt, seen.goodput + 1.0 / seen.rtt - (seen.goodput - 1.0 / count) ** 2))
 
@@ -83,7 +82,7 @@ class FdccPreset:
     """Each episode also has flows that are alone on their bottleneck. The thesis' curriculum begins with two flows."""
     summary: str
     queue_per_root: float = QUEUE_PER_ROOT
-    """N flows are to leave a queue of that times sqrt(N) BDP, by the teacher and in traffic with any windows."""
+    """N flows are to leave a queue of that times sqrt(N) BDP."""
 
 
 OURS = FdccPreset(
@@ -103,7 +102,6 @@ PRESETS = {
         replace(
             OURS,
             name="short-queue",
-            reward=partial(our_reward, queue_per_root=SHORT_QUEUE_PER_ROOT),
             queue_per_root=SHORT_QUEUE_PER_ROOT,
             summary="ours, but flows are to leave next to no queue",
         ),

@@ -63,12 +63,11 @@ class Trainer:
         known = [each for each in settings.stages if each <= most]
         flows = known[-1] if len(known) == 1 or random.random() < 0.5 else known[random.integers(len(known) - 1)]
         networks = incasts.drawn(random, max(1, settings.flows // flows), flows, how)
-        how_to_play = (self.learner.actor, how.reward, settings.steps, random, settings.explore, how.queue_per_root)
-        made = play(networks, *how_to_play)
+        made = play(networks, self.learner.actor, how, settings.steps, random, settings.explore)
         self.replay.add(made)
         if how.lone:
             alone = incasts.drawn(random, settings.lone, 1, how)
-            self.replay.add(play(alone, *how_to_play))
+            self.replay.add(play(alone, self.learner.actor, how, settings.steps, random, settings.explore))
         found = [self.learner.update(self.replay, random) for _ in range(settings.updates)]
         error, value = (sum(each) / len(found) for each in zip(*found, strict=True))
         row = (flows, len(made), float(made.reward.mean()), float(made.action.mean()), error, value)
