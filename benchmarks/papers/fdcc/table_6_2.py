@@ -141,8 +141,8 @@ TIMELY_TIMES = Explanation(
     " nothing; with shorter ones it carries less, and its flows take longer",
     experiment=f"the rows `{TIMELY}, {TIMES.label}` of dcgym reproduce fdcc table-6.2, which change TIMELY's two times alone",
     page=PAGE,
-    showed="with times of 2 and 12 us its queue of 16 flows is 124 kB, and with 256 and 1024 flows the mean slowdown is 269 and 1083"
-    " (242 and 902 by default), FDCC's 267 and 1058 (five seeds)",
+    showed="with times of 2 and 12 us its queue of 16 flows is 124 kB, and with 256 and 1024 flows the mean slowdown is 269 and"
+    " 1083 (242 and 902 by default), FDCC's 267 and 1058 (five seeds)",
 )
 CAUSES = {16: GRAINS, 256: HEAD_START, 1024: HEAD_START}
 
