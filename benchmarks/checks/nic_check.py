@@ -98,7 +98,7 @@ class AlgorithmCheck:
         broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
         bound = golden.BOUNDS[name]
-        asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.1%}" if bound.relative else "")
+        asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
     def _held_to_fdcc(self, policy: NicPolicy) -> Check:

@@ -101,7 +101,7 @@ def _references(cases: Sequence[TraceCase]) -> Iterator[Check]:
     name = cases[0].algorithm.name
     bound = golden.BOUNDS[name]
     rest = "a packet" if bound.whole_packets else "a byte"
-    relative = f" or {bound.relative:.1%}, windows {bound.relative:.1%} and {rest}" if bound.relative else ""
+    relative = f" or {bound.relative:.2%}, windows {bound.relative:.2%} and {rest}" if bound.relative else ""
     asked = f"rates within {bound.rate:g} / 2^20 of the line{relative}"
     rate, window = max(each.rate for each in found), max(each.window for each in found)
     measured = f"{sum(each.decisions for each in found):,} decisions: rates {rate:.1f} / 2^20, windows {window:.3%}"
