@@ -36,6 +36,8 @@ from dc_gym.sweep.grid import Point
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dc_gym.nets.nic_policy import NicPolicy
+
 SEEDS = 5
 PAYLOAD_BYTES = 1440
 """Payload of a NIC's full frame."""
@@ -76,14 +78,17 @@ def run(
     progress: Progress,
     measure: Measure,
     track: Callable[[Result], Track] | None = None,
-    files: Mapping[str, str] | None = None,
+    files: Mapping[str, str | NicPolicy] | None = None,
 ) -> Evidence:
     """Runs what is missing and returns the evidence. `files` are those that the specs read, with their contents."""
     place = folder(name, options)
     with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
     for file, content in (files or {}).items():
-        put(place / file, content.encode())
+        if isinstance(content, str):
+            put(place / file, content.encode())
+        else:
+            content.write(place / file)
     seeds = seeds_of(options)
     points = {(row.name, seed): _point(name, row, options, seed) for row in rows for seed in seeds}
     found = runs.run_all(name, ("row", "seed"), list(points.values()), place, options, progress)
