@@ -234,9 +234,9 @@ def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path
 
 @pytest.mark.parametrize("module", [figure_6_1, figure_6_2, figure_6_3, figure_6_4, unseen], ids=lambda module: module.NAME)
 def test_every_contestant_has_a_window_and_fdcc_a_row(tmp_path: Path, module) -> None:
-    for file, content in getattr(module, "FILES", {}).items():
-        own_rate.folder(module.NAME, ReproduceOptions(tmp_path)).mkdir(parents=True, exist_ok=True)
-        (own_rate.folder(module.NAME, ReproduceOptions(tmp_path)) / file).write_text(content)
+    place = own_rate.folder(module.NAME, ReproduceOptions(tmp_path))
+    place.mkdir(parents=True)
+    own_rate.write(place, getattr(module, "FILES", {}))
     specs = [own_rate._spec(module.NAME, row, ReproduceOptions(tmp_path), 1) for row in module.ROWS]
     assert all(made.nic.inflight_bytes is not None for made in specs)
     assert all(made.topology.pfc == "classes" or module is unseen for made in specs)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -84,11 +85,7 @@ def run(
     place = folder(name, options)
     with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
-    for file, content in (files or {}).items():
-        if isinstance(content, str):
-            put(place / file, content.encode())
-        else:
-            content.write(place / file)
+    write(place, files or {})
     seeds = seeds_of(options)
     points = {(row.name, seed): _point(name, row, options, seed) for row in rows for seed in seeds}
     found = runs.run_all(name, ("row", "seed"), list(points.values()), place, options, progress)
@@ -96,6 +93,15 @@ def run(
     by_row = {row.name: {seed: found[points[row.name, seed].name] for seed in seeds} for row in rows}
     made = {row.name: _contender(row, by_row[row.name], measure, track) for row in rows}
     return Evidence(made, shortfall=_shortfall(rows, options))
+
+
+def write(place: Path, files: Mapping[str, str | NicPolicy]) -> None:
+    """Writes the files that a figure's specs read."""
+    for file, content in files.items():
+        if isinstance(content, str):
+            put(place / file, content.encode())
+        else:
+            content.write(place / file)
 
 
 def _point(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) -> Point:
