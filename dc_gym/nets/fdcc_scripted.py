@@ -27,13 +27,13 @@ OPEN, SHUT = 15.0, -15.0
 """Biases of gates: sigmoid is 1, or 0, within a millionth."""
 
 
-def scripted_network() -> FdccNet:
-    """Returns the network. A decision's answer depends on that decision's observations alone."""
+def scripted_network(target: float = TARGET) -> FdccNet:
+    """Returns the network. A decision's answer depends on that decision's observations alone. `target`: in BDP, as TARGET."""
     weights = [np.zeros(shape) for shape in SHAPES]
     first, first_bias, gates, gate_biases, last, _ = weights
     queue, rate = OBSERVATIONS.index("queue"), OBSERVATIONS.index("ins_rate")
     first[0, queue], first[0, rate] = -LOG_SPAN, -LOG_SPAN / 2
-    first_bias[0] = LIFT + np.log2(TARGET)
+    first_bias[0] = LIFT + np.log2(target)
     taken, kept, fresh, shown = (gate * CELLS for gate in range(4))
     gate_biases[[taken, kept, shown]] = OPEN, SHUT, OPEN
     gates[fresh, 0], gate_biases[fresh] = GAIN, -GAIN * LIFT

@@ -32,11 +32,11 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     RIVALS,
     UNFINISHED,
     Change,
+    changed_keys,
     color_of,
 )
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
-from dc_gym.nets import fdcc_scripted
-from dc_gym.nets.fdcc import FdccNet
+from dc_gym.nets.fdcc_scripted import scripted_network
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import series
@@ -70,8 +70,8 @@ FLOWS = Quantity("flows", "flows")
 COLUMNS = (ALL, SHORT, SHORT_TAIL, LONG, FLOWS, UNFINISHED, PAUSED, PAUSES, DROPPED)
 
 
-def name(workload: str, load: int, who: str) -> str:
-    return f"{workload}, {load} %, {who}"
+def name(workload: str, load: int, who: str, *changes: Change) -> str:
+    return ", ".join([workload, f"{load} %", who, *(each.label for each in changes)])
 
 
 def traffic(distribution: str, load: int) -> dict[str, Any]:
@@ -97,15 +97,11 @@ FULL: Mapping[str, Any] = {
 }
 
 
-def _row(workload: str, load: int, who: str, change: Change | None = None) -> OwnRateRow:
+def _row(workload: str, load: int, who: str, *changes: Change) -> OwnRateRow:
     own = CONTESTANTS[who]
     values = {**FAT_TREE, "topology.uplink_rate": f"{UPLINK_BPS}bit/s", **own, **traffic(WORKLOADS[workload], load)}
-    values |= {"nic.inflight": "1bdp", "nic.trace": "off"} | (dict(change.keys) if change else {})
-    return OwnRateRow(_changed(workload, load, who, change), values, color_of(who), full=FULL)
-
-
-def _changed(workload: str, load: int, who: str, change: Change | None) -> str:
-    return name(workload, load, f"{who}, {change.label}" if change else who)
+    values |= {"nic.inflight": "1bdp", "nic.trace": "off", **changed_keys(changes)}
+    return OwnRateRow(name(workload, load, who, *changes), values, color_of(who), full=FULL)
 
 
 NO_QUEUE, CHANGED_LOAD = Change("no queue", {"nic.policy": "no-queue.npz"}), 80
@@ -129,7 +125,7 @@ CLAIMS = (
             f"{workload}, {CHANGED_LOAD} %: with no queue FDCC's short flows are faster than DCQCN's, TIMELY's and RL-CC's",
             SOURCE,
             tuple(
-                below(_changed(workload, CHANGED_LOAD, FDCC, NO_QUEUE), name(workload, CHANGED_LOAD, other), SHORT)
+                below(name(workload, CHANGED_LOAD, FDCC, NO_QUEUE), name(workload, CHANGED_LOAD, other), SHORT)
                 for other in RIVALS
                 if other != HPCC
             ),
@@ -151,10 +147,8 @@ NOTES = (
 
 def no_queue() -> NicPolicy:
     """Returns the policy by hand with another target, so that its flows leave next to no queue."""
-    weights = [array.copy() for array in fdcc_scripted.scripted_network().weights]
-    weights[1][0] = fdcc_scripted.LIFT + np.log2(NO_QUEUE_BDP)
     provenance = {"made": "written by hand, not trained", "command": "dcgym reproduce fdcc figure-6.4"}
-    return NicPolicy(FdccNet(tuple(weights)), provenance=provenance)
+    return NicPolicy(scripted_network(NO_QUEUE_BDP), provenance=provenance)
 
 
 FILES = {str(NO_QUEUE.keys["nic.policy"]): no_queue()}

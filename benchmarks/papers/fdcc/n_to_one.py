@@ -131,11 +131,15 @@ def labels(changes: Iterable[Change]) -> str:
     return ", ".join(each.label for each in changes)
 
 
+def changed_keys(changes: Iterable[Change]) -> dict[str, Any]:
+    return {key: value for each in changes for key, value in each.keys.items()}
+
+
 def row(
     who: str, traffic: Traffic, network: Mapping[str, Any], paper: Mapping[str, float], *changes: Change, title: str = ""
 ) -> OwnRateRow:
     """Returns the row of a contestant with the window that the thesis gives all of them. `title`: its name, if not `who`."""
-    changed = {key: value for each in changes for key, value in each.keys.items()}
+    changed = changed_keys(changes)
     values = {**network, **CONTESTANTS[who], **traffic.keys(full=False), "nic.inflight": "1bdp", "nic.trace": "off", **changed}
     full = {**traffic.keys(full=True), **changed}
     return OwnRateRow(name(title or who, traffic.flows, *changes), values, color_of(who), paper=paper, full=full)

@@ -34,7 +34,7 @@ from dc_gym.benchmarks.papers.fdcc.n_to_one import (
     name,
 )
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
-from dc_gym.reproduce.claims import Claim, Explanation, above, below, less_than, more_than
+from dc_gym.reproduce.claims import Claim, Criterion, Explanation, above, below, less_than, more_than
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
 
@@ -82,12 +82,12 @@ WINDOWS = Change("windows alone", {"topology.marking": "none"})
 SECN1 = Change("secn1", {"topology.marking": "secn1"})
 """The marking of DCQCN's own paper."""
 OTHER_COUNTS = (16, 256)
-TOGETHER_COUNTS = (16, 256, 1024)
+CROWDED = (16, 256, 1024)
+"""The numbers of flows with which FDCC is not the fairest here."""
 TIMES = Change("times of 2 and 12 us", {"nic.parameters.t_low": 2000, "nic.parameters.t_high": 12000})
 """Ours: 12 us is the round trip that the thesis' queue of TIMELY makes with 16 flows, 131 kB."""
 ACTING = {who: (TOGETHER, SMALL) for who in CONTESTANTS} | {DCQCN: (SECN1, TOGETHER, SMALL), TIMELY: (TIMES, TOGETHER, SMALL)}
 """Changes with which each contestant acts with 16 flows, and windows have more than three packets."""
-TIMES_COUNTS = (16, 256, 1024)
 NOTES = (
     *flows_to_one.NOTES,
     f"Rows `{WINDOWS.label}` are DCQCN without marks: only the window of one BDP acts. Rows `{SECN1.label}` have the marking of"
@@ -107,9 +107,9 @@ def _paper(who: str, flows: int) -> dict[str, float]:
 ROWS = [
     *(_row(who, flows) for flows in COUNTS for who in CONTESTANTS),
     *(_row(DCQCN, flows, change) for flows in OTHER_COUNTS for change in (WINDOWS, SECN1)),
-    *(_row(who, flows, TOGETHER) for flows in TOGETHER_COUNTS for who in CONTESTANTS),
+    *(_row(who, flows, TOGETHER) for flows in CROWDED for who in CONTESTANTS),
     *(_row(who, 16, *changes) for who, changes in ACTING.items()),
-    *(_row(TIMELY, flows, TIMES) for flows in TIMES_COUNTS),
+    *(_row(TIMELY, flows, TIMES) for flows in CROWDED),
 ]
 PAGE = "docs/reproduce-fdcc.md#table-62-n-flows-to-one-through-a-dumbbell"
 IDLE = Explanation(
@@ -171,6 +171,12 @@ def _sooner_than_timely(*changes: Change) -> Claim:
     )
 
 
+def _near_the_thesis(row: str, who: str, flows: int) -> tuple[Criterion, Criterion]:
+    """Returns the criteria that a row's queue is the thesis' of `who`, within NEAR of it."""
+    queue_bytes = PAPER[who][flows][0]
+    return more_than(row, QUEUE, (1 - NEAR) * queue_bytes), less_than(row, QUEUE, (1 + NEAR) * queue_bytes)
+
+
 NEAR = 0.1
 """Ours: a queue is the thesis' within that part of it."""
 OTHERS = (DCQCN, TIMELY, RLCC)
@@ -212,15 +218,14 @@ CLAIMS = (
             criterion
             for flows in OTHER_COUNTS
             for criterion in (
-                more_than(name(DCQCN, flows, WINDOWS), QUEUE, (1 - NEAR) * PAPER[RLCC][flows][0]),
-                less_than(name(DCQCN, flows, WINDOWS), QUEUE, (1 + NEAR) * PAPER[RLCC][flows][0]),
+                *_near_the_thesis(name(DCQCN, flows, WINDOWS), RLCC, flows),
                 above(name(DCQCN, flows, WINDOWS), name(DCQCN, flows, SECN1), QUEUE),
             )
         ),
         ours=True,
     ),
     *(_fairest(flows) for flows in CAUSES),
-    *(_fairest(flows, dict.fromkeys(CONTESTANTS, (TOGETHER,)), TOGETHER.label) for flows in TOGETHER_COUNTS),
+    *(_fairest(flows, dict.fromkeys(CONTESTANTS, (TOGETHER,)), TOGETHER.label) for flows in CROWDED),
     _fairest(16, ACTING, f"all cut, {TOGETHER.label}, {SMALL.label}"),
     Claim(
         "4 flows: FDCC is fairer than HPCC",
@@ -254,10 +259,7 @@ CLAIMS = (
     Claim(
         f"16 flows: with times of 2 and 12 us TIMELY has the thesis' queue (within {NEAR:.0%})",
         SOURCE,
-        (
-            more_than(name(TIMELY, 16, TIMES), QUEUE, (1 - NEAR) * PAPER[TIMELY][16][0]),
-            less_than(name(TIMELY, 16, TIMES), QUEUE, (1 + NEAR) * PAPER[TIMELY][16][0]),
-        ),
+        _near_the_thesis(name(TIMELY, 16, TIMES), TIMELY, 16),
         ours=True,
     ),
     Claim(

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.methods.fdcc.presets import QUEUE_PER_ROOT, FdccPreset, teacher
+from dc_gym.methods.fdcc.presets import FdccPreset, teacher
 from dc_gym.nets import fdcc
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.fdcc_actor import Actor, Floats32, Weights
@@ -34,15 +34,9 @@ class Flows:
     """All flows of a model: their memories and latest actions, and the noise in what they do."""
 
     def __init__(
-        self,
-        incasts: Incasts,
-        policy: FlowPolicy,
-        random: np.random.Generator | None = None,
-        noise: float = 0.0,
-        queue_per_root: float = QUEUE_PER_ROOT,
+        self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0
     ) -> None:
         self.model, self.policy, self._random, self._noise = TelemetryFluid(incasts), policy, random, noise
-        self._queue_per_root = queue_per_root
         self.shape = incasts.windows.shape
         self.memory = np.zeros((incasts.windows.size, policy.memory), np.float32)
         self.action = np.zeros(incasts.windows.size, np.float32)
@@ -62,12 +56,11 @@ class Flows:
             own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
             action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
         central = self._central(who)
-        count = self.model.incasts.count[who // self.shape[1]]
-        taught = teacher(self.model.windows.reshape(-1)[who], count, self._queue_per_root)
+        window = self.model.windows.reshape(-1)[who]
         self.memory[who], self.action[who] = after, action
         central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
         self.model.decide(who, fdcc.factor(action))
-        return Decisions(who, seen, observed, central, before, action, taught.astype(np.float32))
+        return Decisions(who, seen, observed, central, before, action, window)
 
     def _central(self, who: Places) -> Floats32:
         """Returns what the critics see of the flows' networks, before their decisions."""
@@ -106,7 +99,8 @@ class Decisions:
     central: Floats32
     memory: Floats32
     action: Floats32
-    taught: Floats32
+    window: Floats
+    """In BDP, before the decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +129,11 @@ def play(
     incasts: Incasts, weights: Weights, preset: FdccPreset, steps: int, random: np.random.Generator, noise: float
 ) -> Streams:
     """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
-    flows = Flows(incasts, Actor(weights), random, noise, preset.queue_per_root)
+    flows = Flows(incasts, Actor(weights), random, noise)
     made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
     who = np.concatenate([each.who for each in made])
     count = incasts.count[who // incasts.windows.shape[1]]
+    taught = teacher(np.concatenate([each.window for each in made]), count, preset.queue_per_root).astype(np.float32)
     earned = preset.reward(_joined([each.seen for each in made]), count, preset.queue_per_root)
     order = np.argsort(who, kind="stable")
     who = who[order]
@@ -154,7 +149,7 @@ def play(
         central=rows("central"),
         memory=rows("memory"),
         action=rows("action"),
-        taught=rows("taught"),
+        taught=taught[order][follows],
         reward=rewards,
         place=place[follows].astype(np.int32),
     )
