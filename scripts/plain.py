@@ -50,7 +50,8 @@ def faults_of_page(text: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    listed = subprocess.run(["git", "ls-files", "*.py", "docs/*.md", "README.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["git", "ls-files", "*.py", "docs/*.md", "README.md"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     faults = 0
     for name in listed.stdout.splitlines():
         path = ROOT / name
