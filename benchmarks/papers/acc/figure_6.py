@@ -79,22 +79,24 @@ ROWS = [
     )
     for who, keys in WHO.items()
 ]
+PAGE = "docs/reproduce-acc.md#figure-6"
+WHY = "the static marking, the rate, the buffer, the senders and the flows are not given"
 LINE = Explanation(
     hypothesis="a static marking leaves less of the line unused than 26.1 % would need, so no agent can gain it",
     experiment="the column `rate` of dcgym reproduce acc figure-6",
-    page="docs/reproduce-acc.md#figure-6",
+    page=PAGE,
     showed="with every static marking the rate is above 1 / 1.261 of the line",
 )
 SHORTEST = Explanation(
     hypothesis="SECN0 marks all packets from 18 kB on, so its queue is as short as one can be that DCQCN keeps filled",
     experiment="the column `mean queue` of dcgym reproduce acc figure-6",
-    page="docs/reproduce-acc.md#figure-6",
+    page=PAGE,
     showed="SECN0's queue is 7.7 kB (five seeds), a tenth of which is less than a packet",
 )
 TRAINING = Explanation(
     hypothesis="a net whose training has incasts that last holds a shorter queue in one, since ACC's reward is larger then",
     experiment="dcgym acc train --seed 1 --episodes 120 without the limit of 25 MB a round, and its net in figure 6",
-    page="docs/reproduce-acc.md#figure-6",
+    page=PAGE,
     showed="its queue is 22 and 19 kB at 96.7 and 96.6 % of the line, the shipped net's 93 and 96 kB (seeds 1 and 2)",
 )
 CLAIMS = (
@@ -103,7 +105,7 @@ CLAIMS = (
             f"The mean queue is an order of magnitude shorter than with {rival}",
             SOURCE,
             (below(TRAINED, rival, QUEUE, 1 / SHORTER),),
-            why="the static marking, the rate, the buffer, the senders and the flows are not given",
+            why=WHY,
             explanation=SHORTEST if rival == "SECN0" else TRAINING,
         )
         for rival in RIVALS
@@ -113,7 +115,7 @@ CLAIMS = (
             f"The throughput is {MORE - 1:.1%} higher than with {rival}",
             SOURCE,
             (above(TRAINED, rival, USE, MORE),),
-            why="the static marking, the rate, the buffer, the senders and the flows are not given",
+            why=WHY,
             explanation=LINE,
         )
         for rival in RIVALS
