@@ -31,7 +31,7 @@ def _add_train(commands: Any) -> None:
         "--template", default="acc-deployed", metavar="NAME", help="acc-deployed, acc-section-3, or a file (default: %(default)s)"
     )
     add("--seed", type=int, default=1, metavar="N", help="of net, scenarios and exploration (default: %(default)s)")
-    add("--episodes", type=int, metavar="N", help="each with a scenario of its own (default: 200)")
+    add("--episodes", type=int, metavar="N", help="each with a scenario of its own (default: 120)")
     add("--labs", type=int, metavar="N", help="side by side, with one scenario (default: 4); another number is another training")
     add("--steps", type=int, metavar="N", help="decision times of an episode (default: 100)")
     add("--updates-per-step", type=int, metavar="N", help="of the net at each decision time (default: 4)")

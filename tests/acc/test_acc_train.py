@@ -20,7 +20,7 @@ from dc_gym.ctrl.acc_keys import GROUPS
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc import checkpoint, on_labs, scenarios, train
 from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.acc.scenarios import MOST_INCAST_BYTES, MOST_OUTSTANDING, SHARES, drawn
+from dc_gym.methods.acc.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTSTANDING, SHARES, drawn
 from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
@@ -44,8 +44,7 @@ def test_scenarios_are_drawn_by_seed_and_within_the_paper_s_ranges() -> None:
     for each in found:
         if each.kind == "incast":
             flows, size = each.workload["senders"], int(each.workload["size"].removesuffix("B"))
-            assert 2 <= flows <= 64 * 32 and 10_000 <= size <= 10**7 and 3 <= each.hosts <= 17
-            assert flows * size <= max(MOST_INCAST_BYTES, 64 * 10_000)
+            assert 2 <= flows <= 64 * MOST_FLOWS_OF_SENDER and 10_000 <= size <= 10**7 and 3 <= each.hosts <= 17
         if "load" in each.workload:
             assert 0.1 <= each.workload["load"] <= 0.9
 

@@ -23,9 +23,9 @@ PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "
 """PFC by ACC's rule, with a buffer of ours."""
 NETWORK: Mapping[str, Any] = {"topology.preset": "acc24a", **NICS}
 FABRICS: Mapping[str, Mapping[str, Any]] = {LOSSY: {**NETWORK, "topology.buffer": "20MB"}, PFC: {**NETWORK, **PAUSED}}
-TRAINED, LEARNING, UNMARKED = "ACC", "ACC, learns on", "the last action"
-"""ACC's net as it was trained offline, the same net in switches that learn in the run, and queues that keep the last action of
-the template, which marks nothing below 10 MB."""
+TRAINED, LEARNING, EAGER, UNMARKED = "ACC", "ACC, learns on", "the first action", "the last action"
+"""ACC's net as it was trained offline, the same net in switches that learn in the run, and queues that keep the first action of
+the template, which marks all packets from 20 kB on, or the last, which marks nothing below 10 MB."""
 _AGENT: Mapping[str, Any] = {
     "topology.marking": "secn1",
     "controller.policy": "acc",
@@ -43,6 +43,7 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
     "SECN2": {"topology.marking": "secn2"},
     TRAINED: _AGENT,
     LEARNING: {**_AGENT, "controller.learn": True, "controller.explore": 0.01},
+    EAGER: {**_AGENT, "controller.constant": 0},
     UNMARKED: {**_AGENT, "controller.constant": len(DEPLOYED.actions) - 1},
 }
 """The keys of static markings and of ACC's agents. Agents begin with SECN1."""

@@ -55,7 +55,7 @@ class AccTrainingSettings:
 
     template: Template = DEPLOYED
     seed: int = 1
-    episodes: int = 200
+    episodes: int = 120
     labs: int = 4
     """Labs that have the scenario of an episode."""
     steps: int = 100
