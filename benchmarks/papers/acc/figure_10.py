@@ -88,7 +88,7 @@ PRICE = Explanation(
     hypothesis="ACC's reward trades throughput for a short queue, so the fastest marking is not what its agents look for",
     experiment=f"the rows `{UNMARKED}` of dcgym reproduce acc figure-10",
     page=PAGE,
-    showed="with it ResNet-50 trains 10 % faster than with ACC; the queue is 96 times as long, and the reward lower",
+    showed="with it ResNet-50 trains 10 % faster than with ACC; the queue is 112 times as long, and the reward lower",
 )
 CLAIMS = tuple(
     Claim(
