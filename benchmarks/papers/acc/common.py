@@ -47,7 +47,7 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
     UNMARKED: {**_AGENT, "controller.constant": len(DEPLOYED.actions) - 1},
 }
 """The keys of static markings and of ACC's agents. Agents begin with SECN1."""
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288"}
+COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", EAGER: "#DDCC77", UNMARKED: "#888888"}
 PAUSES = Quantity("pauses", "pauses told")
 FACTS = (
     ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),

@@ -18,8 +18,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import common
-from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
+from dc_gym.benchmarks.papers.acc.common import COLORS, CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
@@ -42,7 +41,6 @@ IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
 WHO = {who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED, UNMARKED)}
-COLORS = {**common.COLORS, UNMARKED: "#888888"}
 FASTER = {"SECN1": 7, "SECN2": 12}
 """The most percent by which the paper's ResNet-50 trains faster with ACC."""
 SPEED = Quantity("images_per_s", "training speed (images/s)", digits=4)

@@ -5,7 +5,8 @@ ACC's figure 12 is a load of 90 % on 288 servers, figure 13 are loads of 60 to 9
 over those of a static marking. Mice have up to 100 KB, elephants 10 MB and more.
 
 Here 24 servers send to uniformly drawn others on the network of figures 1 and 2, and sizes are cut at 10 MB, so elephants are the
-flows from 1 MB on.
+flows from 1 MB on. At 90 % two more rows keep the first and the last action of ACC's template in all queues. They show what a
+short queue costs and a long one gains.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import COLORS, CONTESTANTS, FABRICS, PAUSES, PFC, TRAINED
+from dc_gym.benchmarks.papers.acc.common import COLORS, CONTESTANTS, EAGER, FABRICS, PAUSES, PFC, TRAINED, UNMARKED
 from dc_gym.benchmarks.papers.acc.figure_2 import (
     DROPPED,
     ELEPHANTS,
@@ -28,12 +29,12 @@ from dc_gym.benchmarks.papers.acc.figure_2 import (
     MICE_TAIL,
     TAIL,
     UNFINISHED,
-    measure,
     traffic,
 )
+from dc_gym.benchmarks.papers.acc.figure_14 import QUEUE, REWARD, measured
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.reproduce import series
-from dc_gym.reproduce.claims import Claim, below
+from dc_gym.reproduce.claims import Claim, Explanation, below
 from dc_gym.reproduce.evidence import Evidence, Quantity
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -47,7 +48,7 @@ NAME = "websearch"
 LOADS = (60, 75, 90)
 """Percent of each server's link."""
 DURATION_MS = 150
-WHO = {who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)}
+WHO, ENDS = ("SECN1", "SECN2", TRAINED), (EAGER, UNMARKED)
 MEASURED = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 MEASURES: Mapping[str, Quantity] = {"all, mean": MEAN, "mice, mean": MICE, "mice, 99th percentile": MICE_TAIL}
 PAPER_12 = {
@@ -70,15 +71,20 @@ ROWS = [
         name(load, who),
         {
             **FABRICS[PFC],
-            **keys,
+            **CONTESTANTS[who],
             **traffic("websearch", load / 100, DURATION_MS),
         },
         COLORS[who],
     )
-    for load in LOADS
-    for who, keys in WHO.items()
+    for load, who in (*product(LOADS, WHO), *((LOADS[-1], end) for end in ENDS))
 ]
 WHY = "the network has 24 servers instead of 288; the buffer, DCQCN's parameters and SECN1's and SECN2's Pmax are not given"
+PRICE = Explanation(
+    hypothesis="the mean is that of elephants, which each cut makes longer; ACC's reward wants a short queue all the same",
+    experiment=f"the rows `{EAGER}` and `{UNMARKED}` of dcgym reproduce acc figure-13",
+    page="docs/reproduce-acc.md#figures-12-and-13",
+    showed="XXX",
+)
 CLAIMS = (
     *(
         Claim(
@@ -86,6 +92,7 @@ CLAIMS = (
             "ACC, figure 12",
             (below(name(90, TRAINED), name(90, rival), MEASURES[what]),),
             why=WHY,
+            explanation=PRICE if what == "all, mean" else None,
         )
         for (rival, what), percent in PAPER_12.items()
     ),
@@ -95,6 +102,7 @@ CLAIMS = (
             "ACC, figure 13",
             tuple(below(name(load, TRAINED), name(load, rival), column) for load in LOADS),
             why=WHY,
+            explanation=PRICE if column == ELEPHANTS else None,
         )
         for rival, (whose, column) in product(
             ("SECN1", "SECN2"), (("mice (mean)", MICE), ("mice (99th percentile)", MICE_TAIL), ("elephants", ELEPHANTS))
@@ -118,8 +126,8 @@ NOTES = (
 
 
 def run(options: ReproduceOptions, progress: Progress) -> Findings:
-    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
-    columns = (*MEASURED, FLOWS, UNFINISHED, PAUSES, DROPPED)
+    evidence = own_rate.run(NAME, ROWS, options, progress, measured)
+    columns = (*MEASURED, QUEUE, REWARD, FLOWS, UNFINISHED, PAUSES, DROPPED)
     return own_rate.findings(TITLE, FACTS, options, evidence, columns, CLAIMS, _figure(evidence), NOTES)
 
 

@@ -40,7 +40,7 @@ LINE_BPS, HOSTS, MOST_FLOWS = 25 * 10**9, 16, 32
 PHASE_MS, SETTLING_MS, PHASES = 40, 20, 5
 RIVALS = ("SECN0", "SECN1", "SECN2")
 WHO = {who: CONTESTANTS[who] for who in (*RIVALS, TRAINED, EAGER)}
-COLORS = {**common.COLORS, "SECN0": "#88CCEE", EAGER: "#44AA99"}
+COLORS = {**common.COLORS, "SECN0": "#88CCEE"}
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 3)
 USE = Quantity("rate", "rate (of the line)", digits=4)
 REWARD = Quantity("reward", "ACC's reward of the port", digits=4)

@@ -55,7 +55,7 @@ WHO: Mapping[str, Mapping[str, Any]] = {
     VENDOR: {"topology.marking": "acc-vendor"},
     **{who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)},
 }
-COLORS = {**common.COLORS, VENDOR: "#117733", UNMARKED: "#888888"}
+COLORS = {**common.COLORS, VENDOR: "#117733"}
 GAINS = {(VDI, 16): 5.0, (VDI, 128): 15.3, (BACKUP, 128): 30.0}
 """By how many percent operations a second are more with ACC than with the vendor's marking."""
 ALIKE = 0.02
