@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
+from dc_gym.benchmarks.papers.acc import figure_6, figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
 from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
 from dc_gym.figures import kit
 from dc_gym.reproduce.evidence import Contender, Evidence
@@ -48,6 +49,18 @@ def test_messages_make_the_load_with_all_sizes_alike() -> None:
 def test_messages_follow_the_seed() -> None:
     first, again, other = (figure_7.messages("60 %", seed) for seed in (1, 1, 2))
     assert first == again != other
+
+
+def test_figure_6_counts_the_end_of_each_draw_alone() -> None:
+    """The port sends at half its rate. Its queue is 30 kB where it counts, which is D = 0.9 (E(1) = 40 kB), and 1 MB elsewhere."""
+    times_ns = np.arange(0, 200_000_001, 50_000)
+    queue = np.zeros(len(times_ns), [("t_ns", "<i8"), ("backlog_bytes", "<i8"), ("tx_bytes", "<i8")])
+    queue["t_ns"], queue["tx_bytes"] = times_ns, times_ns * 25 // 16
+    queue["backlog_bytes"] = np.where(times_ns % 40_000_000 > 20_000_000, 30_000, 10**6)
+    result = SimpleNamespace(ports=[{"name": "s1-eth16"}], records=lambda name: queue, summary={"pauses": 3})
+    found = figure_6.measure(result)
+    assert found["queue_bytes"] == 30_000 and found["pauses"] == 3
+    assert found["rate"] == pytest.approx(0.5) and found["reward"] == pytest.approx(0.7 * 0.5 + 0.3 * 0.9)
 
 
 @pytest.mark.parametrize("who", figure_7.WHO)
@@ -131,9 +144,11 @@ def test_the_central_agent_has_one_setting_for_each_direction_and_is_slow(tmp_pa
         "C-ACC": ("central", 2_000_000),
         "C-ACC in 10 us": ("central", 10_000),
         "a switch's directions": ("switches", 10_000),
+        "the first action": ("switches", 10_000),
     }
     groups = {who: dict(made[who].controller.own).get("groups", "queue") for who in agents}
-    assert groups == {"D-ACC": "queue", "C-ACC": "direction", "C-ACC in 10 us": "direction", "a switch's directions": "direction"}
+    assert groups == {who: "queue" if who in ("D-ACC", "the first action") else "direction" for who in agents}
+    assert dict(made["the first action"].controller.own)["constant"] == 0
     flows = [list(each.flows(each.graph())) for each in made.values()]
     assert all(each == flows[0] for each in flows)
 
