@@ -52,7 +52,7 @@ def test_messages_follow_the_seed() -> None:
 
 
 def test_figure_6_counts_the_end_of_each_draw_alone() -> None:
-    """The port sends at half its rate. Its queue is 30 kB where it counts, which is D = 0.9 (E(1) = 40 kB), and 1 MB elsewhere."""
+    """The port sends at half its rate. Its queue is 30 kB where it counts, so D = 0.9 (E(1) = 40 kB), and 1 MB elsewhere."""
     times_ns = np.arange(0, 200_000_001, 50_000)
     queue = np.zeros(len(times_ns), [("t_ns", "<i8"), ("backlog_bytes", "<i8"), ("tx_bytes", "<i8")])
     queue["t_ns"], queue["tx_bytes"] = times_ns, times_ns * 25 // 16
