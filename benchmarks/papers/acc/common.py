@@ -9,13 +9,13 @@ ConnectX-5, whose parameters it does not give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.nets.acc_template import DEPLOYED, step_worth
 from dc_gym.records.results import Result
 from dc_gym.records.tables import Records
-from dc_gym.reproduce.evidence import Quantity
+from dc_gym.reproduce.evidence import Floats, Quantity
 
 LOSSY, PFC = "lossy", "PFC"
 NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
@@ -49,6 +49,8 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
 """The keys of static markings and of ACC's agents. Agents begin with SECN1."""
 COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", EAGER: "#DDCC77", UNMARKED: "#888888"}
 PAUSES = Quantity("pauses", "pauses told")
+THROUGHPUT_WEIGHT = 0.7
+"""w1 of ACC's reward (section 3.3)."""
 FACTS = (
     ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
     ("Fabrics", "PFC: 12 MB a switch, shared, and ACC's rule (11.11 % of the free room); lossy: 20 MB a port"),
@@ -73,6 +75,11 @@ def reward_of(result: Result) -> float:
     """Returns the mean of ACC's reward over a run; nan without agents."""
     agent = result.derived("agent")
     return float("nan") if agent is None else float(agent["reward"].to_numpy().mean())
+
+
+def port_reward(rate: Floats, queue_bytes: Floats, worth: Callable[[Floats], Floats] = step_worth) -> float:
+    """Returns the mean of ACC's reward of a port over slots. `rate`: over the line's. `worth`: D(L) of the mean queues."""
+    return float((THROUGHPUT_WEIGHT * rate + (1 - THROUGHPUT_WEIGHT) * worth(queue_bytes)).mean())
 
 
 def queue_of(result: Result, port: str) -> Records:

@@ -76,7 +76,7 @@ ROWS = [
             **KEYS[who],
             **traffic("websearch", load / 100, DURATION_MS),
         },
-        COLORS.get(who, COLORS["SECN2"]),
+        COLORS["SECN2" if who == LIKE_SECN2 else who],
     )
     for load, who in (*product(LOADS, WHO), (LOADS[-1], LIKE_SECN2))
 ]
@@ -91,8 +91,7 @@ NET = Explanation(
     hypothesis="the net lets a queue grow in a few states, and one such queue decides a seed's mice; no marking has to",
     experiment=f"the rows `{name(60, EAGER)}` of dcgym reproduce acc figure-13, and agent.parquet of `{name(60, TRAINED)}`",
     page="docs/reproduce-acc.md#figures-12-and-13",
-    showed="the net sets 640 kB or more 11 times of 9,632 with seed 2, whose tail is 957 us (the others': 134 to 227 us),"
-    " and with the first action mice have 32.5 us and a tail of 140 us (SECN1: 41.0 and 191)",
+    showed="11 of 9,632 settings are 640 kB or more with seed 2, its tail is 957 us; the first action's is 140 us, SECN1's 191",
 )
 CLAIMS = (
     *(

@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc.common import PAUSES, queue_of, rack
+from dc_gym.benchmarks.papers.acc.common import PAUSES, THROUGHPUT_WEIGHT, port_reward, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result, number
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TITLE = "Reward by threshold: linear and step D(L)"
 SOURCE = "ACC, figure 17"
 NAME = "reward-design"
-LINE_BPS, HOSTS, WEIGHT = 25 * 10**9, 16, 0.7
+LINE_BPS, HOSTS = 25 * 10**9, 16
 SLOT_S, SAMPLES = 500e-6, 25
 """A slot, and the samples of the queue in it."""
 WARMUP_SLOTS = 40
@@ -88,7 +88,10 @@ FACTS = (
     ("Network", "16 servers on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule (11.11 %)"),
     ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
     ("Traffic", "15 senders with 8 flows each to one, without an end"),
-    ("Reward", f"{WEIGHT:g} txRate / BW + {1 - WEIGHT:.1f} D(L), a mean over the slots of 500 us of the last 40 ms"),
+    (
+        "Reward",
+        f"{THROUGHPUT_WEIGHT:g} txRate / BW + {1 - THROUGHPUT_WEIGHT:.1f} D(L), a mean over slots of 500 us of the last 40 ms",
+    ),
 )
 NOTES = (
     "The traffic and the buffer are ours: ACC gives none.",
@@ -103,11 +106,11 @@ def measure(result: Result) -> dict[str, float]:
     queue_bytes = queue["backlog_bytes"][1 : 1 + slots * SAMPLES].reshape(slots, SAMPLES).mean(axis=1)[WARMUP_SLOTS:]
     sent_bytes: Floats = np.diff(queue["tx_bytes"][: 1 + slots * SAMPLES : SAMPLES].astype(np.float64))[WARMUP_SLOTS:]
     rate = sent_bytes * 8 / SLOT_S / LINE_BPS
-    worth = {STEP_REWARD: step_worth(queue_bytes), LINEAR_REWARD: linear_worth(queue_bytes)}
     return {
         QUEUE.name: float(queue_bytes.mean()),
         USE.name: float(rate.mean()),
-        **{each.name: float((WEIGHT * rate + (1 - WEIGHT) * found).mean()) for each, found in worth.items()},
+        STEP_REWARD.name: port_reward(rate, queue_bytes, step_worth),
+        LINEAR_REWARD.name: port_reward(rate, queue_bytes, linear_worth),
         PAUSES.name: number(result.summary.get("pauses")),
     }
 
@@ -117,7 +120,7 @@ def ranges(evidence: Evidence) -> list[Contender]:
     found = []
     for design, column in ((STEP, STEP_REWARD), (LINEAR, LINEAR_REWARD)):
         parts = [
-            {seed: value - WEIGHT * evidence.values(name(each), USE.name)[seed] for seed, value in values.items()}
+            {seed: value - THROUGHPUT_WEIGHT * evidence.values(name(each), USE.name)[seed] for seed, value in values.items()}
             for each in THRESHOLDS_KB
             if each <= HIGH_KB and (values := evidence.values(name(each), column.name))
         ]

@@ -20,9 +20,9 @@ from dc_gym.base.key import MS
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import common
-from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, EAGER, PAUSES, TRAINED, queue_of, rack
+from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, EAGER, PAUSES, TRAINED, port_reward, queue_of, rack
 from dc_gym.benchmarks.papers.own_rate import OwnRateRow
-from dc_gym.nets.acc_template import DEPLOYED, step_worth
+from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import drawing
 from dc_gym.reproduce.claims import Claim, Explanation, above, below
@@ -44,8 +44,6 @@ COLORS = {**common.COLORS, "SECN0": "#88CCEE"}
 QUEUE = Quantity("queue_bytes", "mean queue (kB)", 1e-3, 3)
 USE = Quantity("rate", "rate (of the line)", digits=4)
 REWARD = Quantity("reward", "ACC's reward of the port", digits=4)
-WEIGHT = 0.7
-"""That of throughput in the reward."""
 COLUMNS = (QUEUE, USE, PAUSES, REWARD)
 SHORTER, MORE = 10, 1.261
 """The factors of the paper."""
@@ -155,13 +153,13 @@ def measure(result: Result) -> dict[str, float]:
     backlog_bytes, passed_ns = queue["backlog_bytes"][1:][counts], np.diff(times_ns)[counts]
     use = np.diff(queue["tx_bytes"].astype(np.int64))[counts] * 8e9 / LINE_BPS
     _, slot = np.unique((times_ns[1:][counts] - 1) // DEPLOYED.interval_ns, return_inverse=True)
-    in_slot, in_slot_ns = np.bincount(slot), np.bincount(slot, passed_ns)
-    worth = step_worth(np.bincount(slot, backlog_bytes) / in_slot)
+    slot_rate = np.bincount(slot, use) / np.bincount(slot, passed_ns)
+    slot_queue_bytes = np.bincount(slot, backlog_bytes) / np.bincount(slot)
     return {
         QUEUE.name: float(backlog_bytes.mean()),
         USE.name: float(use.sum() / passed_ns.sum()),
         PAUSES.name: number(result.summary.get("pauses")),
-        REWARD.name: float((WEIGHT * np.bincount(slot, use) / in_slot_ns + (1 - WEIGHT) * worth).mean()),
+        REWARD.name: port_reward(slot_rate, slot_queue_bytes),
     }
 
 

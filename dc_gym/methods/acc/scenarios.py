@@ -33,7 +33,7 @@ MOST_SENDING_HOSTS = 16
 HOSTS = 8
 """Hosts of all scenarios but incast."""
 MOST_FLOWS_OF_SENDER = 32
-"""The paper has up to 1000. With 32 a round of 18 % of all incasts takes longer than an episode of 50 ms."""
+"""The paper has up to 1000. With 32 a round of 17 % of all incasts takes longer than an episode of 50 ms."""
 MOST_OUTSTANDING = {"olap": 32, "exchange": 8, "video": 3, "backup": 2, "vdi": 1, "oltp": 1}
 """The most operations that a storage host keeps under way, by mix. A lab has room for about 60,000 flows: with small operations
 these are 17,000 to 38,000 in 50 ms."""
