@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import synthetic
 
 from dc_gym.base import files, folder_lock, record_file
 from dc_gym.base.npz import load_arrays, write_arrays
-from dc_gym.cli import clean, main
+from dc_gym.cli import clean, main, signals
 from dc_gym.nets import nic_policy
 from dc_gym.rl import checkpoints
 from dc_gym.rl.checkpoints import TrainingState
@@ -126,17 +129,42 @@ def test_a_signal_ends_a_command_in_one_line(
             signal.raise_signal(number)
             raise AssertionError("the signal did not end it")
         finally:
-            for each in main.ENDS:
+            for each in signals.ENDS:
                 signal.raise_signal(each)  # a further one does not disturb what is being cleaned up
 
-    before = [signal.signal(each, signal.SIG_DFL) for each in main.ENDS]  # the tests may run under nohup
+    before = [signal.signal(each, signal.SIG_DFL) for each in signals.ENDS]  # the tests may run under nohup
     monkeypatch.setattr(clean, "main", clean_up)
     try:
         assert main.main(["clean"]) == code
     finally:
-        for each, handler in zip(main.ENDS, before, strict=True):
+        for each, handler in zip(signals.ENDS, before, strict=True):
             signal.signal(each, handler)
     assert capsys.readouterr().err == f"dcgym: {word}\n"
+
+
+@pytest.fixture
+def module_that_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module that sends SIGTERM to its own process while it is imported."""
+    (tmp_path / "sends_sigterm.py").write_text("import signal\nsignal.raise_signal(signal.SIGTERM)\nis_whole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield "sends_sigterm"
+    signal.signal(signal.SIGTERM, before)
+    sys.modules.pop("sends_sigterm", None)
+
+
+def test_a_signal_waits_for_the_end_of_an_import(module_that_ends_the_command: str) -> None:
+    """Python drops an exception that is raised at certain moments of an import, and the signal would be lost."""
+    with pytest.raises(signals.Terminated), signals.terminable():
+        assert importlib.import_module(module_that_ends_the_command).is_whole
+        time.sleep(60)
+
+
+def test_a_signal_does_not_wait_for_an_endless_import(module_that_ends_the_command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "MOST_PUT_OFF_S", -1.0)
+    with pytest.raises(signals.Terminated), signals.terminable():
+        importlib.import_module(module_that_ends_the_command)
+    assert module_that_ends_the_command not in sys.modules
 
 
 def test_a_command_under_nohup_is_not_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,11 +355,15 @@ def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, la
         [sys.executable, "-m", "dc_gym.cli.main", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 240
-    while not list(folder.glob("out/*.partial/.lab/share")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
-    end(process)
-    _, errors = process.communicate(timeout=60)
+    try:
+        while not list(folder.glob("out/*.partial/.lab/share")):
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        end(process)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == code
     assert "2 waiting; the same command goes on from here" in errors and "Traceback" not in errors
     assert {path.name for path in (folder / "out").iterdir()} == {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from dc_gym.cli.main import main
-from dc_gym.sweep.pool import tie_to_parent
+from dc_gym.cli.signals import tie_to_parent
 
 if __name__ == "__main__":
     tie_to_parent()
+    from dc_gym.cli.main import main
+
     sys.exit(main(sys.argv[1:]))

@@ -16,18 +16,17 @@ import gc
 import logging
 import os
 import re
-import signal
 import sys
-import threading
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from dc_gym.base import process_room, usercode
-from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, TestbedError, UsageError, naming
+from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
+from dc_gym.cli.signals import ENDS, Terminated, terminable
 
 __all__ = ["main"]
 
@@ -49,18 +48,6 @@ started, numpy's library interrupts the process as Ctrl-C does.
 """
 
 
-ENDS = {signal.SIGTERM: ("terminated", TERMINATED), signal.SIGHUP: ("hung up", HUNG_UP)}
-"""The signals that end a command as Ctrl-C does, with message and exit code."""
-
-
-class Terminated(KeyboardInterrupt):
-    """One of ENDS came. It causes the same clean-up as Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = signal.Signals(number)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
     words = sys.argv[1:] if argv is None else argv
@@ -71,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
     warnings.filterwarnings("ignore", "Glyph .* missing")  # from matplotlib, with the raw character
     try:
-        with _terminable():
+        with terminable():
             code = _dispatch(args)
             with naming(STANDARD_OUTPUT):
                 sys.stdout.flush()
@@ -97,30 +84,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _discard_output() -> None:
     """Lets the interpreter's last flush succeed where what is left cannot be written: it would fail with a traceback."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Makes the first signal of ENDS raise Terminated; later ones do not disturb the clean-up.
-
-    A signal that is ignored (as SIGHUP by `nohup`) or handled already stays so. In a thread of another program nothing changes.
-    """
-
-    def terminate(number: int, _frame: object) -> None:
-        for each in changed:
-            signal.signal(each, signal.SIG_IGN)
-        raise Terminated(number)
-
-    own = threading.current_thread() is threading.main_thread()
-    changed = [each for each in ENDS if own and signal.getsignal(each) is signal.SIG_DFL]
-    for each in changed:
-        signal.signal(each, terminate)
-    try:
-        yield
-    finally:
-        for each in changed:
-            if signal.getsignal(each) is terminate:  # otherwise the process is about to end by its own signal
-                signal.signal(each, signal.SIG_DFL)
 
 
 def _how_interrupted(error: KeyboardInterrupt) -> str:

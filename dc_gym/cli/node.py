@@ -16,8 +16,9 @@ from pathlib import Path
 
 from dc_gym.base.files import scratch
 from dc_gym.cli.main import main as dcgym
+from dc_gym.cli.signals import tie_to_parent
 from dc_gym.sweep.cluster import read_all, write_all
-from dc_gym.sweep.pool import Cell, tie_to_parent
+from dc_gym.sweep.pool import Cell
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ through the pool. Cells die with the pool, however it ends.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
@@ -22,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import INTERRUPTED, MachineError, TestbedError
+from dc_gym.base.errors import MachineError, TestbedError
 from dc_gym.base.progress import Progress, short_time
 
-PR_SET_PDEATHSIG = 1
 CELL = "dc_gym.cli.cell"
 """The module that Python runs as a cell. Its arguments are the id of its parent process, and the arguments of `dcgym`."""
 
@@ -135,16 +133,6 @@ def require_all(outcomes: Sequence[CellOutcome]) -> None:
     """Raises TestbedError unless every cell ended well."""
     if failed := failures(outcomes):
         raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
-
-
-def tie_to_parent() -> None:
-    """Ends this process together with the process whose id is its first argument, and restores Ctrl-C whatever it inherited."""
-    parent = int(sys.argv.pop(1))
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(INTERRUPTED)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for processes started in the background
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's workers block it
 
 
 async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None]) -> list[CellOutcome]:
