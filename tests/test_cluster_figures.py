@@ -151,6 +151,8 @@ def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(modu
         (figure_1, rlcc.PCC, "Swift"),
         (table_1, rlcc.PCC, "Swift"),
         (pccrl_table_2, rlcc.PCC, "Swift"),
+        (figure_1, figure_1.HALF, "Swift"),
+        (pccrl_table_2, pccrl_table_2.EARLY, "DC2QCN"),
     ],
 )
 def test_other_figures_judge_a_variant_apart(module, variant, who):
@@ -314,7 +316,7 @@ def test_an_explanation_of_one_variant_is_not_another_s():
 
 
 def test_a_run_of_one_size_counts_all_iterations_but_the_first(tmp_path):
-    rows = [row for row in figure_9.SIZE_ROWS if row.name.startswith("Swift")]
+    rows = [row for row in figure_9.SIZE_ROWS if row.name.startswith("Swift") and row.variant == rlcc.ITERATIONS]
     assert [row.workload["size"] for row in rows] == ["131072B", "262144B", "524288B", "1048576B"]
     spec = rlcc.spec(rows[0], ReproduceOptions(tmp_path), 1)
     own = dict(spec.workload.own)
@@ -326,6 +328,41 @@ def test_a_run_of_one_size_counts_all_iterations_but_the_first(tmp_path):
     told = {"topology": {"scale": 100}, "workload": {"size": "64B", "largest": "64B", "rounds": 3}}
     result = SimpleNamespace(manifest={"spec": told}, records=lambda table: flows)
     assert figure_9.latencies(result) == {figure_9.LATENCIES[64].name: pytest.approx(2e-6 / 100)}
+
+
+def test_messages_that_begin_afresh_differ_in_their_queue_pairs_and_the_buffer_alone(tmp_path):
+    fresh = [row for row in figure_9.SIZE_ROWS if row.variant == figure_9.FRESH]
+    assert {row.workload["size"] for row in fresh} == {"262144B", "524288B", "1048576B"} and len(fresh) == 4 * 3
+    for row in fresh:
+        size = int(row.workload["size"].removesuffix("B"))
+        plain = figure_9._row(row.name, row.name.split(", ")[0], rlcc.OWN, size, size, figure_9.ROUNDS)
+        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (plain, row))
+        assert (a.nic.queue_pairs, b.nic.queue_pairs, plain.shares, row.shares) == ("hosts", "flow", False, True)
+        assert replace(b, topology=a.topology, nic=replace(b.nic, queue_pairs="hosts")) == a
+    assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.FRESH)] == ["256KiB", "512KiB", "1MiB"]
+
+
+def test_rows_that_show_a_cause_in_pcc_rl_differ_in_it_alone(tmp_path):
+    def spec(module, name):
+        (row,) = (row for row in module.ROWS if row.name == name)
+        return rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+
+    for who, variant, own in (
+        *((who, rlcc.SLOW, {"rate_initial": rlcc.FIRST_RATE}) for who in figure_1.BY_RATE),
+        ("Swift", figure_1.HALF, {"ai": 1 << 19}),
+    ):
+        a, b = spec(figure_1, f"{who}, 8 flows"), spec(figure_1, f"{who}, {variant}, 8 flows")
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | own
+        assert replace(b, name=a.name, nic=a.nic) == a
+    a, b = spec(pccrl_table_2, "DC2QCN, 8 hosts"), spec(pccrl_table_2, "DC2QCN, early marks, 8 hosts")
+    assert (a.topology.marking, b.topology.marking) == ("secn2", "red-instant")
+    assert replace(b, name=a.name, topology=a.topology) == a
+
+
+@pytest.mark.parametrize(("measured", "unfinished", "found"), [(0.1, 0, 0.1), (np.nan, 0, 0.5), (np.nan, 2, np.nan)])
+def test_a_long_flow_that_is_not_back_took_at_least_the_rest_of_the_run(measured, unfinished, found):
+    numbers = {figure_1.RECOVERY.name: measured, figure_1.UNFINISHED.name: unfinished}
+    assert figure_1.recovery_s(numbers, 0.5) == pytest.approx(found, nan_ok=True)
 
 
 def test_runs_of_one_size_each_are_one_contestant():

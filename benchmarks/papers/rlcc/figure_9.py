@@ -10,6 +10,10 @@ and 20 count.
 
 The row "no control" has no algorithm: all flows send at line rate. Hypothesis: up to 64 KiB no algorithm slows the flows, so that
 all contestants take the time of that row, and none can be faster than another.
+
+In rows named "fresh" each message has a queue pair of its own, and switches have a shared buffer, in which nothing is lost.
+Hypothesis: at 256 and 512 KiB RL-CC is behind Swift for the rates that queue pairs keep from the iteration before, and for what
+flows lose that begin at line rate.
 """
 
 from __future__ import annotations
@@ -48,24 +52,35 @@ COLUMNS = (*LATENCIES.values(), common.DROPS)
 COUNTED, ITERATED = 20, tuple(size for size in SIZES if size >= 1 << 17)
 """The iterations that count in rows of the variant with a run a size, and its sizes. No algorithm slows smaller messages: all
 their iterations take the same time."""
-VARIANTS = (WINDOW, NO_PATIENCE, ITERATIONS)
+FRESH, SLOWED = "fresh", tuple(size for size in SIZES if size >= 1 << 18)
+"""The variant whose messages begin afresh and lose nothing, and its sizes: those at which RL-CC is behind Swift."""
+EXPLAINED = SLOWED[:-1]
+"""The sizes at which that explains why."""
+FRESH_NOTE = (
+    f"In rows named fresh each size from {format_size(SLOWED[0])} on has a run of its own, each message has a queue pair of its"
+    " own, which begins at line rate, and switches have the shared buffer of a Spectrum-2. In others queue pairs last, with the"
+    " rates that they had."
+)
+VARIANTS = (WINDOW, NO_PATIENCE, ITERATIONS, FRESH)
+APART = {ITERATIONS: (ITERATED, COUNTED), FRESH: (SLOWED, 1)}
+"""The variants with a run a size: their sizes, and the iterations that count."""
 UNTOUCHED, SLOWED_BY_SWIFT = 1 << 16, 1 << 17
 """The largest message that no algorithm slows, and the next one, which RL-CC does not slow either."""
 ALIKE = 0.03
 """The tolerated difference from that row: probes take up to 2.4 % of the line."""
-HATCHES = {WINDOW: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\"}
+HATCHES = {WINDOW: "///", NO_PATIENCE: "...", ITERATIONS: "\\\\\\", FRESH: "xxx"}
 """The hatches of bars by variant."""
 
 
 def on(who: str, variant: str, size: int = MOST) -> str:
     """Returns the name of a contestant in a comparison of a variant, which may leave a size as it is."""
-    if variant == ITERATIONS:
-        return common.of_variant(who, variant) if size in ITERATED else who
+    if variant in APART:
+        return common.of_variant(who, variant) if size in APART[variant][0] else who
     return cluster.on(who, variant)
 
 
 BASE = {on(who, variant): (who, variant) for variant in (OWN, *VARIANTS) for who in WHOSE.get(variant, tuple(WHO))}
-BASE[NO_CONTROL] = (NO_CONTROL, OWN)
+BASE |= {on(NO_CONTROL, variant): (NO_CONTROL, variant) for variant in (OWN, FRESH)}
 """A contestant of the page, by name: whose row it is, and the variant."""
 CONTROLLERS = {**WHO, **common.UNCONTROLLED}
 ALL_COLORS = {**COLORS, NO_CONTROL: "#888888"}
@@ -77,27 +92,28 @@ def run_name(who: str, size: int) -> str:
 
 
 def _row(title: str, who: str, variant: str, first: int, last: int, rounds: int) -> common.Row:
+    fresh = variant == FRESH
     return common.Row(
         title,
         CONTROLLERS[who],
-        common.SMALL_FABRIC,
+        common.sharing(common.SMALL_FABRIC) if fresh else common.SMALL_FABRIC,
         {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds},
         length=RunLength(150 * MS, 1 * MS),
         full=RunLength(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts", **common.keys_of(CONTROLLERS[who], variant)},
+        values={"nic.queue_pairs": "flow" if fresh else "hosts", **common.keys_of(CONTROLLERS[who], variant)},
         color=ALL_COLORS[who],
         lines=0,
-        full_network=common.FABRIC,
+        full_network=common.sharing(common.FABRIC) if fresh else common.FABRIC,
         variant=variant,
     )
 
 
-ROWS = [_row(title, who, variant, LEAST, MOST, ROUNDS) for title, (who, variant) in BASE.items() if variant != ITERATIONS]
+ROWS = [_row(title, who, variant, LEAST, MOST, ROUNDS) for title, (who, variant) in BASE.items() if variant not in APART]
 SIZE_ROWS = [
-    _row(run_name(title, size), who, variant, size, size, 1 + COUNTED)
+    _row(run_name(title, size), who, variant, size, size, 1 + APART[variant][1])
     for title, (who, variant) in BASE.items()
-    if variant == ITERATIONS
-    for size in ITERATED
+    if variant in APART
+    for size in APART[variant][0]
 ]
 
 
@@ -141,6 +157,15 @@ CLAIMS = (
     *common.with_variants(VARIANTS, _claims),
     _as_uncontrolled(f"Up to {format_size(UNTOUCHED)} all take", WHO, [size for size in SIZES if size <= UNTOUCHED]),
     _as_uncontrolled(f"At {format_size(SLOWED_BY_SWIFT)} RL-CC takes", ["RL-CC"], [SLOWED_BY_SWIFT]),
+    *(
+        Claim(
+            f"Fresh queue pairs: at {format_size(size)} RL-CC is before Swift",
+            "docs/reproduce-rl-cc.md",
+            (below(on("RL-CC", FRESH, size), on("Swift", FRESH, size), LATENCIES[size]),),
+            ours=True,
+        )
+        for size in EXPLAINED
+    ),
 )
 
 
@@ -170,14 +195,15 @@ def run(options: ReproduceOptions, progress: Progress) -> Findings:
     rows = [*ROWS, *SIZE_ROWS]
     measured = common.run("alltoall", rows, options, progress, latencies)
     evidence = replace(measured, contenders={name: joined(name, measured) for name in BASE})
-    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
+    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, _figure(evidence), [FRESH_NOTE])
 
 
 def joined(name: str, evidence: Evidence) -> Contender:
     """Returns a contestant with the quantities of its run, or those of its runs with one size each."""
     if name in evidence.contenders:
         return evidence.contenders[name]
-    runs = {LATENCIES[size].name: evidence.contenders[run_name(name, size)] for size in ITERATED}
+    sizes_of_runs, _ = APART[BASE[name][1]]
+    runs = {LATENCIES[size].name: evidence.contenders[run_name(name, size)] for size in sizes_of_runs}
     numbers = {column: run.numbers.get(column, {}) for column, run in runs.items()}
     return Contender(name, name, ALL_COLORS[BASE[name][0]], numbers)
 
