@@ -6,23 +6,25 @@ action of its template as a static marking, a net with random weights and an age
 scenario and seed. So the difference of two rewards is paired by scenario. The best single action is chosen in scenarios of
 trainings, the best action of each case in the case itself: that oracle is what can be gained at all.
 
-The trainings stay in OUT, and a bench that was killed goes on there.
+Trainings and rewards stay in OUT. A bench that was killed, or that is to have more seeds, goes on there.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import AgentError
-from dc_gym.base.files import put, scratch
+from dc_gym.base.files import scratch
 from dc_gym.base.progress import choose
 from dc_gym.base.stats import Estimate, paired
+from dc_gym.benchmarks.checks.acc_rewards import KeptRewards
 from dc_gym.methods.acc import held_out, scenarios, train
 from dc_gym.methods.acc.held_out import Contestant, constant
 from dc_gym.methods.acc.on_labs import AccTrainingSettings
@@ -33,9 +35,11 @@ from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template
 from dc_gym.nets.double_dqn import HIDDEN
 from dc_gym.nets.q_network import QNetwork
+from dc_gym.records import fingerprint
 from dc_gym.topologies.ecmp import draw
 
 OUT = Path("results/acc-learn")
+FILE = "rewards.json"
 SEEDS = 1
 ENOUGH = 4 / 5
 """The share of seeds that must pass."""
@@ -45,8 +49,8 @@ SECN = {"SECN1": (5_000, 200_000, 10_000), "SECN2": (100_000, 400_000, 200_000)}
 INCAST, WEBSEARCH, MIX = "incast", "websearch", "mix"
 CASES = {INCAST: 8, WEBSEARCH: 8, MIX: 16}
 """Held-out scenarios by kind. The mix is drawn as in a training."""
-CHOSEN_IN = 16
-"""Scenarios of trainings in which the best single action is chosen."""
+CHOICE, CHOSEN_IN = "choice", 16
+"""The name in the file of the scenarios of trainings in which the best single action is chosen, and their number."""
 LITTLE = 1e-3
 """The oracle's gain below which no share of it is told."""
 UNTRAINED, CHANCE, NET = "untrained", "random", "net"
@@ -70,12 +74,24 @@ def drawn(case: str, number: int) -> Scenario:
 
 def checks(seeds: int = SEEDS) -> Iterable[Check]:
     nets = {seed: _trained(seed) for seed in range(1, seeds + 1)}
+    kept = KeptRewards(OUT / FILE, _identity())
     with choose(quiet=False) as progress, scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         progress.phase("measure")
-        single = _best_single(folder)
-        found = {case: [_measured(case, number, nets, folder) for number in range(count)] for case, count in CASES.items()}
-    put(OUT / "rewards.json", (json.dumps({"single": single, "rewards": found}, indent=1) + "\n").encode())
+        single = _best_single(kept, folder)
+        found = {case: [_measured(kept, case, number, nets, folder) for number in range(count)] for case, count in CASES.items()}
     yield from verdicts(found, single, list(nets))
+
+
+def _identity() -> str:
+    """Returns the SHA-256 of all that rewards follow from, but for the nets: their names in the file have their digests."""
+    parts = (fingerprint.programs(), fingerprint.agents(), repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _name(net: QNetwork) -> str:
+    """Returns the name of a net in the file."""
+    digest = hashlib.sha256(b"".join(each.tobytes() for each in (*net.weights, *net.biases))).hexdigest()
+    return f"{NET} {digest[:16]}"
 
 
 def _trained(seed: int) -> QNetwork:
@@ -88,22 +104,25 @@ def _trained(seed: int) -> QNetwork:
         return train.train(settings, out, progress, resume=resume).net
 
 
-def _best_single(folder: Path) -> str:
+def _best_single(kept: KeptRewards, folder: Path) -> str:
     total = dict.fromkeys(STATIC, 0.0)
     for episode in range(CHOSEN_IN):
         scenario, seed = scenarios.drawn(1, episode), draw(1, "acc lab", episode) % 2**32
-        for name, reward in held_out.rewards(scenario, seed, STATIC, SLOTS, folder).items():
+        measure = partial(held_out.rewards, scenario, seed, slots=SLOTS, folder=folder)
+        for name, reward in kept.of(CHOICE, str(episode), STATIC, measure).items():
             total[name] += reward
     return max(total, key=lambda name: total[name])
 
 
-def _measured(case: str, number: int, nets: Mapping[int, QNetwork], folder: Path) -> dict[str, float]:
+def _measured(kept: KeptRewards, case: str, number: int, nets: Mapping[int, QNetwork], folder: Path) -> dict[str, float]:
     seed = draw(0, "acc held out", case, number) % 2**32
     sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
     untrained = QNetwork.random(sizes, np.random.default_rng(draw(0, "acc untrained")))
-    contestants = {f"{NET} {of}": held_out.greedy(DEPLOYED, net) for of, net in nets.items()} | secn() | STATIC
+    contestants = {_name(net): held_out.greedy(DEPLOYED, net) for net in nets.values()} | secn() | STATIC
     contestants |= {UNTRAINED: held_out.greedy(DEPLOYED, untrained), CHANCE: held_out.chance(DEPLOYED, seed)}
-    return held_out.rewards(drawn(case, number), seed, contestants, SLOTS, folder)
+    measure = partial(held_out.rewards, drawn(case, number), seed, slots=SLOTS, folder=folder)
+    found = kept.of(case, str(number), contestants, measure)
+    return found | {f"{NET} {seed}": found[_name(net)] for seed, net in nets.items()}
 
 
 def verdicts(found: Mapping[str, Sequence[Mapping[str, float]]], single: str, seeds: Sequence[int]) -> Iterator[Check]:

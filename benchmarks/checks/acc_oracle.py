@@ -13,24 +13,23 @@ killed, or that is to have more seeds, goes on there.
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dc_gym.base import plain_json
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import AgentError
-from dc_gym.base.files import machine_errors, put, scratch
+from dc_gym.base.files import machine_errors, scratch
 from dc_gym.base.progress import choose
 from dc_gym.base.stats import Estimate, estimate
 from dc_gym.benchmarks.checks import acc_oracle_figure
 from dc_gym.benchmarks.checks.acc_learn import CHANCE, LITTLE, NET, SECN, STATIC
+from dc_gym.benchmarks.checks.acc_rewards import KeptRewards
 from dc_gym.methods.acc import held_out
 from dc_gym.methods.acc.held_out import Contestant, constant
 from dc_gym.methods.acc.scenarios import lab_spec
@@ -133,18 +132,17 @@ def checks(seeds: int = SEEDS, out: Path | None = None) -> Iterable[Check]:
 def measured(seeds: int, path: Path) -> dict[str, list[dict[str, float]]]:
     """Returns the rewards by case, seed and contestant. Those that are in the file are read, others are measured and added."""
     policy = AccPolicy.read(SHIPPED[DEPLOYED.name])
-    found = _read(path)
+    kept = KeptRewards(path, _identity())
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     with choose(quiet=False) as progress, scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         for seed, (name, case) in product(range(1, seeds + 1), CASES.items()):
-            if str(seed) in found.setdefault(name, {}):
-                continue
             progress.phase(f"measure {name}, seed {seed}")
             lab_seed = draw(0, "acc oracle", name, seed) % 2**32
             contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
             contestants |= secn(case.rate_bps) | STATIC
-            found[name][str(seed)] = held_out.rewards(case, lab_seed, contestants, SLOTS, folder, all_queues=True)
-            put(path, (json.dumps({"of": _identity(), "rewards": found}, indent=1) + "\n").encode())
-    return {name: [found[name][str(seed)] for seed in range(1, seeds + 1)] for name in CASES}
+            measure = partial(held_out.rewards, case, lab_seed, slots=SLOTS, folder=folder, all_queues=True)
+            found[name].append(kept.of(name, str(seed), contestants, measure))
+    return found
 
 
 def _identity() -> str:
@@ -152,20 +150,6 @@ def _identity() -> str:
     net = hashlib.sha256(SHIPPED[DEPLOYED.name].read_bytes()).hexdigest()
     parts = (fingerprint.programs(), fingerprint.agents(), net, repr((CASES, SLOTS, SECN, DEPLOYED)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the rewards measured before, by case, seed and contestant."""
-    if not path.is_file():
-        return {}
-    try:
-        kept = plain_json.read(path)
-    except (OSError, ValueError):
-        kept = None
-    if not isinstance(kept, dict) or kept.get("of") != _identity():
-        raise AgentError(f"{path}: its rewards are of other programs, another net or other cases; move it, then ask again")
-    rewards: dict[str, dict[str, dict[str, float]]] = kept["rewards"]
-    return rewards
 
 
 def verdicts(found: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Check]:

@@ -18,7 +18,8 @@ from dc_gym.methods.acc.held_out import constant
 from dc_gym.methods.acc.on_labs import USUAL_REWARD, relative
 from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import DoubleDqn
+from dc_gym.nets.double_dqn import HIDDEN, DoubleDqn
+from dc_gym.nets.q_network import QNetwork
 
 BUSY = scenarios.Scenario("incast", 3, {"kind": "many_to_one", "flows": 8})
 
@@ -112,3 +113,30 @@ def test_held_out_scenarios_are_of_their_kind_and_no_training_s() -> None:
     assert all(each.kind == INCAST for each in drawn[INCAST])
     trained = {str(scenarios.drawn(seed, episode)) for seed in range(1, 6) for episode in range(200)}
     assert not trained & {str(each) for some in drawn.values() for each in some if each.kind == INCAST}
+
+
+def test_the_bench_goes_on_and_measures_further_nets_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed in its third lab; two labs are read then. With a further seed its net alone is measured, in held-out labs."""
+    sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
+    monkeypatch.setattr(acc_learn, "OUT", tmp_path)
+    monkeypatch.setattr(acc_learn, "_trained", lambda seed: QNetwork.random(sizes, np.random.default_rng(seed)))
+    asked: list[list[str]] = []
+    killed_in = 3
+
+    def rewards(scenario: object, seed: int, contestants: dict[str, object], slots: int, folder: Path) -> dict[str, float]:
+        asked.append(list(contestants))
+        if len(asked) == killed_in:
+            raise KeyboardInterrupt
+        return {name: 0.5 + 0.1 * (name == "action 2") for name in contestants}
+
+    monkeypatch.setattr(acc_learn.held_out, "rewards", rewards)
+    with pytest.raises(KeyboardInterrupt):
+        list(acc_learn.checks(1))
+    one = list(acc_learn.checks(1))
+    labs = sum(acc_learn.CASES.values())
+    assert len(asked) == 1 + acc_learn.CHOSEN_IN + labs and list(acc_learn.checks(1)) == one
+    asked.clear()
+    killed_in = 0
+    two = list(acc_learn.checks(2))
+    assert [len(names) for names in asked] == [1] * labs and len({name for (name,) in asked}) == 1
+    assert [check.name for check in two] == [check.name for check in one] and any("action 2" in check.name for check in one)
