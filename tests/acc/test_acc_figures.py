@@ -170,6 +170,12 @@ def rows_of(seed: int, faster: int = figure_16.FASTER) -> list[list[str]]:
     return [row.split(",") for row in figure_16.flows(seed, faster).splitlines()[1:]]
 
 
+def test_the_flows_of_a_full_run_have_room_beside_its_agents() -> None:
+    """64 bytes each of 4 MiB. On the paper's own clock they have not."""
+    full, own = (len(rows_of(1, faster)) for faster in (figure_16.FULL_FASTER, 1))
+    assert full < 60_000 < 65_536 < own
+
+
 def test_the_workload_changes_at_the_paper_s_times() -> None:
     rows = rows_of(1)
     assert rows == rows_of(1) != rows_of(2)
