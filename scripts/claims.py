@@ -24,6 +24,8 @@ from dc_gym.pages.markdown import table
 
 ROOT = Path(__file__).resolve().parent.parent
 SCORE, README, ALL = "docs/score.json", "README.md", "all"
+MOST_NAMED = 3
+"""The most variants that the last row of a paper's table names."""
 REGION = re.compile(r"(?<=<!-- claims: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 STORE = "python scripts/claims.py results/reproduce/score.json"
 DIGITS = 8
@@ -188,7 +190,7 @@ def of_paper(found: Mapping[str, Any], name: str) -> Iterator[str]:
     none = ["-"] * len(COUNTS)
     rows += [(f"`{number}`", *none, "no results", "-") for number in paper["missing"]]
     rows += [(f"`{number}`", *none, "no results of this version", "-") for number in paper["stale"]]
-    rows.append(("all", *counts(paper["claims"]), _beside(paper), ""))
+    rows.append(("all", *counts(paper["claims"]), _beside(_shortened(paper)), ""))
     yield from table(("figure", *COUNTS, "counted apart: held of judged", "fingerprint"), rows)
     failed = [each for each in paper["not_reproduced"] if not each["group"]]
     if failed:
@@ -215,6 +217,13 @@ def _beside(told: Mapping[str, Any]) -> str:
     groups = {**told["variants"], "ours": told["ours"]}
     shown = (f"{name} {each['reproduced']} of {each['judged']}" for name, each in groups.items() if each["judged"])
     return ", ".join(shown)
+
+
+def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the counts with all variants but the first few together: a row that names each is too long to read."""
+    variants = list(told["variants"].items())
+    others = _sum(each for _, each in variants[MOST_NAMED:])
+    return {**told, "variants": {**dict(variants[:MOST_NAMED]), f"{len(variants) - MOST_NAMED} other variants": others}}
 
 
 def _without(paper: Mapping[str, Any]) -> str:

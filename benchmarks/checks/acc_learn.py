@@ -11,7 +11,6 @@ Trainings and rewards stay in OUT. A bench that was killed, or that is to have m
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -35,7 +34,6 @@ from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template
 from dc_gym.nets.double_dqn import HIDDEN
 from dc_gym.nets.q_network import QNetwork
-from dc_gym.records import fingerprint
 from dc_gym.topologies.ecmp import draw
 
 OUT = Path("results/acc-learn")
@@ -73,8 +71,8 @@ def drawn(case: str, number: int) -> Scenario:
 
 
 def checks(seeds: int = SEEDS) -> Iterable[Check]:
+    kept = KeptRewards(OUT / FILE, repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)))  # fail before hours of training
     nets = {seed: _trained(seed) for seed in range(1, seeds + 1)}
-    kept = KeptRewards(OUT / FILE, _identity())
     with choose(quiet=False) as progress, scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         progress.phase("measure")
         single = _best_single(kept, folder)
@@ -82,26 +80,14 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
     yield from verdicts(found, single, list(nets))
 
 
-def _identity() -> str:
-    """Returns the SHA-256 of all that rewards follow from, but for the nets: their names in the file have their digests."""
-    parts = (fingerprint.programs(), fingerprint.agents(), repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _name(net: QNetwork) -> str:
-    """Returns the name of a net in the file."""
-    digest = hashlib.sha256(b"".join(each.tobytes() for each in (*net.weights, *net.biases))).hexdigest()
-    return f"{NET} {digest[:16]}"
-
-
-def _trained(seed: int) -> QNetwork:
-    """Returns the net of a seed, trained now, or gone on with, or read."""
+def _trained(seed: int) -> AccPolicy:
+    """Returns the policy of a seed, trained now, or gone on with, or read."""
     out, settings = OUT / f"seed-{seed}", AccTrainingSettings(seed=seed)
     if (out / train.POLICY).is_file():
-        return AccPolicy.read(out / train.POLICY).net
+        return AccPolicy.read(out / train.POLICY)
     resume = (out / CHECKPOINT).is_file()
     with choose(quiet=False) as progress, open_folder(out, resume=resume):
-        return train.train(settings, out, progress, resume=resume).net
+        return train.train(settings, out, progress, resume=resume)
 
 
 def _best_single(kept: KeptRewards, folder: Path) -> str:
@@ -114,15 +100,16 @@ def _best_single(kept: KeptRewards, folder: Path) -> str:
     return max(total, key=lambda name: total[name])
 
 
-def _measured(kept: KeptRewards, case: str, number: int, nets: Mapping[int, QNetwork], folder: Path) -> dict[str, float]:
-    seed = draw(0, "acc held out", case, number) % 2**32
+def _measured(kept: KeptRewards, case: str, number: int, nets: Mapping[int, AccPolicy], folder: Path) -> dict[str, float]:
+    lab_seed = draw(0, "acc held out", case, number) % 2**32
     sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
     untrained = QNetwork.random(sizes, np.random.default_rng(draw(0, "acc untrained")))
-    contestants = {_name(net): held_out.greedy(DEPLOYED, net) for net in nets.values()} | secn() | STATIC
-    contestants |= {UNTRAINED: held_out.greedy(DEPLOYED, untrained), CHANCE: held_out.chance(DEPLOYED, seed)}
-    measure = partial(held_out.rewards, drawn(case, number), seed, slots=SLOTS, folder=folder)
+    stored = {seed: f"{NET} {policy.sha256()[:16]}" for seed, policy in nets.items()}  # a later training has another name
+    contestants = {stored[seed]: held_out.greedy(DEPLOYED, policy.net) for seed, policy in nets.items()} | secn() | STATIC
+    contestants |= {UNTRAINED: held_out.greedy(DEPLOYED, untrained), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
+    measure = partial(held_out.rewards, drawn(case, number), lab_seed, slots=SLOTS, folder=folder)
     found = kept.of(case, str(number), contestants, measure)
-    return found | {f"{NET} {seed}": found[_name(net)] for seed, net in nets.items()}
+    return found | {f"{NET} {seed}": found[name] for seed, name in stored.items()}
 
 
 def verdicts(found: Mapping[str, Sequence[Mapping[str, float]]], single: str, seeds: Sequence[int]) -> Iterator[Check]:

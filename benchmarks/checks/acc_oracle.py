@@ -35,7 +35,6 @@ from dc_gym.methods.acc.held_out import Contestant, constant
 from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
-from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import draw
 
@@ -131,8 +130,9 @@ def checks(seeds: int = SEEDS, out: Path | None = None) -> Iterable[Check]:
 
 def measured(seeds: int, path: Path) -> dict[str, list[dict[str, float]]]:
     """Returns the rewards by case, seed and contestant. Those that are in the file are read, others are measured and added."""
-    policy = AccPolicy.read(SHIPPED[DEPLOYED.name])
-    kept = KeptRewards(path, _identity())
+    shipped = SHIPPED[DEPLOYED.name]
+    policy = AccPolicy.read(shipped)
+    kept = KeptRewards(path, hashlib.sha256(shipped.read_bytes()).hexdigest(), repr((CASES, SLOTS, SECN, DEPLOYED)))
     found: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     with choose(quiet=False) as progress, scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         for seed, (name, case) in product(range(1, seeds + 1), CASES.items()):
@@ -143,13 +143,6 @@ def measured(seeds: int, path: Path) -> dict[str, list[dict[str, float]]]:
             measure = partial(held_out.rewards, case, lab_seed, slots=SLOTS, folder=folder, all_queues=True)
             found[name].append(kept.of(name, str(seed), contestants, measure))
     return found
-
-
-def _identity() -> str:
-    """Returns the SHA-256 of all that rewards follow from: programs, net and cases."""
-    net = hashlib.sha256(SHIPPED[DEPLOYED.name].read_bytes()).hexdigest()
-    parts = (fingerprint.programs(), fingerprint.agents(), net, repr((CASES, SLOTS, SECN, DEPLOYED)))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def verdicts(found: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Check]:

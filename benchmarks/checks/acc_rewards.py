@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from dc_gym.base import plain_json
 from dc_gym.base.errors import AgentError
 from dc_gym.base.files import put
 from dc_gym.methods.acc.held_out import Contestant
+from dc_gym.records import fingerprint
 
 Measure = Callable[[Mapping[str, Contestant]], dict[str, float]]
 """Returns the rewards by contestant."""
@@ -19,12 +21,13 @@ Measure = Callable[[Mapping[str, Contestant]], dict[str, float]]
 class KeptRewards:
     """The rewards that were measured, by case, lab and contestant.
 
-    `identity` is of all that they follow from, but for the contestants' names. Raises AgentError if the file is of another.
+    `parts` are what they follow from besides the programs and the contestants' names. Raises AgentError if the file's are others.
     """
 
-    def __init__(self, path: Path, identity: str) -> None:
-        self._path, self._identity = path, identity
-        self._rewards: dict[str, dict[str, dict[str, float]]] = _read(path, identity)
+    def __init__(self, path: Path, *parts: str) -> None:
+        told = "\n".join((fingerprint.programs(), fingerprint.agents(), *parts))
+        self._path, self._identity = path, hashlib.sha256(told.encode()).hexdigest()
+        self._rewards: dict[str, dict[str, dict[str, float]]] = _read(path, self._identity)
 
     def of(self, case: str, lab: str, contestants: Mapping[str, Contestant], measure: Measure) -> dict[str, float]:
         """Returns the rewards by contestant. Those that are in the file are read, others are measured and added."""

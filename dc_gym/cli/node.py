@@ -15,15 +15,16 @@ import tempfile
 from pathlib import Path
 
 from dc_gym.base.files import scratch
-from dc_gym.cli.main import main as dcgym
 from dc_gym.cli.signals import tie_to_parent
-from dc_gym.sweep.cluster import read_all, write_all
-from dc_gym.sweep.pool import Cell
 
 
 def main() -> None:
     """Reads the spec and its files from standard input, runs in a folder of its own, and writes the result out."""
     tie_to_parent()
+    from dc_gym.cli.main import main as dcgym
+    from dc_gym.sweep.cluster import read_all, write_all
+    from dc_gym.sweep.pool import Cell
+
     spec, own = pickle.load(sys.stdin.buffer)
     with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:
         write_all(place, own)

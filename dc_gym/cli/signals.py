@@ -3,7 +3,7 @@
 
 Python's import system drops an exception that a signal raises at certain moments of an import ("Exception ignored in ...
 _get_module_lock"). The process would go on, and who sent the signal would wait for ever. So a signal is put off while modules are
-imported. This module itself imports little: a cell calls `tie_to_parent` before it imports anything else.
+imported. This module itself imports little: the processes of runs call `tie_to_parent` before they import others.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from dc_gym.envs.acc_queues import Slot
 from dc_gym.methods.acc import held_out, on_labs, scenarios
 from dc_gym.methods.acc.held_out import constant
 from dc_gym.methods.acc.on_labs import USUAL_REWARD, relative
+from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.nets.double_dqn import HIDDEN, DoubleDqn
@@ -119,7 +120,8 @@ def test_the_bench_goes_on_and_measures_further_nets_alone(tmp_path: Path, monke
     """It is killed in its third lab; two labs are read then. With a further seed its net alone is measured, in held-out labs."""
     sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
     monkeypatch.setattr(acc_learn, "OUT", tmp_path)
-    monkeypatch.setattr(acc_learn, "_trained", lambda seed: QNetwork.random(sizes, np.random.default_rng(seed)))
+    nets = {seed: AccPolicy(QNetwork.random(sizes, np.random.default_rng(seed)), DEPLOYED) for seed in (1, 2)}
+    monkeypatch.setattr(acc_learn, "_trained", nets.__getitem__)
     asked: list[list[str]] = []
     killed_in = 3
 

@@ -7,7 +7,7 @@ ACC: WebSearch becomes DataMining at 4.5 s, and they change places again at 8.5 
 
 Here six servers on one switch send to each other at 60 %, and the clock of the changes runs 20 times as fast: a second of the
 paper is 50 ms, in which an agent decides 100 times instead of 2000. With --full it is three times as fast: on the paper's clock
-there are 131,000 flows, and the memory that a lab shares with its agents has room for those of half of that.
+there are 131,000 flows, and a run with agents has room for half as many (docs/scale.md).
 """
 
 from __future__ import annotations
