@@ -188,10 +188,30 @@ def test_a_collapse_and_a_rise_are_told_from_the_opposite():
     assert figure_5_5._still_rising(x, x) and not figure_5_5._still_rising(x, -x) and not figure_5_5._still_rising(x, 0 * x + 1)
 
 
+def test_learners_are_compared_while_they_learn():
+    """The last tenth of a training counts, and of a TCP's run as much as an episode."""
+    x, names = np.arange(1, 101.0), {each.name for each in common.COMPARED}
+    curve = Track(x, {drawing.LEARNED_NAMES.get(name, name): np.where(x > 90, 7.0, 1.0) for name in names})
+    run = Track(x, {name: np.where(x <= 5, 8.0, np.nan if name == "rtt_s" else 20.0) for name in names})
+    learner = replace(contender("APPO", [9, 9]), learning={1: curve, 2: curve})
+    tcp = replace(contender(common.DCTCP, [3, 3]), over_time={1: run, 2: run})
+    found = common.with_learning(evidence(learner, tcp), 5)
+    while_it_learns, over_an_episode = common.learning("APPO"), common.episode(common.DCTCP)
+    assert list(found.contenders) == ["APPO", common.DCTCP, while_it_learns, over_an_episode]
+    assert all(found.values(while_it_learns, name) == {1: 7.0, 2: 7.0} for name in names)
+    assert all(found.values(over_an_episode, name) == {1: 8.0, 2: 8.0} for name in names)
+    assert found.steps(while_it_learns) == 100 and found.steps(over_an_episode) is None
+    assert found.values("APPO", QUEUE.name) == {1: 9, 2: 9}, "runs with the final policies stay"
+    assert common.with_learning(evidence(tcp), 5) == evidence(tcp), "nothing learns"
+    nothing = replace(learner, learning={1: Track(x[:0], {name: x[:0] for name in curve.values}), 2: curve})
+    assert common.with_learning(evidence(nothing), 5).values(while_it_learns, "rtt_s") == {2: 7.0}
+
+
 @pytest.mark.parametrize("number", IROKO.figures)
 def test_claims_are_about_contestants_and_quantities_that_there_are(number):
     module = __import__(f"{registry.MODULES}.{IROKO.figures[number]}", fromlist=["CLAIMS"])
     known = {*setup.BASELINES, *setup.COLORS} | {f"{each}, {hosts} hosts" for each in ("limited", "unlimited") for hosts in HOSTS}
+    known |= {common.learning(each) for each in setup.COLORS} | {common.episode(each) for each in (common.DCTCP, "cubic")}
     for claim in getattr(module, "CLAIMS", ()):
         assert claim.text and claim.source and claim.criteria
         assert {name for each in claim.criteria for name in each.about} <= known
@@ -213,8 +233,10 @@ def test_by_default_those_are_trained_that_claims_are_about(name, tmp_path):
     modules = [importlib.import_module(IROKO.module(number)) for number in CLAIMED[name]]
     about = {who for module in modules for claim in module.CLAIMS for each in claim.criteria for who in each.about}
     ran = {each.name: each for each in campaign.campaign(SETUPS[name], ReproduceOptions(tmp_path)).contestants()}
-    assert about <= ran.keys(), "no claim is left without one of its contestants"
-    assert {each.name for each in ran.values() if each.algorithm} == about - setup.BASELINES.keys()
+    learners = {each.name for each in ran.values() if each.algorithm}
+    derived = {*map(common.learning, learners), *map(common.episode, (common.DCTCP, "cubic"))}
+    assert about <= ran.keys() | derived, "no claim is left without one of its contestants"
+    assert learners == about - setup.BASELINES.keys() - derived
 
 
 @pytest.mark.parametrize("name", SETUPS)

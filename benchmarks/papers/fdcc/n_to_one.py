@@ -171,10 +171,10 @@ def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
         return found
     found |= _of_all(ended, links, scale)
     found[RETRANSMITS.name] = float(flows["retransmits"].sum())
-    return found | {OWN_GOODPUT.name: found[GOODPUT.name] / _own_share(result)} | _queue(result, ended)
+    return found | {OWN_GOODPUT.name: found[GOODPUT.name] / own_share(result)} | _queue(result, ended)
 
 
-def _own_share(result: Result) -> float:
+def own_share(result: Result) -> float:
     """Returns the payload's share of a full frame, over that in a frame of 1440 bytes of it without telemetry."""
     nic = result.manifest["nic"]
     payload_bytes = int(nic["settings"]["payload_bytes"])

@@ -3,8 +3,9 @@
 
 The networks are those of its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
 The 5 ms at 10 Mbit/s and 1 ms elsewhere are our choice. So is the jitter of the flows' starts, without which all seeds would give
-the same run. The thesis' runs are one long episode. Here a training has short episodes, and all comparisons are of runs with the
-final policies.
+the same run. The thesis' runs are one long episode, and its numbers are those of agents that learn. Here a training has short
+episodes, and comparisons are of runs with the final policies. The variant WHILE_LEARNING compares the last tenth of trainings,
+exploration included, with TCPs over a run as long as an episode.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
+from dc_gym.base.units import parse_time_ns
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Track
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.setup import CampaignLength, Setup
+from dc_gym.reproduce.setup import CampaignLength, Setup, label_of
 
 THESIS = "iroko-thesis"
 REWARD = Quantity("reward", "reward (eq. 4.3)", digits=3)
@@ -43,6 +48,10 @@ UNEQUAL = 0.8
 
 DCTCP = "dctcp-red"
 """Name of the controller that the thesis calls DCTCP."""
+WHILE_LEARNING = "while they learn"
+"""The variant of claims on the last tenth of the trainings."""
+LAST_TENTH = 0.9
+COMPARED = (REWARD, GOODPUT, SWITCH, HOST, RTT)
 
 
 def pairs(preset: str, interval: str) -> dict[str, Any]:
@@ -111,6 +120,47 @@ FATTREE_TCP = Setup(
 )
 
 
+def learning(algorithm: str) -> str:
+    """Returns the name of a learner over the last tenth of its training, exploration included."""
+    return f"{algorithm}, while it learns"
+
+
+def episode(controller: str) -> str:
+    """Returns the name of a contestant that does not learn, over as long a run as an episode of a training."""
+    return f"{label_of(controller)}, over an episode"
+
+
+def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
+    """Returns the evidence with what WHILE_LEARNING compares as further contestants: see `learning` and `episode`."""
+    more = [
+        Contender(learning(each.name), learning(each.name), each.color, _last_tenth(each), learning=each.learning)
+        for each in evidence.contenders.values()
+        if each.learning
+    ]
+    rivals = [evidence.contenders[name] for name in (DCTCP, "cubic") if more and name in evidence.contenders]
+    more += [Contender(episode(each.name), episode(each.name), each.color, _beginning(each, episode_s)) for each in rivals]
+    return replace(evidence, contenders={**evidence.contenders, **{each.name: each for each in more}})
+
+
+def _last_tenth(learner: Contender) -> dict[str, dict[int, float]]:
+    """Returns the means over the last tenth of each training, by quantity and seed."""
+    last = {seed: track.x > LAST_TENTH * track.x.max(initial=0.0) for seed, track in learner.learning.items()}
+    names = {each.name: drawing.LEARNED_NAMES.get(each.name, each.name) for each in COMPARED}
+    return {name: _means(learner.learning, own, last) for name, own in names.items()}
+
+
+def _beginning(contender: Contender, until_s: float) -> dict[str, dict[int, float]]:
+    """Returns the means over the beginning of each run, by quantity and seed."""
+    first = {seed: track.x <= until_s for seed, track in contender.over_time.items()}
+    return {each.name: _means(contender.over_time, each.name, first) for each in COMPARED}
+
+
+def _means(tracks: Mapping[int, Track], name: str, chosen: Mapping[int, npt.NDArray[np.bool_]]) -> dict[int, float]:
+    """Returns the mean of what is chosen of each seed's track; no value for a seed where nothing was measured."""
+    values = {seed: track.values[name][chosen[seed]] for seed, track in tracks.items()}
+    return {seed: float(np.nanmean(each)) for seed, each in values.items() if np.isfinite(each).any()}
+
+
 def run(
     setup: Setup,
     options: ReproduceOptions,
@@ -135,13 +185,14 @@ def findings(
     notes: Sequence[str] = (),
 ) -> Findings:
     """Returns findings whose figure draws the curves of `panels`."""
-    contenders = list(evidence.contenders.values())
+    compared = with_learning(evidence, parse_time_ns(made.length.episode) / 1e9)
+    contenders = list(compared.contenders.values())
     return Findings(
         title=title,
         facts=campaign.facts(made),
         contenders=contenders,
         columns=[each for each in COLUMNS if any(one.numbers.get(each.name) for one in contenders)],
-        verdicts=[judge(claim, evidence) for claim in claims],
+        verdicts=[judge(claim, compared) for claim in claims],
         figure=drawing.figure(evidence, panels, title),
         notes=[*hidden_queues(evidence), *unequal_shares(evidence), *notes],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.iroko import common
-from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
+from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH, WHILE_LEARNING, episode, learning
 from dc_gym.reproduce.claims import Claim, Explanation, above, below
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
@@ -59,6 +59,20 @@ CLAIMS = (
         explanation=COMMANDED,
     ),
     Claim("REINFORCE is not better than PPO", SOURCE, (below("REINFORCE", "PPO", REWARD),)),
+    *(
+        Claim(f"{who} cuts the queue", SOURCE, (below(learning(who), episode("cubic"), SWITCH, 0.5),), variant=WHILE_LEARNING)
+        for who in ("DDPG", "APPO")
+    ),
+    *(
+        Claim(
+            f"Learning agents pay with bandwidth: {who}",
+            SOURCE if paper else "ours: the synchronous form of APPO",
+            (below(learning(who), episode(DCTCP), GOODPUT),),
+            variant=WHILE_LEARNING,
+            ours=not paper,
+        )
+        for who, paper in (("DDPG", True), ("APPO", True), ("PPO", False))
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.iroko import common
-from dc_gym.benchmarks.papers.iroko.common import DCTCP, DELAY, GOODPUT, HOST, RTT, SWITCH
+from dc_gym.benchmarks.papers.iroko.common import DCTCP, DELAY, GOODPUT, HOST, RTT, SWITCH, WHILE_LEARNING, episode, learning
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Findings
@@ -20,6 +20,10 @@ CLAIMS = (
     Claim("The RTT of APPO is below DCTCP's", SOURCE, (below("APPO", DCTCP, RTT),)),
     Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, RTT),)),
     Claim("The RTT of PPO is below DCTCP's", "ours: the synchronous form of APPO", (below("PPO", DCTCP, RTT),), ours=True),
+    *(
+        Claim(f"The RTT of {who} is below DCTCP's", SOURCE, (below(learning(who), episode(DCTCP), RTT),), variant=WHILE_LEARNING)
+        for who in ("DDPG", "APPO")
+    ),
 )
 
 
