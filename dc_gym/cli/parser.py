@@ -285,7 +285,7 @@ def _add_train(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
     config = "TOML, or Python with configure(config): hyper-parameters and settings (docs/training.md)"
     parser.add_argument("--config", type=Path, metavar="FILE", help=config)
-    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters by name: default, iroko-thesis")
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters by name: default, mended, iroko-thesis")
     for name, what in (
         ("steps", "steps of the environment, over all labs (default: 100000)"),
         ("labs", "labs of each runner, stepped at the same time"),
@@ -351,7 +351,7 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
     duration = "duration of each measured run; its first quarter is not counted"
     parser.add_argument("--duration", metavar="TIME", help=duration)
-    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, iroko-thesis")
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, mended, iroko-thesis")
     parser.add_argument(
         "--set",
         dest="overrides",

@@ -328,15 +328,17 @@ def test_evaluation_wants_the_same_actions() -> None:
         train._require_same_spaces(tasks)
 
 
+@pytest.mark.parametrize("preset", ["iroko-thesis", "mended"])
 @pytest.mark.parametrize("algorithm", ["PPO", "APPO", "DDPG", "REINFORCE"])
-def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
+def test_the_presets_are_known_to_rllib(preset: str, algorithm: str) -> None:
     from dc_gym.rl import algorithms, settings
 
-    configuration = settings.read(None, algorithm, {"preset": "iroko-thesis"})
+    configuration = settings.read(None, algorithm, {"preset": preset})
     choice = algorithms.resolve(algorithm)
     config = train.configure(choice, configuration, toy_task.register(spec(), TrainingSettings()))
-    for name, value in configuration.sections["training"].items():
-        assert getattr(config, name) == value
+    for section in ("training", "env_runners"):
+        for name, value in configuration.sections.get(section, {}).items():
+            assert getattr(config, name) == value
 
 
 def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
