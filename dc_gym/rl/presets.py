@@ -73,8 +73,14 @@ _DEFAULT: Mapping[str, Sections] = {
 }
 _MENDED: Mapping[str, Sections] = {
     "APPO": {
-        # Until its value function has learned, its targets see no further than a fragment; RLlib's has 50 steps.
-        "training": {**_DEFAULT["APPO"]["training"], "train_batch_size_per_learner": 1000},
+        # As many passes over a batch as PPO, or its value function lags: RLlib's default is one. Until that function has learned,
+        # targets see no further than a fragment.
+        "training": {
+            **_DEFAULT["APPO"]["training"],
+            "train_batch_size_per_learner": 1000,
+            "num_epochs": 10,
+            "minibatch_size": 250,
+        },
         "env_runners": {"rollout_fragment_length": 250},
         "model": _SMALL,
     },
