@@ -73,15 +73,14 @@ _DEFAULT: Mapping[str, Sections] = {
 }
 _MENDED: Mapping[str, Sections] = {
     "APPO": {
-        # As many passes over a batch as PPO, or its value function lags: RLlib's default is one. Until that function has learned,
-        # targets see no further than a fragment.
+        # As many passes over a batch as PPO has, each with the policy of the batch before as the target; RLlib's default is one.
         "training": {
             **_DEFAULT["APPO"]["training"],
             "train_batch_size_per_learner": 1000,
             "num_epochs": 10,
             "minibatch_size": 250,
+            "target_network_update_freq": 0.0625,  # times 16 batches, which RLlib's buffer replays
         },
-        "env_runners": {"rollout_fragment_length": 250},
         "model": _SMALL,
     },
     "DDPG": {"training": {**_DEFAULT["DDPG"]["training"], "preactivation_l2": 0.01}, "model": _SMALL},

@@ -336,9 +336,8 @@ def test_the_presets_are_known_to_rllib(preset: str, algorithm: str) -> None:
     configuration = settings.read(None, algorithm, {"preset": preset})
     choice = algorithms.resolve(algorithm)
     config = train.configure(choice, configuration, toy_task.register(spec(), TrainingSettings()))
-    for section in ("training", "env_runners"):
-        for name, value in configuration.sections.get(section, {}).items():
-            assert getattr(config, name) == value
+    for name, value in configuration.sections["training"].items():
+        assert getattr(config, name) == value
 
 
 def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
