@@ -44,6 +44,7 @@ from dc_gym.benchmarks.papers.fdcc import (
 )
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.nets import fdcc
 from dc_gym.reproduce import registry
 from dc_gym.reproduce.claims import ClaimState, judge
 from dc_gym.reproduce.evidence import Contender, Evidence, Track
@@ -190,7 +191,7 @@ def test_the_floor_is_one_percent_of_the_line() -> None:
 def test_a_contestant_s_own_frames_carry_that_share(payload_bytes: int, telemetry_bytes: int, share: float) -> None:
     telemetry = {"telemetry": {"bytes": telemetry_bytes}} if telemetry_bytes else {}
     result = SimpleNamespace(manifest={"nic": {"settings": {"payload_bytes": payload_bytes}, **telemetry}})
-    assert n_to_one._own_share(result) == pytest.approx(share)
+    assert n_to_one.own_share(result) == pytest.approx(share)
 
 
 def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
@@ -315,6 +316,23 @@ def test_lone_flows_take_their_frames_and_their_path() -> None:
     found = figure_6_4.alone_ns(np.array([1440, 14_400, 14_400], dtype=np.uint64), np.array([False, False, True]))
     frame_ns = 1514 * 8 / 100
     assert found == pytest.approx([2 * frame_ns + 320, 11 * frame_ns + 320, 11 * frame_ns + 2 * frame_ns / 4 + 640])
+
+
+def test_the_policy_of_figure_6_4_aims_at_its_load() -> None:
+    """It grows below the load and falls above it, whatever the queue says; a flow with a smaller window aims a little higher."""
+
+    def output(rtt: float, sent: float, window: float = 1.0, queue: float = 0.0) -> float:
+        seen = np.zeros((1, len(fdcc.OBSERVATIONS)))
+        given = {"rtt": rtt, "switch_rate": sent, "ins_rate": window, "queue": queue}
+        seen[0, [fdcc.OBSERVATIONS.index(name) for name in given]] = list(given.values())
+        return float(network.step(fdcc.to_inputs(seen), np.zeros((1, network.memory)))[0][0])
+
+    network = figure_6_4.aimed().policy
+    assert isinstance(network, fdcc.FdccNet)
+    assert output(1.0, 1.0) < output(1.0, 0.9) < 0 < output(1.0, 0.8) < output(1.0, 0.5)
+    assert output(2.0, 1.0) < output(1.2, 1.0) < output(1.0, 1.0)
+    assert output(1.1, 0.9, queue=0.5) == output(1.1, 0.9)
+    assert output(1.0, 0.85) == pytest.approx(0, abs=0.02) and output(1.0, 0.85, window=1 / 64) > 0.02
 
 
 def test_a_lossy_fabric_has_no_pauses_and_the_leaf_spine_is_acc_s(tmp_path: Path) -> None:
