@@ -342,6 +342,17 @@ def test_messages_that_begin_afresh_differ_in_their_queue_pairs_and_the_buffer_a
     assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.FRESH)] == ["256KiB", "512KiB", "1MiB"]
 
 
+def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):
+    fresh, tolerant = (
+        rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        for name in (f"RL-CC, {figure_9.FRESH}", f"RL-CC, {figure_9.TOLERANT}")
+        for row in figure_9.SIZE_ROWS
+        if row.name == figure_9.run_name(name, figure_9.MOST)
+    )
+    assert (dict(fresh.nic.parameters), dict(tolerant.nic.parameters)) == ({}, {"beta": 6 << 16})
+    assert replace(tolerant, nic=fresh.nic) == fresh and replace(tolerant.nic, parameters=fresh.nic.parameters) == fresh.nic
+
+
 def test_rows_that_show_a_cause_in_pcc_rl_differ_in_it_alone(tmp_path):
     def spec(module, name):
         (row,) = (row for row in module.ROWS if row.name == name)
