@@ -350,7 +350,10 @@ def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):
         if row.name == figure_9.run_name(name, figure_9.MOST)
     )
     assert (dict(fresh.nic.parameters), dict(tolerant.nic.parameters)) == ({}, {"beta": 6 << 16})
-    assert replace(tolerant, nic=fresh.nic) == fresh and replace(tolerant.nic, parameters=fresh.nic.parameters) == fresh.nic
+    assert (
+        replace(tolerant, name=fresh.name, nic=fresh.nic) == fresh
+        and replace(tolerant.nic, parameters=fresh.nic.parameters) == fresh.nic
+    )
 
 
 def test_rows_that_show_a_cause_in_pcc_rl_differ_in_it_alone(tmp_path):
