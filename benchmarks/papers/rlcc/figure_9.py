@@ -149,7 +149,8 @@ CUTS_EARLY = Explanation(
     hypothesis="RL-CC cuts at queues that last for a moment and that Swift tolerates, whose target is a longer delay",
     experiment=f"the row named `{TOLERANT}` of dcgym reproduce rl-cc figure-9, which changes RL-CC's beta alone (1.5)",
     page="docs/reproduce-rl-cc.md#mpi_alltoall-by-size-figure-9",
-    showed="SHOWED",
+    showed=f"with a beta of {BETA} RL-CC takes the time of no control, within 0.4 %, and Swift 3.5 to 5.2 % more with every seed:"
+    " 2605, 2610 and 2714 us (means of seeds 1 to 5; found on seed 11); with 1.5 RL-CC takes 3557",
 )
 EXPLANATIONS = (
     {size: NOTHING_TO_CONTROL for size in SIZES if size <= UNTOUCHED}
