@@ -211,7 +211,7 @@ def test_learners_are_compared_while_they_learn():
 def test_claims_are_about_contestants_and_quantities_that_there_are(number):
     module = __import__(f"{registry.MODULES}.{IROKO.figures[number]}", fromlist=["CLAIMS"])
     known = {*setup.BASELINES, *setup.COLORS} | {f"{each}, {hosts} hosts" for each in ("limited", "unlimited") for hosts in HOSTS}
-    known |= {common.learning(each) for each in setup.COLORS} | {common.episode(each) for each in (common.DCTCP, "cubic")}
+    known |= {common.learning(each) for each in setup.COLORS} | set(map(common.episode, common.RIVALS))
     for claim in getattr(module, "CLAIMS", ()):
         assert claim.text and claim.source and claim.criteria
         assert {name for each in claim.criteria for name in each.about} <= known
@@ -234,7 +234,7 @@ def test_by_default_those_are_trained_that_claims_are_about(name, tmp_path):
     about = {who for module in modules for claim in module.CLAIMS for each in claim.criteria for who in each.about}
     ran = {each.name: each for each in campaign.campaign(SETUPS[name], ReproduceOptions(tmp_path)).contestants()}
     learners = {each.name for each in ran.values() if each.algorithm}
-    derived = {*map(common.learning, learners), *map(common.episode, (common.DCTCP, "cubic"))}
+    derived = {*map(common.learning, learners), *map(common.episode, common.RIVALS)}
     assert about <= ran.keys() | derived, "no claim is left without one of its contestants"
     assert learners == about - setup.BASELINES.keys() - derived
 

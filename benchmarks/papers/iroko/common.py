@@ -48,6 +48,8 @@ UNEQUAL = 0.8
 
 DCTCP = "dctcp-red"
 """Name of the controller that the thesis calls DCTCP."""
+RIVALS = (DCTCP, "cubic")
+"""The contestants that learners are compared with while they learn."""
 WHILE_LEARNING = "while they learn"
 """The variant of claims on the last tenth of the trainings."""
 LAST_TENTH = 0.9
@@ -137,7 +139,7 @@ def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
         for each in evidence.contenders.values()
         if each.learning
     ]
-    rivals = [evidence.contenders[name] for name in (DCTCP, "cubic") if more and name in evidence.contenders]
+    rivals = [evidence.contenders[name] for name in RIVALS if more and name in evidence.contenders]
     more += [Contender(episode(each.name), episode(each.name), each.color, _beginning(each, episode_s)) for each in rivals]
     return replace(evidence, contenders={**evidence.contenders, **{each.name: each for each in more}})
 
