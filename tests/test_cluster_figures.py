@@ -342,6 +342,18 @@ def test_messages_that_begin_afresh_differ_in_their_queue_pairs_and_the_buffer_a
     assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.FRESH)] == ["256KiB", "512KiB", "1MiB"]
 
 
+def test_rows_in_pairs_differ_in_the_schedule_alone(tmp_path):
+    paired = [row for row in figure_9.SIZE_ROWS if row.variant == figure_9.PAIRS]
+    assert {row.workload["size"] for row in paired} == {"262144B", "524288B", "1048576B"} and len(paired) == 4 * 3
+    for row in paired:
+        size = int(row.workload["size"].removesuffix("B"))
+        plain = figure_9._row(row.name, row.name.split(", ")[0], rlcc.OWN, size, size, figure_9.ROUNDS)
+        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (plain, row))
+        assert dict(b.workload.own) == {**dict(a.workload.own), "schedule": "pairwise"} != dict(a.workload.own)
+        assert replace(b, workload=a.workload) == a
+    assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.PAIRS)] == ["256KiB", "512KiB", "1MiB"]
+
+
 def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):
     fresh, tolerant = (
         rlcc.spec(row, ReproduceOptions(tmp_path), 1)

@@ -63,6 +63,8 @@ class Setup:
     algorithms: tuple[str, ...] = ()
     """The algorithms to train unless the command names others: those that the figures' claims are about. If it is empty, nothing
     is trained here."""
+    own: tuple[Contestant, ...] = ()
+    """Contestants of this setup alone, such as an oracle of its figure."""
     paper_steps: int = 0
 
 
@@ -111,4 +113,4 @@ def learner(algorithm: str) -> Contestant:
 def roster(setup: Setup, algorithms: tuple[str, ...] | None) -> list[Contestant]:
     """Returns all contestants; those that learn come last."""
     learners = setup.algorithms if algorithms is None else algorithms
-    return [*map(baseline, setup.baselines), *map(learner, learners if setup.algorithms else ())]
+    return [*map(baseline, setup.baselines), *setup.own, *map(learner, learners if setup.algorithms else ())]

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests policies: TCP alone, random actions, the oracle by hand, files and classes, and policies that do not fit."""
 
+import itertools
+import random
 import sys
 
 import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.benchmarks.papers.iroko.disjoint import most_disjoint
+from dc_gym.benchmarks.papers.iroko.figure_5_5 import DISJOINT
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
 from dc_gym.envs.file_policy import differences
@@ -54,6 +58,27 @@ def test_the_oracle_gives_each_host_its_fair_share():
     one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
     assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
     assert rates(policy, found, frame(info)) == [line] * 4
+
+
+def test_the_oracle_of_disjoint_flows_stops_all_others():
+    """h1 and h2 share one link, so one of them has it, and the other the least rate; hosts that do not send are not limited."""
+    found, info = scene()
+    policy = policy_of(DISJOINT.values["controller.policy"], setting(found))
+    line, least = 1e7, 1e4  # agent.floor
+    both = frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING}))
+    assert rates(policy, found, both) == pytest.approx([FAIR_SHARE * line, least, line, line])
+    one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
+    assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
+
+
+def test_no_larger_set_of_paths_is_disjoint():
+    random_paths = random.Random(1)
+    for _ in range(50):
+        paths = [frozenset(random_paths.sample(range(12), random_paths.randint(1, 4))) for _ in range(9)]
+        sets = [each for size in range(10) for each in itertools.combinations(range(9), size)]
+        disjoint = [each for each in sets if not any(paths[a] & paths[b] for a, b in itertools.combinations(each, 2))]
+        found = most_disjoint(paths)
+        assert tuple(found) in disjoint and len(found) == max(map(len, disjoint))
 
 
 def test_the_oracle_adds_up_the_flows_of_a_host():

@@ -56,6 +56,7 @@ CRITERION = Explanation(
 )
 AT_ODDS = (("DCQCN", MANY_TO_ONE), ("Swift", ALL_TO_ALL))
 """The verdicts of the paper that no criterion has together with Swift's in many-to-one."""
+EXPLANATIONS = {**dict.fromkeys(AT_ODDS, CRITERION), ("Swift", OSU): figure_9.IN_PAIRS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _claims(variant: str) -> list[Claim]:
             f"{who}: {task} is {'' if PAPER[who][task] else 'not '}mastered",
             SOURCE,
             (_as_printed(who, task, variant),),
-            explanation=CRITERION if (who, task) in AT_ODDS else None,
+            explanation=EXPLANATIONS.get((who, task)),
         )
         for who in PAPER
         for task in PAPER[who]
