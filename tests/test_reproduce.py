@@ -30,7 +30,7 @@ from dc_gym.sweep.pool import CellOutcome
 QUEUE = Quantity("queue", "queue (kB)", 1e-3)
 SETUPS = {
     each.name: each
-    for each in (common.DUMBBELL_10M, common.DUMBBELL_1G, common.DUMBBELL_UDP, common.FATTREE_UDP, common.FATTREE_TCP)
+    for each in (common.DUMBBELL_10M, common.DUMBBELL_1G, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
 }
 IROKO = registry.PAPERS["iroko"]
 
@@ -212,6 +212,7 @@ def test_claims_are_about_contestants_and_quantities_that_there_are(number):
     module = __import__(f"{registry.MODULES}.{IROKO.figures[number]}", fromlist=["CLAIMS"])
     known = {*setup.BASELINES, *setup.COLORS} | {f"{each}, {hosts} hosts" for each in ("limited", "unlimited") for hosts in HOSTS}
     known |= {common.learning(each) for each in setup.COLORS} | set(map(common.episode, common.RIVALS))
+    known |= {each.name for each in SETUPS[figure_5_5.SETUP.name].own} if module is figure_5_5 else set()
     for claim in getattr(module, "CLAIMS", ()):
         assert claim.text and claim.source and claim.criteria
         assert {name for each in claim.criteria for name in each.about} <= known
@@ -236,7 +237,7 @@ def test_by_default_those_are_trained_that_claims_are_about(name, tmp_path):
     learners = {each.name for each in ran.values() if each.algorithm}
     derived = {*map(common.learning, learners), *map(common.episode, common.RIVALS)}
     assert about <= ran.keys() | derived, "no claim is left without one of its contestants"
-    assert learners == about - setup.BASELINES.keys() - derived
+    assert learners == about - {who for who, each in ran.items() if not each.algorithm} - derived
 
 
 @pytest.mark.parametrize("name", SETUPS)
