@@ -30,7 +30,7 @@ from dc_gym.sweep.pool import CellOutcome
 QUEUE = Quantity("queue", "queue (kB)", 1e-3)
 SETUPS = {
     each.name: each
-    for each in (common.DUMBBELL_10M, common.DUMBBELL_1G, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
+    for each in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
 }
 IROKO = registry.PAPERS["iroko"]
 
@@ -212,7 +212,7 @@ def test_claims_are_about_contestants_and_quantities_that_there_are(number):
     module = __import__(f"{registry.MODULES}.{IROKO.figures[number]}", fromlist=["CLAIMS"])
     known = {*setup.BASELINES, *setup.COLORS} | {f"{each}, {hosts} hosts" for each in ("limited", "unlimited") for hosts in HOSTS}
     known |= {common.learning(each) for each in setup.COLORS} | set(map(common.episode, common.RIVALS))
-    known |= {each.name for each in SETUPS[figure_5_5.SETUP.name].own} if module is figure_5_5 else set()
+    known |= {each.name for each in module.SETUP.own} if hasattr(module, "SETUP") else set()
     for claim in getattr(module, "CLAIMS", ()):
         assert claim.text and claim.source and claim.criteria
         assert {name for each in claim.criteria for name in each.about} <= known

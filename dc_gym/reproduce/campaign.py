@@ -96,11 +96,12 @@ class Campaign:
         `ground`: None means the command's. On the host a contestant that is a TCP alone runs without its idle agent, which would
         cost CPU time there.
         """
-        keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
+        keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent))
         if contestant.algorithm:
             keys |= {"agent.observe": "thesis"}
         if self.length.preset == THESIS_PRESET and not contestant.alone:
             keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
+        keys |= dict(contestant.values)
         if (ground or self.options.ground) == "host":
             keys = {key: value for key, value in keys.items() if not (contestant.alone and key == POLICY)} | {"ground": "host"}
         keys = specs.not_given(keys, self.options.overrides) | dict(values)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.benchmarks.papers.iroko.cuts import StepCuts
 from dc_gym.benchmarks.papers.iroko.disjoint import most_disjoint
 from dc_gym.benchmarks.papers.iroko.figure_5_5 import DISJOINT
 from dc_gym.envs import policies
@@ -69,6 +70,14 @@ def test_the_oracle_of_disjoint_flows_stops_all_others():
     assert rates(policy, found, both) == pytest.approx([FAIR_SHARE * line, least, line, line])
     one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
     assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
+
+
+def test_one_step_in_128_is_cut():
+    found, info = scene()
+    policy = StepCuts(setting(found))
+    commanded = [rates(policy, found, frame(info, step=step)) for step in range(256)]
+    assert [step for step, values in enumerate(commanded) if values != [1e7] * 4] == [127, 255]
+    assert commanded[127] == [1e4] * 4, "agent.floor"
 
 
 def test_no_larger_set_of_paths_is_disjoint():
