@@ -15,7 +15,7 @@ from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import PolicyContext
 
 EVERY = 128
-"""DDPG's final policies cut once in 128 and 141 steps."""
+"""DDPG's final policies cut in 0.7 % of the steps: once in 128 to 145."""
 
 
 class StepCuts:

@@ -22,8 +22,8 @@ TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.4"
 LINE_BPS = 1e9
 CUTS = {"controller.name": "cubic", POLICY: f"{StepCuts.__module__}:{StepCuts.__name__}"}
-STOCK = Contestant("cuts-stock", "cuts of one step, stock tbf", "#AA4499", CUTS | THESIS_AGENT)
-EXACT = Contestant("cuts-exact", "cuts of one step, exact tbf", "#DDAA33", CUTS | {"agent.tbf": "exact", "agent.burst": "1514B"})
+STOCK = Contestant("cuts-stock", "cuts of one step, stock tbf", "#117733", CUTS | THESIS_AGENT)
+EXACT = Contestant("cuts-exact", "cuts of one step, exact tbf", "#8C6D31", CUTS | {"agent.tbf": "exact", "agent.burst": "1514B"})
 SETUP = replace(common.DUMBBELL_1G, own=(STOCK, EXACT))
 
 
@@ -35,9 +35,10 @@ def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
 STALLS = Explanation(
     hypothesis="in the thesis' form DDPG learns to cut all hosts for single steps: its tbf keeps the old rate's timer, so that"
     " TCPs stall, and the reward counts the mean command",
-    experiment="dcgym reproduce iroko 5.4 --full --algorithms DDPG --steps 120000 --seeds 2, and the rows `cuts of one step`",
+    experiment="dcgym reproduce iroko 5.4 --full --algorithms DDPG --steps 120000 --seeds 4, and the rows `cuts of one step`",
     page="docs/reproduce-iroko.md#dumbbell-of-1-gbits-tcp-54-12-s",
-    showed="TODO",
+    showed="goodput falls from 922..932 Mbit/s to 671..752 while it learns, and to 187..376 with the final policies, which earn 0.98"
+    " and more (DCTCP: 0.90; four seeds, found on the first); by hand: 236 under stock tbf, 956 under the exact one",
 )
 CLAIMS = (
     Claim(
