@@ -37,8 +37,8 @@ STALLS = Explanation(
     " TCPs stall, and the reward counts the mean command",
     experiment="dcgym reproduce iroko 5.4 --full --algorithms DDPG --steps 120000 --seeds 4, and the rows `cuts of one step`",
     page="docs/reproduce-iroko.md#dumbbell-of-1-gbits-tcp-54-12-s",
-    showed="goodput falls from 922..932 Mbit/s to 671..752 while it learns, and to 187..376 with the final policies, which earn 0.98"
-    " and more (DCTCP: 0.90; four seeds, found on the first); by hand: 236 under stock tbf, 956 under the exact one",
+    showed="goodput falls from 922..932 Mbit/s to 671..752 while it learns and to 187..376 with the final policies, which earn"
+    " 0.98 and more (DCTCP: 0.90; four seeds, found on the first); by hand 236 under stock tbf, 956 under exact tbf",
 )
 CLAIMS = (
     Claim(
