@@ -29,8 +29,7 @@ from dc_gym.sweep.pool import CellOutcome
 
 QUEUE = Quantity("queue", "queue (kB)", 1e-3)
 SETUPS = {
-    each.name: each
-    for each in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
+    each.name: each for each in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
 }
 IROKO = registry.PAPERS["iroko"]
 
