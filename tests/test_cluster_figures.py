@@ -330,28 +330,30 @@ def test_a_run_of_one_size_counts_all_iterations_but_the_first(tmp_path):
     assert figure_9.latencies(result) == {figure_9.LATENCIES[64].name: pytest.approx(2e-6 / 100)}
 
 
-def test_messages_that_begin_afresh_differ_in_their_queue_pairs_and_the_buffer_alone(tmp_path):
-    fresh = [row for row in figure_9.SIZE_ROWS if row.variant == figure_9.FRESH]
-    assert {row.workload["size"] for row in fresh} == {"262144B", "524288B", "1048576B"} and len(fresh) == 4 * 3
-    for row in fresh:
+def beside_plain_rows(variant, folder):
+    """Checks the sizes and claims of a variant from 256 KiB on. Returns each of its rows with a plain one of that size, and the
+    specs of both."""
+    rows = [row for row in figure_9.SIZE_ROWS if row.variant == variant]
+    assert {row.workload["size"] for row in rows} == {"262144B", "524288B", "1048576B"} and len(rows) == 4 * 3
+    assert [claim.text.split()[-1] for claim in of_variant(figure_9, variant)] == ["256KiB", "512KiB", "1MiB"]
+    found = []
+    for row in rows:
         size = int(row.workload["size"].removesuffix("B"))
         plain = figure_9._row(row.name, row.name.split(", ")[0], rlcc.OWN, size, size, figure_9.ROUNDS)
-        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (plain, row))
+        found.append((plain, row, *(rlcc.spec(each, ReproduceOptions(folder), 1) for each in (plain, row))))
+    return found
+
+
+def test_messages_that_begin_afresh_differ_in_their_queue_pairs_and_the_buffer_alone(tmp_path):
+    for plain, row, a, b in beside_plain_rows(figure_9.FRESH, tmp_path):
         assert (a.nic.queue_pairs, b.nic.queue_pairs, plain.shares, row.shares) == ("hosts", "flow", False, True)
         assert replace(b, topology=a.topology, nic=replace(b.nic, queue_pairs="hosts")) == a
-    assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.FRESH)] == ["256KiB", "512KiB", "1MiB"]
 
 
 def test_rows_in_pairs_differ_in_the_schedule_alone(tmp_path):
-    paired = [row for row in figure_9.SIZE_ROWS if row.variant == figure_9.PAIRS]
-    assert {row.workload["size"] for row in paired} == {"262144B", "524288B", "1048576B"} and len(paired) == 4 * 3
-    for row in paired:
-        size = int(row.workload["size"].removesuffix("B"))
-        plain = figure_9._row(row.name, row.name.split(", ")[0], rlcc.OWN, size, size, figure_9.ROUNDS)
-        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (plain, row))
+    for _, _, a, b in beside_plain_rows(figure_9.PAIRS, tmp_path):
         assert dict(b.workload.own) == {**dict(a.workload.own), "schedule": "pairwise"} != dict(a.workload.own)
         assert replace(b, workload=a.workload) == a
-    assert [claim.text.split()[-1] for claim in of_variant(figure_9, figure_9.PAIRS)] == ["256KiB", "512KiB", "1MiB"]
 
 
 def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):

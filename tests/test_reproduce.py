@@ -253,6 +253,8 @@ def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
             spec = made.point(each, 1).spec
             assert spec.seed > campaign.HELD_OUT
             assert (spec.agent.reward, spec.agent.action, spec.agent.hosts) == ("thesis", "linear", "all"), "not what is usual"
+            tbf = "stock" if full and not each.alone else "exact"
+            assert spec.agent.tbf == each.values.get("agent.tbf", tbf), "a contestant's own form of tbf stays with --full"
         udp = not each.alone and SETUPS[name].default.agent
         assert spec.workload.transport == ("udp" if udp else "tcp")
         if udp:

@@ -75,8 +75,10 @@ def _tcp(controller: str, label: str = "", color: str = "", **values: Any) -> Co
     return Contestant("", label or known.label, color or known.color, keys, alone=True)
 
 
-def _policy(name: str, label: str, color: str) -> Contestant:
-    return Contestant("", label, color, {"controller.name": "cubic", POLICY: name})
+def over_cubic(policy: str | type, label: str, color: str, name: str = "", **values: Any) -> Contestant:
+    """Returns a contestant whose policy sets the rates above CUBIC. `policy` is a registered name, or a class."""
+    told = policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__name__}"
+    return Contestant(name, label, color, {"controller.name": "cubic", POLICY: told} | values)
 
 
 BASELINES: Mapping[str, Contestant] = {
@@ -84,10 +86,10 @@ BASELINES: Mapping[str, Contestant] = {
     "dctcp-red": _tcp("dctcp", "DCTCP (RED as in the thesis)", "#56B4E9", **{"topology.marking": "iroko-thesis"}),
     "nv": _tcp("nv"),
     "cubic": _tcp("cubic"),
-    "fair-share": _policy("fair-share", "fair-share oracle", "#222222"),
-    "fair-share-ahead": _policy("fair-share-ahead", "oracle that knows the schedule", "#8C6D31"),
-    "random": _policy("random", "random", "#8A8A8A"),
-    "no-control": _policy("max", "no control", "#B0A080"),
+    "fair-share": over_cubic("fair-share", "fair-share oracle", "#222222"),
+    "fair-share-ahead": over_cubic("fair-share-ahead", "oracle that knows the schedule", "#8C6D31"),
+    "random": over_cubic("random", "random", "#8A8A8A"),
+    "no-control": over_cubic("max", "no control", "#B0A080"),
 }
 COLORS: Mapping[str, str] = {"PPO": "#CC79A7", "APPO": "#7B3F8C", "DDPG": "#E69F00", "REINFORCE": "#B22222", "SAC": "#00556B"}
 OTHER_COLOR = "#5A7D2A"

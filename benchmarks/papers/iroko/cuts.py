@@ -23,8 +23,7 @@ class StepCuts:
 
     def __init__(self, context: PolicyContext) -> None:
         line_bps = context.scene.line_bps
-        self._line = context.action.from_values(np.array(line_bps, np.float64))
-        self._least = context.action.from_values(np.zeros(len(line_bps)))
+        self._line, self._least = context.action.from_values(line_bps), context.action.from_values(np.zeros_like(line_bps))
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._least if frame.step % EVERY == EVERY - 1 else self._line

@@ -50,7 +50,7 @@ class DisjointFlows:
     def _rates(self, frame: Frame) -> npt.NDArray[np.floating]:
         info, flows = frame.info, np.flatnonzero(frame.under_way)
         sent = most_disjoint([frozenset(info.rows[flow].tolist()) for flow in flows])
-        rates = np.array(self._scene.line_bps, np.float64)
+        senders, rates = info.host[flows[sent]], self._scene.line_bps.copy()
         rates[info.host[flows]] = 0.0
-        rates[info.host[flows[sent]]] = FAIR_SHARE * self._scene.line_bps[info.host[flows[sent]]]
+        rates[senders] = FAIR_SHARE * self._scene.line_bps[senders]
         return self._action.from_values(rates)

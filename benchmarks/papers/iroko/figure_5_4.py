@@ -16,14 +16,14 @@ from dc_gym.reproduce.claims import Claim, Explanation, above, below, learned
 from dc_gym.reproduce.evidence import Floats
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.setup import POLICY, Contestant
+from dc_gym.reproduce.setup import over_cubic
 
 TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.4"
 LINE_BPS = 1e9
-CUTS = {"controller.name": "cubic", POLICY: f"{StepCuts.__module__}:{StepCuts.__name__}"}
-STOCK = Contestant("cuts-stock", "cuts of one step, stock tbf", "#117733", CUTS | THESIS_AGENT)
-EXACT = Contestant("cuts-exact", "cuts of one step, exact tbf", "#8C6D31", CUTS | {"agent.tbf": "exact", "agent.burst": "1514B"})
+EXACT_TBF = {"agent.tbf": "exact", "agent.burst": "1514B"}
+STOCK = over_cubic(StepCuts, "cuts of one step, stock tbf", "#117733", "cuts-stock", **THESIS_AGENT)
+EXACT = over_cubic(StepCuts, "cuts of one step, exact tbf", "#8C6D31", "cuts-exact", **EXACT_TBF)
 SETUP = replace(common.DUMBBELL_1G, own=(STOCK, EXACT))
 
 

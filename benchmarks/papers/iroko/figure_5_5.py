@@ -20,16 +20,11 @@ from dc_gym.reproduce.claims import Claim, Explanation, above, below, learned
 from dc_gym.reproduce.evidence import Floats
 from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.setup import POLICY, Contestant
+from dc_gym.reproduce.setup import over_cubic
 
 TITLE = "Fat-tree, hotspot, UDP under the agent: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.5"
-DISJOINT = Contestant(
-    "disjoint",
-    "oracle of disjoint flows",
-    "#DDAA33",
-    {"controller.name": "cubic", POLICY: f"{DisjointFlows.__module__}:{DisjointFlows.__name__}"},
-)
+DISJOINT = over_cubic(DisjointFlows, "oracle of disjoint flows", "#DDAA33", "disjoint")
 SETUP = replace(common.FATTREE_UDP, own=(DISJOINT,))
 
 
