@@ -145,14 +145,15 @@ def test_claims_of_a_variant_are_those_about_the_contestant_that_it_changes(modu
 @pytest.mark.parametrize(
     ("module", "variant", "who"),
     [
-        (figure_3, cluster.WINDOW, "Swift"),
-        (figure_9, cluster.WINDOW, "Swift"),
-        (figure_9, cluster.NO_PATIENCE, "RL-CC"),
-        (figure_1, rlcc.PCC, "Swift"),
-        (table_1, rlcc.PCC, "Swift"),
-        (pccrl_table_2, rlcc.PCC, "Swift"),
-        (figure_1, figure_1.HALF, "Swift"),
-        (pccrl_table_2, pccrl_table_2.EARLY, "DC2QCN"),
+        (figure_3, cluster.WINDOW, ("Swift",)),
+        (figure_9, cluster.WINDOW, ("Swift",)),
+        (figure_9, cluster.NO_PATIENCE, ("RL-CC",)),
+        (figure_1, rlcc.PCC, ("Swift",)),
+        (table_1, rlcc.PCC, ("Swift",)),
+        (pccrl_table_2, rlcc.PCC, ("Swift",)),
+        (figure_1, figure_1.HALF, ("Swift",)),
+        (pccrl_table_2, pccrl_table_2.EARLY, ("DC2QCN",)),
+        (pccrl_table_2, pccrl_table_2.BURSTS, ("PCC-RL", "Swift")),
     ],
 )
 def test_other_figures_judge_a_variant_apart(module, variant, who):
@@ -160,7 +161,8 @@ def test_other_figures_judge_a_variant_apart(module, variant, who):
     rows = {row.name for row in module.ROWS if row.variant == cluster.OWN}
     assert names <= {*rows, *(row.name for row in getattr(module, "FULL_ROWS", ()))}
     found = of_variant(module, variant)
-    assert found and all(any(name.startswith(f"{who}, {variant}") for name in about(claim)) for claim in found)
+    own = tuple(f"{each}, {variant}" for each in who)
+    assert found and all(any(name.startswith(own) for name in about(claim)) for claim in found)
     assert all(row.paper == {} for row in module.ROWS if row.variant == variant)
 
 
@@ -385,6 +387,11 @@ def test_rows_that_show_a_cause_in_pcc_rl_differ_in_it_alone(tmp_path):
     a, b = spec(pccrl_table_2, "DC2QCN, 8 hosts"), spec(pccrl_table_2, "DC2QCN, early marks, 8 hosts")
     assert (a.topology.marking, b.topology.marking) == ("secn2", "red-instant")
     assert replace(b, name=a.name, topology=a.topology) == a
+    for who, own in (("PCC-RL", {}), ("Swift", pccrl_table_2.NEAR_TARGET["nic.parameters"])):
+        a, b = spec(pccrl_table_2, f"{who}, 4 hosts"), spec(pccrl_table_2, f"{who}, bursts, 4 hosts")
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | own
+        changed = replace(a.nic, parameters=b.nic.parameters, burst_packets=8, ack_packets=8)
+        assert replace(b, name=a.name) == replace(a, nic=changed)
 
 
 @pytest.mark.parametrize(("measured", "unfinished", "found"), [(0.1, 0, 0.1), (np.nan, 0, 0.5), (np.nan, 2, np.nan)])
