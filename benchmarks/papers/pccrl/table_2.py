@@ -119,7 +119,7 @@ TARGET = Explanation(
     " meets one passes the target although the port is not full",
     experiment=f"the rows named `{BURSTS}` of dcgym reproduce pcc-rl table-2",
     page="docs/reproduce-rl-cc.md#pcc-rl",
-    showed="with it Swift uses 88.3 and 97.4 % of the switch and PCC-RL 100 (seeds 1 to 5; found on seed 11); but Swift's queue is"
+    showed="Swift then uses 88.3 and 97.4 % of the switch and PCC-RL 100 (seeds 1 to 5; found on seed 11); but Swift's queue is"
     " then the shorter one",
 )
 
