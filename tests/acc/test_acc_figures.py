@@ -208,6 +208,17 @@ def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
     assert found.values("SECN1", figure_16.RISE.name) == {1: 0, 2: 0}
 
 
+def test_bandits_differ_in_how_they_learn_alone_and_explore_before_the_change_on_any_clock() -> None:
+    rows = {row.name: row for row in figure_16.ROWS}
+    bandit, other = rows[figure_16.BANDIT], rows[figure_16.UNTRAINED]
+    for full, faster in ((False, figure_16.FASTER), (True, figure_16.FULL_FASTER)):
+        own = {**figure_16.BANDITS, figure_16.HALF_LIFE: figure_16.half_life(faster)}
+        assert bandit.asked(full) == other.asked(full) | own
+        decisions = figure_16.PHASES[1][0] / faster / 0.5
+        share = own["controller.explore"] * 0.5 ** (decisions / own[figure_16.HALF_LIFE])
+        assert share == pytest.approx(0.01, rel=0.05)
+
+
 @pytest.mark.lab
 def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path) -> None:
     """Ten times as fast as the figure's own clock, and drawn: every part has flows, and agents learn from nothing."""

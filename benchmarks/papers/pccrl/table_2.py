@@ -150,7 +150,7 @@ def _claims(variant: str) -> tuple[Claim, ...]:
             "HPCC's queue is shorter than PCC-RL's, and it uses the switch less",
             SOURCE,
             tuple(
-                below(name(HPCC, hosts), name(tree, hosts), column)
+                below(name(HPCC, hosts), name("PCC-RL", hosts), column)
                 for hosts in HOSTS
                 for column in (rlcc.QUEUE, rlcc.UTILIZATION)
             ),
@@ -158,7 +158,7 @@ def _claims(variant: str) -> tuple[Claim, ...]:
         Claim(
             "DC2QCN's queue is no longer than PCC-RL's",
             SOURCE,
-            tuple(below(name(among("DC2QCN", variant), hosts), name(tree, hosts), rlcc.QUEUE) for hosts in HOSTS),
+            tuple(below(name(among("DC2QCN", variant), hosts), name("PCC-RL", hosts), rlcc.QUEUE) for hosts in HOSTS),
             explanation=THRESHOLDS,
         ),
     )
