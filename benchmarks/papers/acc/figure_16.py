@@ -155,11 +155,11 @@ SETTINGS = {UNTRAINED: "", BANDIT: "bandit", TRAINED: "trained offline", LEARNIN
 
 
 RISE_LATER = Explanation(
-    hypothesis="agents that explore and learn on after the change stay bad, so their times do not fall after the first second",
+    hypothesis="agents that have not learned which action is better stay bad, so their times do not fall after the first second",
     experiment=f"the rows `{BANDIT}` of dcgym reproduce acc figure-16",
     page="docs/reproduce-acc.md#figure-16",
-    showed="agents that begin from nothing, too, but explore before the change rise by 0.06 to 0.43 of SECN1's times, above 0"
-    " with each of five seeds (found on seed 11); those that explore on by -0.19 to 0.15",
+    showed="agents from nothing that learn more, as bandits, rise by 0.06 to 0.43 of SECN1's times, above 0 with each of five"
+    " seeds (found on seed 11); the others by -0.19 to 0.15",
 )
 
 
