@@ -27,7 +27,7 @@ from dc_gym.benchmarks.papers.acc import (
     figure_16,
     figure_17,
 )
-from dc_gym.benchmarks.papers.acc.common import FABRICS, LOSSY, PFC, on
+from dc_gym.benchmarks.papers.acc.common import LOSSY, PFC, on
 from dc_gym.benchmarks.papers.fdcc import (
     figure_3_2,
     figure_3_3,
@@ -416,7 +416,7 @@ def test_completion_times_are_divided_seed_by_seed() -> None:
     times = {"SECN0": (1.0, 2.0, 4.0), "SECN1": (0.5, 1.0, 2.0), "SECN2": (2.0, 4.0, 8.0)}
     rows = [
         contender(figure_2.name(workload, marking, fabric), **{each.name: values for each in figure_2.MEASURED})
-        for fabric in FABRICS
+        for fabric in figure_2.SETUPS
         for workload in figure_2.WORKLOADS
         for marking, values in times.items()
     ]
@@ -436,7 +436,7 @@ def test_a_lone_flow_takes_its_frames_and_a_round_trip() -> None:
 def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
     made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
     assert made.controller.name == "dcqcn" and len(made.graph().hosts) == 24
-    assert (made.topology.pfc == "classes") is (PFC in row.name)
+    assert (made.topology.pfc == "classes") is (PFC in row.name or figure_2.EARLY in row.name)
     shorter = own_rate._spec("x", row, ReproduceOptions(tmp_path, duration="30ms"), 1)
     assert shorter.time.duration_ns == 30_000_000
 

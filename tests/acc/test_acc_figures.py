@@ -202,42 +202,57 @@ def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
         return Contender(who, who, "#000000", numbers)
 
     found = figure_16.with_rise(
-        Evidence({"SECN1": one("SECN1", (2, 4), (1, 2)), "ACC": one("ACC", (3, 2), (0.5, 2))}),
+        Evidence(
+            {
+                "SECN1": one("SECN1", (2, 4), (1, 2)),
+                "ACC": one("ACC", (3, 2), (0.5, 2)),
+                "SECN1, slow clock": one("SECN1, slow clock", (1, 1), (2, 4)),
+                "ACC, slow clock": one("ACC, slow clock", (4, 3), (4, 4)),
+            }
+        ),
     )
     assert found.values("ACC", figure_16.RISE.name) == {1: 1.5 - 0.5, 2: 0.5 - 1}
     assert found.values("SECN1", figure_16.RISE.name) == {1: 0, 2: 0}
+    assert found.values("ACC, slow clock", figure_16.RISE.name) == {1: 4 - 2, 2: 3 - 1}
 
 
 def test_bandits_differ_in_how_they_learn_alone_and_explore_before_the_change_on_any_clock() -> None:
     rows = {row.name: row for row in figure_16.ROWS}
-    bandit, other = rows[figure_16.BANDIT], rows[figure_16.UNTRAINED]
-    for full, faster in ((False, figure_16.FASTER), (True, figure_16.FULL_FASTER)):
+    bandit, slow, other = (rows[who] for who in (figure_16.BANDIT, figure_16.slow(figure_16.BANDIT), figure_16.UNTRAINED))
+    rival = rows[figure_16.slow("SECN1")]
+    assert slow.by_seed == rival.by_seed != bandit.by_seed == other.by_seed
+    for full, faster in ((False, figure_16.FASTER), (True, figure_16.FULL_FASTER), (False, figure_16.SLOW_FASTER)):
         own = {**figure_16.BANDITS, figure_16.HALF_LIFE: figure_16.half_life(faster)}
-        assert bandit.asked(full) == other.asked(full) | own
+        if faster == figure_16.SLOW_FASTER:
+            assert slow.asked(full) == rival.asked(full) | {key: other.values[key] for key in figure_16.FROM_NOTHING} | own
+        else:
+            assert bandit.asked(full) == other.asked(full) | own
         decisions = figure_16.PHASES[1][0] / faster / 0.5
         share = own["controller.explore"] * 0.5 ** (decisions / own[figure_16.HALF_LIFE])
         assert share == pytest.approx(0.01, rel=0.05)
 
 
 @pytest.mark.lab
-def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path) -> None:
+def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times as fast as the figure's own clock, and drawn: every part has flows, and agents learn from nothing."""
     from dc_gym.run.runner import run
 
     faster = 10 * figure_16.FASTER
-    files = {figure_16.FILE.format(seed=1): figure_16.flows(1, faster)}
+    monkeypatch.setattr(figure_16, "FASTER", faster)
+    files = {figure_16.file_of(figure_16.UNTRAINED).format(seed=1): figure_16.flows(1, faster)}
     made = spec_of(tmp_path, figure_16, figure_16.UNTRAINED, files)
     made = replace(made, time=replace(made.time, duration_ns=figure_16.END_MS * 10**6 // faster + 20_000_000))
     result = run(made, tmp_path / "run", Quiet(), plot=False)
-    found = figure_16.measure(result, faster)
+    found = figure_16.measure(result)
     assert all(found[each.name] > 0 for each in figure_16.MEAN.values()) and found["flows"] == files.popitem()[1].count("\n") - 1
     assert found["unfinished"] < 0.2 * found["flows"] and (tmp_path / "run/learned.npz").exists()
-    over_time = figure_16.track(result, faster)
+    over_time = figure_16.track(result)
     assert over_time.x[0] == 0.25 and over_time.x[-1] == 10.25 and np.isfinite(over_time.values[figure_16.OVER_TIME]).mean() > 0.8
     both = over_time.values
     assert np.nanmax(both[figure_16.MICE_OVER_TIME]) < np.nanmax(both[figure_16.OVER_TIME])
-    who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in ("SECN1", figure_16.UNTRAINED)}
-    kit.save(figure_16._figure(Evidence(who)), tmp_path / "figure.png")
+    who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in figure_16.WHO}
+    who |= {figure_16.slow(name): who[name] for name in figure_16.SLOW_WHO}
+    kit.save(figure_16._figure(Evidence(who), full=False), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
 
 
