@@ -196,6 +196,14 @@ def test_the_workload_has_its_load() -> None:
     assert sent / seconds == pytest.approx(figure_16.LOAD * figure_16.LINE_BPS, rel=0.05)
 
 
+def test_a_slow_row_is_compared_with_those_of_its_clock() -> None:
+    rows = {row.name for row in figure_16.ROWS}
+    for claim in figure_16.CLAIMS:
+        (criterion,) = claim.criteria
+        assert set(criterion.about) <= rows and len({figure_16.faster_of(who) for who in criterion.about}) == 1
+    assert {figure_16.faster_of(who, full=True) for who in rows} == {figure_16.FULL_FASTER}
+
+
 def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
     def one(who: str, spike: tuple[float, float], after: tuple[float, float]) -> Contender:
         numbers = {"spike_s": dict(enumerate(spike, 1)), "after_s": dict(enumerate(after, 1))}
@@ -251,9 +259,10 @@ def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path, monkeypatch: p
     both = over_time.values
     assert np.nanmax(both[figure_16.MICE_OVER_TIME]) < np.nanmax(both[figure_16.OVER_TIME])
     who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in figure_16.WHO}
-    who |= {figure_16.slow(name): who[name] for name in figure_16.SLOW_WHO}
-    kit.save(figure_16._figure(Evidence(who), full=False), tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    both_clocks = who | {figure_16.slow(name): who[name] for name in figure_16.SLOW_WHO}
+    for file, contenders, full in (("figure.png", both_clocks, False), ("full.png", who, True)):
+        kit.save(figure_16._figure(Evidence(contenders), full), tmp_path / file)
+        assert (tmp_path / file).stat().st_size > 10_000
 
 
 def test_bursts_come_beside_flows_that_last(tmp_path: Path) -> None:

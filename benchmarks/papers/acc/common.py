@@ -2,9 +2,9 @@
 """The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what the paper's figures share.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
-by PFC. Each figure runs on two fabrics: lossless, with ACC's rule for pauses and a buffer of our choice, since ACC gives none;
-and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own paper. ACC's NICs are
-ConnectX-5, whose parameters it does not give.
+by PFC. Both figures run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice, since
+ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own paper.
+ACC's NICs are ConnectX-5, whose parameters it does not give.
 """
 
 from __future__ import annotations
