@@ -115,6 +115,8 @@ def _spec(figure: str, row: OwnRateRow, options: ReproduceOptions, seed: int) ->
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
+        if cutoff := values.get("metrics.cutoff"):
+            values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
     keys = specs.not_given(values, options.overrides)
     return specs.vary({"name": row.name}, folder(figure, options), "reproduce", options.overrides, keys, "reproduce")
 

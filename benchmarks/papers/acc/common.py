@@ -88,9 +88,9 @@ def queue_of(result: Result, port: str) -> Records:
     return result.records("queues").reshape(-1, len(names))[:, names.index(port)]
 
 
-def variant(fabric: str) -> str:
-    """Returns the variant of a claim: ACC's fabric is lossless, so verdicts on the lossy one are counted apart."""
-    return LOSSY if fabric == LOSSY else ""
+def variant(setup: str) -> str:
+    """Returns the variant of a claim. ACC's fabric is lossless, so verdicts on all set-ups but PFC's own are counted apart."""
+    return setup.removeprefix(PFC).removeprefix(", ")
 
 
 def on(name: str, fabric: str) -> str:

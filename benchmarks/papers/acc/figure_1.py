@@ -107,10 +107,6 @@ NOTHING_TO_GAIN = Explanation(
 )
 
 
-def _variant(setup: str) -> str:
-    return DEPARTURE if setup == DEPARTING else variant(setup)
-
-
 def _explanation(incast: str, setup: str) -> Explanation | None:
     if PAPER_KB[incast] < max(PAPER_KB.values()):
         return OLD_MARKS if setup != DEPARTING else None
@@ -128,7 +124,7 @@ CLAIMS = (
             ),
             why="DCQCN's parameters, the flows' sizes and the measure of the best K are not given; with those of DCQCN's paper a "
             "higher K lets the flows swing together",
-            variant=_variant(setup),
+            variant=variant(setup),
             explanation=_explanation(incast, setup),
         )
         for setup in SETUPS
@@ -140,7 +136,7 @@ CLAIMS = (
             SOURCE,
             (above(on("8 x 32", setup), on("15 x 8", setup), BEST),),
             why="the list of K is coarse: between two neighbours lies a factor of two or more",
-            variant=_variant(setup),
+            variant=variant(setup),
             explanation=OLD_MARKS if setup != DEPARTING else None,
         )
         for setup in SETUPS

@@ -194,10 +194,10 @@ LEARNS_TOO_LITTLE = (
 ELEPHANTS = Explanation(
     hypothesis="the reward pays for short queues, which make mice faster and elephants slower, and a mean of all flows is that of"
     " elephants",
-    experiment=f"the rows `{slow(BANDIT)}` of dcgym reproduce acc figure-16, and each action of ACC's template held",
+    experiment=f"the rows `{slow(BANDIT)}` of dcgym reproduce acc figure-16; each of ACC's actions held",
     page=PAGE,
-    showed="bandits that learn make mice faster (10.7 us, SECN1 13.4) and the mean longer (1.90 ms, 1.52). So does the action"
-    " that earns most (6.9 us, 2.04 ms; SECN1 12.9, 1.51; of 20 with seed 11, of five with seeds 1 to 3)",
+    showed="bandits make mice faster (10.7 us, SECN1 13.4), the mean longer (1.90 ms, 1.52). So does the action that earns"
+    " most (6.9 us, 2.04 ms; 12.9, 1.51; seeds 11, 1 to 3)",
 )
 NOT_LEARNED = replace(
     ELEPHANTS,
@@ -212,10 +212,10 @@ FEW_DECISIONS = Explanation(
 )
 SAME_ACTIONS = Explanation(
     hypothesis="the same actions are best under both workloads, so the change asks for nothing that must be learned anew",
-    experiment="each action of ACC's template held (`controller.constant`), with the traffic of dcgym reproduce acc figure-16",
+    experiment="each of ACC's actions held, with the traffic of dcgym reproduce acc figure-16",
     page=PAGE,
-    showed="the same three actions of 20 earn most before and after the change, and differ by at most 0.002 (seed 11; with seeds"
-    " 1 to 3 the same two of five). The measure itself has 0.05 to 0.18 with an action held, which learns nothing",
+    showed="the same three of 20 earn most before and after the change (seed 11; with seeds 1 to 3 the same two of five). An"
+    " action that is held, which learns nothing, has 0.05 to 0.18",
 )
 
 

@@ -51,6 +51,8 @@ EARLY_XOFF_BYTES = 12_000_000 // (8 * 32) - 22_400
 al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 4). That paper computes it as the largest static
 bound of its switches, and then takes a dynamic one, since pauses come before marks with it."""
 SETUPS: Mapping[str, Mapping[str, Any]] = {**FABRICS, EARLY: {**FABRICS[PFC], "topology.xoff": f"{EARLY_XOFF_BYTES}B"}}
+LENGTHS_MS = {**dict.fromkeys(FABRICS, (DURATION_MS, LAST_START_MS)), EARLY: (EARLY_DURATION_MS, EARLY_LAST_START_MS)}
+"""Duration of a run, and when its last flow may start."""
 MICE_BYTES, ELEPHANT_BYTES = 100_000, 1_000_000
 BASE = "SECN0"
 RIVALS = tuple(marking for marking in MARKINGS if marking != BASE)
@@ -95,7 +97,7 @@ ROWS = [
         {
             **network,
             "topology.marking": MARKINGS[marking],
-            **traffic(distribution, LOAD, *((EARLY_DURATION_MS, EARLY_LAST_START_MS) if fabric == EARLY else (DURATION_MS,))),
+            **traffic(distribution, LOAD, *LENGTHS_MS[fabric]),
         },
         COLORS[marking],
     )
@@ -116,7 +118,7 @@ CLAIMS = tuple(
         SOURCE,
         tuple(below(name(workload, best, fabric), name(workload, other, fabric), MEAN) for other in MARKINGS if other != best),
         why="load, duration, DCQCN's parameters, the buffer, and SECN1's and SECN2's Pmax are not given",
-        variant=EARLY if fabric == EARLY else variant(fabric),
+        variant=variant(fabric),
         explanation=NO_PAUSES if best == "SECN1" and fabric != EARLY else None,
     )
     for fabric in SETUPS
@@ -220,7 +222,6 @@ def _bars(ax: Axes, who: Contender, place: int, label: str) -> None:
     width = 0.6 / len(RIVALS)
     found = [who.estimate(RATIOS[each.name].name) for each in MEASURED]
     at = np.arange(len(MEASURED)) + (place - (len(RIVALS) - 1) / 2) * width
-    heights = [1.0 if each is None else each.mean for each in found]
+    above = [0.0 if each is None else each.mean - 1 for each in found]
     halves = [0.0 if each is None or each.half is None else each.half for each in found]
-    above = [height - 1 for height in heights]
     ax.bar(at, above, width, bottom=1, yerr=halves, color=who.color, label=label, error_kw={"linewidth": 0.8})
