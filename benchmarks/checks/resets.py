@@ -4,10 +4,13 @@
 One lab first runs an episode to its end, one that is cut off after a third, and one without a step. Then it runs the compared
 episode, with actions drawn from its seed. The same episode runs in a lab that was booted for it. Every counter of every port,
 every flow's progress and every rate are compared, step by step. The cases cover everything that could keep earlier state.
+
+At last one lab is reset MANY times. What it holds of the machine (descriptors, memory, files) may not grow.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +26,10 @@ from dc_gym.envs.session import Session
 from dc_gym.spec import Spec, vary
 from dc_gym.sweep import runs
 
+MANY, SETTLED = 10_000, 100
+"""The resets of the last check, and those after which a lab has everything that it needs."""
+GROWTH_BYTES = 1 << 20
+"""How much the memory of a lab and of this process may grow meanwhile: both move a few pages."""
 COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
 """The seeds; for the episodes before also the share of their steps that are run."""
 COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks", "requeues", "ce_bytes", "queue_byte_ns", "busy_ns")
@@ -168,10 +175,71 @@ def compare(keys: Mapping[str, Any], folder: Path) -> tuple[TrajectoryDifference
         return difference(lab.episode(COMPARED, fresh=True), after), lab, len(after) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a lab, and this process with it, hold of the machine."""
+
+    lab_descriptors: int
+    own_descriptors: int
+    files: int
+    file_bytes: int
+    lab_bytes: int
+    """Resident memory."""
+    own_bytes: int
+
+    @classmethod
+    def of(cls, lab: int, folder: Path) -> Footprint:
+        """Counts for the lab with this process id, whose files lie in `folder`."""
+        files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+        own = os.getpid()
+        return cls(_descriptors(lab), _descriptors(own), len(files), sum(files), _resident_bytes(lab), _resident_bytes(own))
+
+    def growth(self, before: Footprint) -> list[str]:
+        """Returns what has grown since, in words."""
+        counts = [name for name in ("lab_descriptors", "own_descriptors", "files") if getattr(self, name) > getattr(before, name)]
+        sizes = ("file_bytes", "lab_bytes", "own_bytes")
+        counts += [name for name in sizes if getattr(self, name) > getattr(before, name) + GROWTH_BYTES]
+        return [f"{name} {getattr(before, name)} -> {getattr(self, name)}" for name in counts]
+
+
+def _descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def _resident_bytes(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def footprints(folder: Path, count: int) -> tuple[Footprint, Footprint, int]:
+    """Resets one lab `count` times, with a step each. Returns its footprint after SETTLED resets and at the end, and how many
+    labs were booted."""
+    spec = vary({"name": "resets", **case("dumbbell-10m", "dctcp", "20ms", PAIRS)}, folder, "case", [], {}, "case")
+    with Session(spec, folder) as session:
+        values = session.scene.line_bps
+        settled = None
+        for seed in range(count):
+            session.begin(seed)
+            session.step(values)
+            if seed == SETTLED - 1:
+                settled = Footprint.of(_lab_of(session), folder)
+        assert settled is not None, f"count is more than {SETTLED}"
+        return settled, Footprint.of(_lab_of(session), folder), session.boots
+
+
+def _lab_of(session: Session) -> int:
+    assert session.pid is not None, "an episode is under way"
+    return session.pid
+
+
 def checks() -> Iterable[Check]:
     with runs.scratch("resets") as folder:
         for name, keys in CASES.items():
             yield from _check(name, keys, folder)
+        settled, last, boots = footprints(folder, MANY)
+        grown = last.growth(settled)
+        measured = "; ".join(grown) or f"{last.lab_descriptors} descriptors and {last.lab_bytes >> 20} MiB all the time"
+        yield Check(f"{MANY:,} resets", "one lab, and nothing grows", f"{measured}; {boots} boot", boots == 1 and not grown)
 
 
 def _check(name: str, keys: Mapping[str, Any], folder: Path) -> Iterator[Check]:
