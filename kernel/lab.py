@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -45,6 +46,8 @@ _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the
 _POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
 LOST_PROCESS = "Unexpectedly lost MM child"
 """Beginning of the lab kernel's message that a process of the host, in which one of its own programs runs, has been killed."""
+REFUSED = "the host refused the lab a file descriptor"
+"""Part of the lab kernel's message that the machine's limit of open files has kept something from its programs."""
 NATIVE = "lab_native"  # kernel parameter; the kernel's messages on these files begin with it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
@@ -144,6 +147,8 @@ class Lab:
     ) -> None:
         self.config = config
         self.reseeded_ns: int | None = None  # virtual time at which the lab's driver reseeded for t0
+        self.shortage = ""
+        """Why what the lab does depends on a limit of this machine. Empty: it does not."""
         self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
         self._on_log = on_log
         self._on_step = on_step
@@ -335,7 +340,7 @@ class Lab:
                 self._hand_over(folder, uid, gid)
         let_lab_read(private)
         self._folders = folders = LabFolders(self._stack)
-        mounts = folders.mounts(writable, (private, *_needed(config)))
+        mounts = folders.mounts(writable, private, _needed(config))
         may_write = ",".join(map(str, folders.writable_fds))
         memory = self._memory_on_disk(uid, gid)
         if memory is not None:
@@ -431,6 +436,11 @@ class Lab:
             self._on_log(line)
             if LOST_PROCESS in line and self._bye is None:
                 raise LabError(self._story(_KILLED_PROCESS))
+            if REFUSED in line:
+                _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+                self.shortage = f"the lab needs more open files than this machine allows (ulimit -n is {most}); raise that"
+                if self._keeps_questions:
+                    raise LabError(self._story(self.shortage))
 
     def _end(self) -> LabExit:
         assert self._process is not None

@@ -47,15 +47,16 @@ class LabFolders:
             text = text.replace(f"{path}/", f"{folder}/")
         return text
 
-    def mounts(self, writable: Sequence[Path], needed: Iterable[Path]) -> list[str]:
-        """Returns the mounts that the lab makes, as entries of its boot file: of the folders that it writes to, and of those of
-        `needed` to which its user cannot walk.
+    def mounts(self, writable: Sequence[Path], own: Path, needed: Iterable[Path]) -> list[str]:
+        """Returns the mounts that the lab makes, as entries of its boot file: of the folders that it writes to, of the run's
+        `own`, and of those of `needed` to which its user cannot walk.
 
-        Raises UsageError if the lab's user could not read one of `needed` even then.
+        `own` lies below the overlay of /tmp otherwise, whose entries stay in the lab's memory. Raises UsageError if the lab's
+        user could not read one of these even then.
         """
         entries: list[str] = []
         reached: list[Path] = []
-        for path in sorted({*writable, *_with_targets(needed)}):
+        for path in sorted({*writable, own, *_with_targets(needed)}):
             _check_open(path)
             closed = _closed_folder(path, reached)
             if closed is not None and (cover := f"cover {closed}") not in entries:
@@ -64,7 +65,7 @@ class LabFolders:
                 self.writable_fds.append(self.open(path))
                 entries.append(f"write {self.writable_fds[-1]} {path}")
                 reached.append(path)
-            elif closed is not None:
+            elif closed is not None or (path == own and not any(path.is_relative_to(folder) for folder in writable)):
                 entries.append(f"read {self.open(path)} {path}")
                 reached.append(path)
         return entries

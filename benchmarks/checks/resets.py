@@ -203,7 +203,7 @@ class Footprint:
 
 
 def _descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def _resident_bytes(pid: int) -> int:

@@ -59,6 +59,9 @@ class Ground(Protocol):
     def end_computation(self) -> None:
         """Ends a program that computes without a pause, where virtual time stands still for it."""
 
+    def unfit(self) -> list[str]:
+        """Returns the reasons why this run is unfit that the host has seen."""
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         """Returns by name the identities of everything that results may depend on besides the spec."""
 

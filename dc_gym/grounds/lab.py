@@ -126,6 +126,9 @@ class LabGround:
     def end_computation(self) -> None:
         self._lab.end_computation()
 
+    def unfit(self) -> list[str]:
+        return [self._lab.shortage] if self._lab.shortage else []
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return fingerprint.environment(self._kernel, ovs) | fingerprint.acting(self._spec)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -94,7 +95,7 @@ PATIENCE_S = 10.0
 
 @contextlib.contextmanager
 def writing(out: Path, force: bool) -> Iterator[Path]:
-    """Yields DIR.partial, empty and reserved for this process.
+    """Yields DIR.partial, empty, reserved for this process, and closed to other users.
 
     Raises UsageError if DIR is taken, or if another run writes to it.
     """
@@ -150,6 +151,7 @@ def finish(partial: Path) -> Path:
         if not (partial / name).is_file():
             raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
     with machine_errors("finish", out):
+        _open(partial)
         sync_tree(partial)
         partial.rename(out)
         sync(out.parent)
@@ -226,7 +228,7 @@ def _claim(partial: Path) -> int:
 def _make_and_take(partial: Path) -> int | None:
     """Returns the lock of the folder, or None if its owner has removed it just now."""
     with machine_errors("make", partial), contextlib.suppress(FileExistsError):
-        partial.mkdir()
+        partial.mkdir(0o700)
     if not is_unfinished(partial):
         if not os.path.lexists(partial):
             return None
@@ -267,6 +269,7 @@ def _keep(partial: Path, error: Exception) -> Path | None:
     try:
         if (kept / FAILURE).is_file():
             remove(kept)
+        _open(partial)
         partial.rename(kept)
     except (OSError, MachineError):  # finished, or somebody else's folder is in the way
         return None
@@ -274,6 +277,12 @@ def _keep(partial: Path, error: Exception) -> Path | None:
         (kept / LOCK).unlink(missing_ok=True)
         (kept / FAILURE).write_text("".join(traceback.format_exception(error)))
     return kept
+
+
+def _open(partial: Path) -> None:
+    """Gives a folder that was closed to others the mode that its user gives to folders."""
+    umask = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)  # proc(5), Linux 4.7
+    partial.chmod(0o777 & ~int(umask[1], 8) if umask else 0o700)
 
 
 def _patiently(out: Path) -> int:

@@ -35,6 +35,7 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     """Writes everything that a result needs into its folder, in which the ground has left its files."""
     experiment, driver, private = run.experiment, run.driver, partial / ".lab"
     counts, ports = read_counts(experiment, private / OUT), results.port_rows(experiment.graph)
+    counts = replace(counts, unfit=counts.unfit + run.ground.unfit())
     if counts.deadlock is not None:
         circle = ", ".join(counts.deadlock)
         progress.announce(f"warning: a deadlock of pauses: {circle} wait for one another, and the last for the first")

@@ -102,6 +102,9 @@ class HostGround:
     def end_computation(self) -> None:
         """Does nothing: on a real clock every program hears its signals."""
 
+    def unfit(self) -> list[str]:
+        return []
+
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return {
             "kernel": f"{platform.release()} {platform.version()}",

@@ -13,11 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.user,
-    pytest.mark.xfail(strict=True, reason="the lab keeps the descriptors of files that it has read"),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.user]
 LIMIT = 256
 FILES = 1500
 

@@ -18,7 +18,7 @@ import pytest
 
 from dc_gym.records import folder
 
-pytestmark = [pytest.mark.lab, pytest.mark.user, pytest.mark.xfail(strict=True, reason="hostfs passes attributes on to the host")]
+pytestmark = [pytest.mark.lab, pytest.mark.user]
 SET_ID = 0o7000
 
 SETS_USER_ID = """
