@@ -90,12 +90,15 @@ static int allow(int rules, const char *folders, uint64_t handled)
 	}
 }
 
-int confine_writes(const char *folders)
+int confine_writes(const char *folders, long newest_abi)
 {
 	long abi = syscall(SYS_LANDLOCK_CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION);
-	struct ruleset rules = ruleset_of(abi);
+	struct ruleset rules;
 	int fd, failed;
 
+	if (abi > newest_abi)
+		abi = newest_abi;
+	rules = ruleset_of(abi);
 	if (abi < 1) /* not in this kernel, switched off, or refused by a container */
 		return 0;
 	fd = (int)syscall(SYS_LANDLOCK_CREATE_RULESET, &rules, sizeof(rules), 0);
