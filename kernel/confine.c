@@ -134,6 +134,7 @@ int confine_calls(void)
 		REFUSE(ENOSYS),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1), /* its flags lie in memory */
 		REFUSE(ENOSYS),
+		NOT(ioctl), /* of a device, such as the user's terminal; a lab kernel needs none */
 		NOT(socket),
 		NOT(ptrace),
 		NOT(process_vm_readv),

@@ -8,6 +8,8 @@
  * - The lab is killed when its parent dies (PR_SET_PDEATHSIG), and when the write end of the pipe
  *   behind LIFELINE_FD is closed (F_SETSIG): the first is tied to the thread that started the lab, the
  *   second to the process. Neither needs the lab's help, so a lab that hangs dies too.
+ * - The lab has a session of its own, and so no terminal, from which it could read or into which it could
+ *   type. Ctrl-C and Ctrl-Z reach its parent alone.
  * - UID other than 0 while the caller is root: all groups and capabilities are dropped. PROGRAM may lie
  *   where UID may not go.
  * - The lab writes only below the folders behind the descriptors of WRITABLE (comma-separated), and gets
@@ -82,6 +84,11 @@ static int tie_to_parent(pid_t parent, int lifeline)
 	return 0;
 }
 
+static int leave_terminal(void)
+{
+	return setsid() < 0 ? fail("leave the terminal") : 0;
+}
+
 static int stay_on(long cpu)
 {
 	cpu_set_t set;
@@ -128,7 +135,7 @@ int main(int argc, char **argv)
 	}
 	if (geteuid() == 0 && uid != 0 && drop_root((uid_t)uid, (gid_t)gid))
 		return EXIT_CANNOT_LAUNCH;
-	if (tie_to_parent((pid_t)parent, (int)lifeline))
+	if (tie_to_parent((pid_t)parent, (int)lifeline) || leave_terminal())
 		return EXIT_CANNOT_LAUNCH;
 	if (stay_on(cpu) || confine(argv[6], newest_abi))
 		return EXIT_CANNOT_LAUNCH;

@@ -82,7 +82,6 @@ def typed(terminal):
         return b""
 
 
-@pytest.mark.xfail(strict=True, reason="a lab stays in its user's session, and controls terminals")
 @pytest.mark.parametrize("abi", ABIS)
 def test_a_lab_neither_types_into_the_terminal_nor_changes_it(abi, terminal, given):
     path = os.ttyname(terminal)
