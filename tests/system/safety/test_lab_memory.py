@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab writes into the memory that it shares does not lead its user's process astray: it is as planned, or an error."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from lab_region import commands_of, guarded, region, stepped
+
+from dc_gym.base.errors import ProtocolError
+from tests.envs.made import experiment
+
+FLOWS = 64
+MADE = experiment('controller.policy="external"')
+TOO_FEW = """
+from dc_gym.base.errors import ProtocolError
+from lab_region import guarded, region, stepped
+from tests.envs.made import experiment
+made = experiment('controller.policy="external"')
+try:
+    stepped(made, guarded(region(made, 1)), 64)
+except ProtocolError as error:
+    print(error)
+"""
+
+
+def test_what_was_planned_is_stepped():
+    steps = stepped(MADE, guarded(region(MADE, FLOWS)), FLOWS)
+    assert np.isfinite(steps.observations).all() and not steps.died
+
+
+@pytest.mark.xfail(strict=True, reason="the C library reads as many rows of flows as there are flows, wherever the memory ends")
+def test_nothing_behind_the_memory_is_read():
+    """In a process of its own, which would die by SIGSEGV."""
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", TOO_FEW], capture_output=True, text=True, env=os.environ | path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "state matrix: 1 row of flows where 64 were planned; the lab is damaged, start another\n"
+
+
+@pytest.mark.xfail(strict=True, reason="numpy says that shapes differ")
+@pytest.mark.parametrize(
+    "changes",
+    [{"rows": 3}, {"cols": 1}, {"command_rows": 1}, {"flow_rows": 0}, {"t_ns": 2**63 + 5}, {"t0_ns": 2**64 - 1}],
+    ids=str,
+)
+def test_a_header_that_was_not_planned_is_refused(changes):
+    with pytest.raises(ProtocolError, match=r"state matrix: .* the lab is damaged, start another"):
+        stepped(MADE, guarded(region(MADE, FLOWS, **changes)), FLOWS)
+
+
+@pytest.mark.xfail(strict=True, reason="places of values are taken from the lab, and labs of one network share them")
+@pytest.mark.parametrize(("field", "value"), [("row", 9), ("n_values", 4), ("actuator", b"\xff"), ("actuator", b"other")])
+def test_actuators_that_were_not_planned_are_refused(field, value):
+    """Values would be written to other places, those of another lab, too."""
+    memory = region(MADE, FLOWS)
+    commands_of(memory)[field][-1] = value
+    with pytest.raises(ProtocolError, match=r"state matrix: .* the lab is damaged, start another"):
+        stepped(MADE, guarded(memory), FLOWS)
