@@ -64,7 +64,7 @@ def stepped(experiment: Experiment, memory: Any, flow_rows: int) -> Steps:
     """Begins an episode on this memory and takes a step of it, as a vector of labs does. `flow_rows`: as planned."""
     scene = Scene.of(experiment)
     console = Console(scene, flow_info(experiment, scene), experiment.spec.agent)
-    console.open(memory)
+    console.open(memory, flow_rows)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         nothing = lambda *_: None  # noqa: E731
