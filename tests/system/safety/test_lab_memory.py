@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lab writes into the memory that it shares does not lead its user's process astray: it is as planned, or an error."""
 
+import mmap
 import os
+import socket
 import subprocess
 import sys
 
@@ -10,6 +12,9 @@ import pytest
 from lab_region import commands_of, guarded, region, stepped
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.kernel.channel import HEADER, HELLO, PROTOCOL_VERSION, Channel, MessageType
+from dc_gym.monitors.state_matrix import StateMatrix
+from dc_gym.watch import snapshot
 from tests.envs.made import experiment
 
 FLOWS = 64
@@ -56,3 +61,28 @@ def test_actuators_that_were_not_planned_are_refused(field, value):
     commands_of(memory)[field][-1] = value
     with pytest.raises(ProtocolError, match=r"state matrix: .* the lab is damaged, start another"):
         stepped(MADE, guarded(memory), FLOWS)
+
+
+@pytest.mark.xfail(strict=True, reason="rows beyond the ports are looked up among them")
+def test_who_watches_sees_actuators_of_the_networks_ports_alone():
+    """A rate of a port that there is not would be looked up among the ports' lines."""
+    memory = region(MADE, FLOWS)
+    commands_of(memory)["row"][-1] = 10**6
+    watched = snapshot._commands(StateMatrix.over(memory), len(MADE.graph.ports()))
+    assert watched["row"].tolist() == [6, 7, 8]
+
+
+@pytest.mark.xfail(strict=True, reason="the lab can take its memory away")
+def test_memory_that_may_be_sealed_does_not_shrink():
+    """A reader of memory that has gone dies by SIGBUS."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    memory = os.memfd_create("lab", os.MFD_ALLOW_SEALING)
+    os.truncate(memory, 3 * mmap.PAGESIZE)
+    hello = HELLO.pack(PROTOCOL_VERSION, mmap.PAGESIZE, 0, mmap.PAGESIZE, 2 * mmap.PAGESIZE)
+    with theirs, Channel(ours) as channel:
+        socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(hello)) + hello], [memory])
+        channel.receive()
+        with pytest.raises(PermissionError):
+            os.truncate(memory, 0)
+        assert channel.region[:8] == bytes(8)
+    os.close(memory)
