@@ -7,6 +7,8 @@ kernel/drivers/lab.h defines the layout. A test compares the two.
 from __future__ import annotations
 
 import array
+import contextlib
+import fcntl
 import mmap
 import os
 import socket
@@ -166,6 +168,8 @@ class Channel:
         if len(fds) != 1 or self._memory_fd >= 0:
             raise ProtocolError(f"lab channel: HELLO carries {len(fds)} descriptors, or came twice")
         self._memory_fd = fds[0]
+        with contextlib.suppress(OSError):  # a file on the disk, or a memory that was made without leave for it
+            fcntl.fcntl(fds[0], fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # who reads memory that has gone dies by SIGBUS
         size = os.fstat(fds[0]).st_size
         for offset, length in ((page_offset, page_size), (region_offset, region_length)):
             if offset % mmap.PAGESIZE or not 0 < length <= size or offset > size - length:

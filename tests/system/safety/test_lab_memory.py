@@ -63,7 +63,6 @@ def test_actuators_that_were_not_planned_are_refused(field, value):
         stepped(MADE, guarded(memory), FLOWS)
 
 
-@pytest.mark.xfail(strict=True, reason="rows beyond the ports are looked up among them")
 def test_who_watches_sees_actuators_of_the_networks_ports_alone():
     """A rate of a port that there is not would be looked up among the ports' lines."""
     memory = region(MADE, FLOWS)
@@ -72,7 +71,6 @@ def test_who_watches_sees_actuators_of_the_networks_ports_alone():
     assert watched["row"].tolist() == [6, 7, 8]
 
 
-@pytest.mark.xfail(strict=True, reason="the lab can take its memory away")
 def test_memory_that_may_be_sealed_does_not_shrink():
     """A reader of memory that has gone dies by SIGBUS."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
