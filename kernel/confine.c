@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "confine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -28,6 +29,7 @@
 #define CREATE_RULESET_VERSION      1u
 #define RULE_PATH_BENEATH           1
 #define FS_WRITE_FILE               (1ull << 1)
+#define FS_READ_FILE                (1ull << 2)
 #define FS_REMOVE_DIR               (1ull << 4)
 #define FS_REMOVE_FILE              (1ull << 5)
 #define FS_MAKE_CHAR                (1ull << 6)
@@ -54,8 +56,8 @@ struct path_beneath {
 } __attribute__((packed));
 
 #define FS_ALLOWED                                                                                           \
-	(FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |         \
-	 FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
+	(FS_READ_FILE | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG |         \
+	 FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
 
 static int fail(const char *what)
 {
@@ -65,9 +67,9 @@ static int fail(const char *what)
 
 static struct ruleset ruleset_of(long abi)
 {
-	struct ruleset rules = { .fs = FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_CHAR |
-				       FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO |
-				       FS_MAKE_BLOCK | FS_MAKE_SYM };
+	struct ruleset rules = { .fs = FS_READ_FILE | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE |
+				       FS_MAKE_CHAR | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |
+				       FS_MAKE_FIFO | FS_MAKE_BLOCK | FS_MAKE_SYM };
 
 	if (abi >= 2)
 		rules.fs |= FS_REFER;
@@ -82,18 +84,68 @@ static struct ruleset ruleset_of(long abi)
 	return rules;
 }
 
-static int allow(int rules, const char *folders, uint64_t handled)
+static int allow(int rules, int folder, uint64_t allowed)
 {
-	struct path_beneath beneath = { .allowed = FS_ALLOWED & handled };
+	struct path_beneath beneath = { .allowed = allowed, .parent = folder };
+
+	if (syscall(SYS_LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &beneath, 0))
+		return fail("let the lab use a folder (Landlock)");
+	return 0;
+}
+
+static int allow_writes(int rules, const char *folders, uint64_t handled)
+{
 	char *end;
 
 	for (;; folders = end + 1) {
-		beneath.parent = (int32_t)strtol(folders, &end, 10);
-		if (syscall(SYS_LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &beneath, 0))
-			return fail("let the lab write to its folder (Landlock)");
+		if (allow(rules, (int)strtol(folders, &end, 10), FS_ALLOWED & handled))
+			return -1;
 		if (*end != ',')
 			return 0;
 	}
+}
+
+/* A path that is not there, or that the lab's user cannot reach, is left out. A link leads nowhere. */
+static int allow_reads_of(int rules, const char *path)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), failed;
+
+	if (fd < 0)
+		return 0;
+	failed = allow(rules, fd, FS_READ_FILE);
+	close(fd);
+	return failed;
+}
+
+/* A lab has its own /dev, /proc, /run and /sys. */
+static int is_hidden(const char *name)
+{
+	static const char *const hidden[] = { ".", "..", "dev", "proc", "run", "sys" };
+
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (!strcmp(name, hidden[i]))
+			return 1;
+	return 0;
+}
+
+static int allow_reads(int rules)
+{
+	DIR *root = opendir("/");
+	struct dirent *entry;
+	char path[sizeof(entry->d_name) + 1];
+	int failed = 0;
+
+	if (!root)
+		return fail("read the root folder");
+	while (!failed && (entry = readdir(root))) {
+		if (is_hidden(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "/%s", entry->d_name);
+		failed = allow_reads_of(rules, path);
+	}
+	closedir(root);
+	return failed || allow_reads_of(rules, "/proc/cpuinfo") || allow_reads_of(rules, "/proc/self/.") ? -1
+													 : 0;
 }
 
 int confine_writes(const char *folders, long newest_abi)
@@ -110,7 +162,7 @@ int confine_writes(const char *folders, long newest_abi)
 	fd = (int)syscall(SYS_LANDLOCK_CREATE_RULESET, &rules, sizeof(rules), 0);
 	if (fd < 0)
 		return fail("make rules for the lab (Landlock)");
-	failed = allow(fd, folders, rules.fs);
+	failed = allow_writes(fd, folders, rules.fs) || allow_reads(fd);
 	if (!failed && syscall(SYS_LANDLOCK_RESTRICT_SELF, fd, 0))
 		failed = fail("confine the lab (Landlock)");
 	close(fd);
