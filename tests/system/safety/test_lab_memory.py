@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -71,16 +72,31 @@ def test_who_watches_sees_actuators_of_the_networks_ports_alone():
     assert watched["row"].tolist() == [6, 7, 8]
 
 
-def test_memory_that_may_be_sealed_does_not_shrink():
-    """A reader of memory that has gone dies by SIGBUS."""
+@contextmanager
+def greeted(memory):
+    """A channel to which a lab has said HELLO with this descriptor, of three pages."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    memory = os.memfd_create("lab", os.MFD_ALLOW_SEALING)
-    os.truncate(memory, 3 * mmap.PAGESIZE)
     hello = HELLO.pack(PROTOCOL_VERSION, mmap.PAGESIZE, 0, mmap.PAGESIZE, 2 * mmap.PAGESIZE)
     with theirs, Channel(ours) as channel:
         socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(hello)) + hello], [memory])
+        yield channel
+    os.close(memory)
+
+
+def test_memory_that_may_be_sealed_does_not_shrink():
+    """A reader of memory that has gone dies by SIGBUS."""
+    memory = os.memfd_create("lab", os.MFD_ALLOW_SEALING)
+    os.truncate(memory, 3 * mmap.PAGESIZE)
+    with greeted(memory) as channel:
         channel.receive()
         with pytest.raises(PermissionError):
             os.truncate(memory, 0)
         assert channel.region[:8] == bytes(8)
-    os.close(memory)
+
+
+@pytest.mark.xfail(strict=True, reason="what mmap says is not taken for the lab's fault")
+def test_a_descriptor_that_is_no_memory_is_refused(tmp_path):
+    """Such as a file that the lab may only read."""
+    (tmp_path / "file").write_bytes(bytes(3 * mmap.PAGESIZE))
+    with greeted(os.open(tmp_path / "file", os.O_RDONLY)) as channel, pytest.raises(ProtocolError, match="HELLO carries"):
+        channel.receive()
