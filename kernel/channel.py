@@ -174,8 +174,11 @@ class Channel:
         for offset, length in ((page_offset, page_size), (region_offset, region_length)):
             if offset % mmap.PAGESIZE or not 0 < length <= size or offset > size - length:
                 raise ProtocolError(f"lab channel: HELLO names {length} bytes at {offset} of a memory of {size}")
-        self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
-        self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
+        try:
+            self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
+            self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
+        except OSError as error:
+            raise ProtocolError(f"lab channel: HELLO carries what is no memory: {error.strerror}") from None
         self.region_offset = region_offset
 
     @property

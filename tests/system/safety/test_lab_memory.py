@@ -94,7 +94,6 @@ def test_memory_that_may_be_sealed_does_not_shrink():
         assert channel.region[:8] == bytes(8)
 
 
-@pytest.mark.xfail(strict=True, reason="what mmap says is not taken for the lab's fault")
 def test_a_descriptor_that_is_no_memory_is_refused(tmp_path):
     """Such as a file that the lab may only read."""
     (tmp_path / "file").write_bytes(bytes(3 * mmap.PAGESIZE))
