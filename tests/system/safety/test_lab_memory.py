@@ -73,10 +73,10 @@ def test_who_watches_sees_actuators_of_the_networks_ports_alone():
 
 
 @contextmanager
-def greeted(memory):
+def greeted(memory, page_bytes=mmap.PAGESIZE):
     """A channel to which a lab has said HELLO with this descriptor, of three pages."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    hello = HELLO.pack(PROTOCOL_VERSION, mmap.PAGESIZE, 0, mmap.PAGESIZE, 2 * mmap.PAGESIZE)
+    hello = HELLO.pack(PROTOCOL_VERSION, page_bytes, 0, mmap.PAGESIZE, 2 * mmap.PAGESIZE)
     with theirs, Channel(ours) as channel:
         socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(hello)) + hello], [memory])
         yield channel
@@ -92,6 +92,13 @@ def test_memory_that_may_be_sealed_does_not_shrink():
         with pytest.raises(PermissionError):
             os.truncate(memory, 0)
         assert channel.region[:8] == bytes(8)
+
+
+def test_a_page_that_is_shorter_than_its_contents_is_refused():
+    memory = os.memfd_create("lab")
+    os.truncate(memory, 3 * mmap.PAGESIZE)
+    with greeted(memory, page_bytes=8) as channel, pytest.raises(ProtocolError, match="HELLO names 8 bytes"):
+        channel.receive()
 
 
 def test_a_descriptor_that_is_no_memory_is_refused(tmp_path):
