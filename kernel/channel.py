@@ -7,6 +7,8 @@ kernel/drivers/lab.h defines the layout. A test compares the two.
 from __future__ import annotations
 
 import array
+import contextlib
+import fcntl
 import mmap
 import os
 import socket
@@ -166,12 +168,17 @@ class Channel:
         if len(fds) != 1 or self._memory_fd >= 0:
             raise ProtocolError(f"lab channel: HELLO carries {len(fds)} descriptors, or came twice")
         self._memory_fd = fds[0]
+        with contextlib.suppress(OSError):  # a file on the disk, or a memory that was made without leave for it
+            fcntl.fcntl(fds[0], fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # who reads memory that has gone dies by SIGBUS
         size = os.fstat(fds[0]).st_size
-        for offset, length in ((page_offset, page_size), (region_offset, region_length)):
-            if offset % mmap.PAGESIZE or not 0 < length <= size or offset > size - length:
+        for offset, length, least in ((page_offset, page_size, PAGE.size), (region_offset, region_length, 1)):
+            if offset % mmap.PAGESIZE or not least <= length <= size or offset > size - length:
                 raise ProtocolError(f"lab channel: HELLO names {length} bytes at {offset} of a memory of {size}")
-        self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
-        self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
+        try:
+            self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
+            self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
+        except OSError as error:
+            raise ProtocolError(f"lab channel: HELLO carries what is no memory: {error.strerror}") from None
         self.region_offset = region_offset
 
     @property

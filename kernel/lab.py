@@ -94,7 +94,7 @@ class LabExit:
 class _Standstill:
     """How long virtual time has had one value. CPU time is what counts, for a lab on a busy machine waits for its turn.
 
-    Wall time while nobody looked does not count: this process was stopped then, as by Ctrl-Z, and its lab probably with it.
+    Wall time while nobody looked does not count: this process was stopped then, as by Ctrl-Z, and its lab may have waited for it.
     """
 
     virtual_ns: int

@@ -3,15 +3,19 @@
  * lab-launch: becomes a lab kernel that cannot outlive its parent, is confined and, started by root, is not
  * root.
  *
- *     lab-launch PARENT_PID LIFELINE_FD UID GID CPU WRITABLE PROGRAM [ARG ...]
+ *     lab-launch [--landlock VERSION] PARENT_PID LIFELINE_FD UID GID CPU WRITABLE PROGRAM [ARG ...]
  *
  * - The lab is killed when its parent dies (PR_SET_PDEATHSIG), and when the write end of the pipe
  *   behind LIFELINE_FD is closed (F_SETSIG): the first is tied to the thread that started the lab, the
  *   second to the process. Neither needs the lab's help, so a lab that hangs dies too.
+ * - The lab has a session of its own, and so no terminal, from which it could read or into which it could
+ *   type. Ctrl-C and Ctrl-Z reach its parent alone.
  * - UID other than 0 while the caller is root: all groups and capabilities are dropped. PROGRAM may lie
  *   where UID may not go.
  * - The lab writes only below the folders behind the descriptors of WRITABLE (comma-separated), and gets
  *   nothing else that it does not need (confine.c).
+ * - With --landlock it is confined as on a machine whose kernel has that version of Landlock, or none (0),
+ *   for tests.
  * - The lab runs on CPU alone: its kernel and its processes take turns and never run at once, and a
  *   switch on one CPU costs a quarter of one between two.
  * - Address space randomization is off and there are no core files.
@@ -19,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -79,6 +84,11 @@ static int tie_to_parent(pid_t parent, int lifeline)
 	return 0;
 }
 
+static int leave_terminal(void)
+{
+	return setsid() < 0 ? fail("leave the terminal") : 0;
+}
+
 static int stay_on(long cpu)
 {
 	cpu_set_t set;
@@ -88,26 +98,36 @@ static int stay_on(long cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? fail("stay on one CPU") : 0;
 }
 
-static int confine(const char *writable)
+static int confine(const char *writable, long newest_abi)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return fail("give up new privileges");
-	return confine_writes(writable) || confine_calls() ? -1 : 0;
+	return confine_writes(writable, newest_abi) || confine_calls() ? -1 : 0;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: lab-launch [--landlock VERSION] PARENT_PID LIFELINE_FD UID GID CPU WRITABLE "
+			"PROGRAM [ARG ...]\n");
+	return EXIT_CANNOT_LAUNCH;
 }
 
 int main(int argc, char **argv)
 {
 	const struct rlimit no_core = { 0, 0 };
 	struct rlimit files;
-	long parent, lifeline, uid, gid, cpu;
+	long parent, lifeline, uid, gid, cpu, newest_abi = LONG_MAX;
 	int program;
 
-	if (argc < 8 || number(argv[1], &parent) || number(argv[2], &lifeline) || number(argv[3], &uid) ||
-	    number(argv[4], &gid) || number(argv[5], &cpu)) {
-		fprintf(stderr,
-			"usage: lab-launch PARENT_PID LIFELINE_FD UID GID CPU WRITABLE PROGRAM [ARG ...]\n");
-		return EXIT_CANNOT_LAUNCH;
+	if (argc > 2 && !strcmp(argv[1], "--landlock")) {
+		if (number(argv[2], &newest_abi))
+			return usage();
+		argc -= 2;
+		argv += 2;
 	}
+	if (argc < 8 || number(argv[1], &parent) || number(argv[2], &lifeline) || number(argv[3], &uid) ||
+	    number(argv[4], &gid) || number(argv[5], &cpu))
+		return usage();
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max; /* a lab's programs open what they like */
@@ -120,9 +140,9 @@ int main(int argc, char **argv)
 	}
 	if (geteuid() == 0 && uid != 0 && drop_root((uid_t)uid, (gid_t)gid))
 		return EXIT_CANNOT_LAUNCH;
-	if (tie_to_parent((pid_t)parent, (int)lifeline))
+	if (tie_to_parent((pid_t)parent, (int)lifeline) || leave_terminal())
 		return EXIT_CANNOT_LAUNCH;
-	if (stay_on(cpu) || confine(argv[6]))
+	if (stay_on(cpu) || confine(argv[6], newest_abi))
 		return EXIT_CANNOT_LAUNCH;
 	personality(PER_LINUX | ADDR_NO_RANDOMIZE);
 	execveat(program, "", argv + 7, environ, AT_EMPTY_PATH);

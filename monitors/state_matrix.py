@@ -256,6 +256,8 @@ class Commands:
     """One `COMMANDS` record, live."""
     rows: npt.NDArray[np.void]
     """`COMMAND_ROW` records, live. They follow the head."""
+    layout: tuple[tuple[int, bytes, int], ...]
+    """What each row was at the start: row of the matrix, actuator, number of values."""
     size: int
     """The number of values of all rows."""
 
@@ -263,7 +265,9 @@ class Commands:
         self.head, self.rows = head, rows
         self._seq, self._ack = head["seq"], head["ack"]
         self._applied_ns, self._timeouts, self._end = head["applied_ns"], head["timeouts"], head["end"]
-        counts = rows["n_values"].tolist()
+        first = rows.copy()
+        self.layout = tuple(first[["row", "actuator", "n_values"]].tolist())
+        counts = first["n_values"].tolist()
         if max(counts) > MAX_VALUES:
             raise ProtocolError(f"command: an actuator has {max(counts)} values, and the most are {MAX_VALUES}; it is damaged")
         self.size = sum(counts)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lab_region import guarded, region, stepped
 from test_policy_file import AGENT
 from test_state_matrix import with_agent
 
@@ -29,6 +30,7 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
+from tests.envs.made import experiment
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = re.compile(rb"[A-Za-z_]\w*|[0-9.]+|\s+|.", re.DOTALL)
@@ -225,6 +227,20 @@ def _use_matrix(data: bytes, _: Path) -> None:
         assert commands.seq % 2 == 0 and (commands.wanted == 1).all()
 
 
+STEPPED = experiment('controller.policy="external"')
+FLOW_ROWS = 3
+
+
+def _stepped_memories(_: Path) -> list[bytes]:
+    return [bytes(region(STEPPED, FLOW_ROWS))]
+
+
+def _use_stepped_memory(data: bytes, _: Path) -> None:
+    """The C library reads and writes it. What lies behind it is out of reach."""
+    steps = stepped(STEPPED, guarded(data), FLOW_ROWS)
+    assert not steps.died and steps.observations.shape[0] == 1
+
+
 def _specs(_: Path) -> list[bytes]:
     texts = [path.read_bytes() for path in sorted((ROOT / "examples").glob("*.toml"))]
     return [
@@ -297,6 +313,7 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
 
 READERS = {
     "state_matrix": Reader(_matrices, _use_matrix, spoilt_bytes, 2000),
+    "stepped_lab": Reader(_stepped_memories, _use_stepped_memory, spoilt_bytes, 1000),
     "spec": Reader(_specs, _use_spec, spoilt_text, 150),
     "plain_spec": Reader(_plain_specs, _use_plain_spec, _spoilt_json, 300),
     "packetdrill": Reader(_scripts, _use_script, spoilt_text, 150),

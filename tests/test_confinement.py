@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from exec_spec import spec_text
+from launched import launched
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.taken import take_over
 from dc_gym.cli import doctor
-from dc_gym.grounds.ground import PROGRAMS
 from dc_gym.kernel.confinement import SIGNALS_ABI, landlock_abi
 from dc_gym.kernel.lab import Lab
 from scripts.profile_kernel import UNCONFINED
@@ -31,22 +31,6 @@ def outside():
         path.chmod(0o777)
     yield folder
     shutil.rmtree(folder)
-
-
-def launched(argv, writable, within=()):
-    """Runs a program as lab-launch runs a lab kernel."""
-    lifeline, held = os.pipe()
-    folder = os.open(writable, os.O_PATH)
-    root = os.geteuid() == 0
-    uid, gid = ("65534", "65534") if root else (str(os.geteuid()), str(os.getegid()))
-    launch = [str(PROGRAMS / "lab-launch"), str(os.getpid()), str(lifeline), uid, gid, "0", str(folder), *argv]
-    try:
-        done = subprocess.run([*within, *launch], pass_fds=[lifeline, folder], capture_output=True, text=True, cwd="/")
-    finally:
-        for fd in (lifeline, held, folder):
-            os.close(fd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # -- By the lab kernel ------------------------------------------------------------------------------------------------------

@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.errors import ProtocolError
 from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.scene import Scene
-from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, Buffer, Commands, StateMatrix
+from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, Buffer, StateMatrix
 from dc_gym.spec import AgentSpec
+
+LATEST_NS = 1 << 62
+"""No sweep is later after t0, in ns."""
 
 
 class Console:
@@ -44,15 +49,20 @@ class Console:
     @property
     def offsets(self) -> npt.NDArray[np.uint32]:
         """[values]: the bytes from the beginning of the commands to where each value is commanded."""
-        return _offsets(self.matrix.commands, self._scene)
+        return _offsets(self._scene)
 
-    def open(self, region: Buffer) -> None:
-        """Opens the state matrix. Call it at the first step, when the matrix exists."""
-        self._take(StateMatrix.over(region))
+    def open(self, region: Buffer, flow_rows: int) -> None:
+        """Opens the state matrix. Call it at the first step, when the matrix exists.
+
+        `flow_rows`: as planned. Raises ProtocolError if the matrix is not that of the scene.
+        """
+        matrix = StateMatrix.over(region)
+        _check(matrix, self._scene, flow_rows)
+        self._take(matrix)
 
     def _take(self, matrix: StateMatrix) -> None:
         self._matrix = matrix
-        self._order = _places(matrix.commands, self._scene)
+        self._order = _places(self._scene)
         self._wanted = matrix.commands.wanted.astype(np.float64)
         self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, but raw bytes in one piece
 
@@ -114,37 +124,51 @@ class Console:
 
     def _sweep(self, matrix: StateMatrix) -> tuple[npt.NDArray[np.uint64], int]:
         """Returns the cells of the sweep and its time after t0. While a lab stands still, nothing writes to the matrix."""
-        if not self._real:
-            return matrix.cells.copy(), matrix.t_ns - matrix.t0_ns
-        sweep = matrix.read()
-        return sweep.cells, sweep.t_ns - matrix.t0_ns
+        sweep = matrix.read() if self._real else None
+        cells, at_ns = (matrix.cells.copy(), matrix.t_ns) if sweep is None else (sweep.cells, sweep.t_ns)
+        if abs(t_ns := at_ns - matrix.t0_ns) > LATEST_NS:
+            raise _damaged(f"the last sweep was {t_ns} ns after the start")
+        return cells, t_ns
 
 
-def _offsets(commands: Commands, scene: Scene) -> npt.NDArray[np.uint32]:
+def _check(matrix: StateMatrix, scene: Scene, flow_rows: int) -> None:
+    """Raises ProtocolError unless the matrix, which whoever has taken over a lab may write to, is as planned: places in it, also
+    those of the C library of steps, follow from the plan."""
+    for what, found, planned in (
+        ("rows", matrix.rows, scene.rows),
+        ("columns", matrix.columns, scene.columns),
+        ("rows of flows", range(len(matrix.flows)), range(flow_rows)),
+        ("rows of actuators", matrix.commands.layout, scene.commands),
+    ):
+        if found != planned:
+            raise _damaged(f"{len(found)} {what} are not the {len(planned)} that were planned")
+
+
+def _damaged(how: str) -> ProtocolError:
+    return ProtocolError(f"state matrix: {how}; the lab is damaged, start another")
+
+
+def _offsets(scene: Scene) -> npt.NDArray[np.uint32]:
     """Returns, for each value that the scene's agents set, the bytes from the beginning of the commands to its `wanted`."""
-    first = {(int(row["row"]), row["actuator"].decode()): number for number, row in enumerate(commands.rows)}
-    offsets = [
-        COMMANDS.itemsize + COMMAND_ROW.itemsize * first[row, each.actuator.name] + 8 * number
-        for each in scene.actuated
-        for row in each.rows.tolist()
-        for number in range(len(each.actuator.quantities))
-    ]
-    return np.array(offsets, np.uint32)
+    first = {(row, actuator): COMMAND_ROW.itemsize * number for number, (row, actuator, _) in enumerate(scene.commands)}
+    return np.array([COMMANDS.itemsize + first[key] + 8 * number for key, number in _values(scene)], np.uint32)
 
 
-def _places(commands: Commands, scene: Scene) -> npt.NDArray[np.intp]:
+def _places(scene: Scene) -> npt.NDArray[np.intp]:
     """Returns the place, among the values of all commands, of each value that the scene's agents set."""
     first, places = {}, 0
-    for row in commands.rows:
-        first[int(row["row"]), row["actuator"].decode()] = places
-        places += int(row["n_values"])
-    order = [
-        first[row, each.actuator.name] + number
-        for each in scene.actuated
-        for row in each.rows.tolist()
-        for number in range(len(each.actuator.quantities))
-    ]
-    return np.array(order, np.intp)
+    for row, actuator, count in scene.commands:
+        first[row, actuator] = places
+        places += count
+    return np.array([first[key] + number for key, number in _values(scene)], np.intp)
+
+
+def _values(scene: Scene) -> Iterator[tuple[tuple[int, bytes], int]]:
+    """Yields each value that the scene's agents set: row and actuator, and its number among theirs."""
+    for each in scene.actuated:
+        for row in each.rows.tolist():
+            for number in range(len(each.actuator.quantities)):
+                yield (row, each.actuator.name.encode()), number
 
 
 class InForce:

@@ -49,7 +49,7 @@ class PolicyDriver:
     def step(self, region: Buffer, step: int) -> int:
         """Answers one step of the network whose state matrix is in `region`, and returns END_OF_RUN or GO_ON."""
         if not self._console.is_open:
-            self._console.open(region)
+            self._console.open(region, len(self._console.info))
         episode, frame = self._episode, self._console.frame(step)
         reward, over = 0.0, False
         if step == 0:

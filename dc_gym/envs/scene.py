@@ -122,6 +122,8 @@ class Scene:
     seed: int
     actuated: tuple[ActuatedRows, ...]
     """The actuators that agents set, in the order of their values."""
+    commands: tuple[tuple[int, bytes, int], ...] = ()
+    """The rows of the commands: row of the state matrix, actuator, number of values."""
     columns: tuple[str, ...] = COLUMNS
     capacities: Capacities | None = None
     """The rates in force at each port over an episode. None: no event changes one."""
@@ -209,6 +211,7 @@ class Scene:
             step_ns=agent.interval_ns,
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
+            commands=tuple((each.row, each.actuator.name.encode(), len(each.bounds)) for each in selected),
             capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
             classes=ClassRows.of(graph),
             scale=experiment.spec.topology.scale or 1,

@@ -193,7 +193,7 @@ class Session:
         try:
             step, _ = self._lab.until_step()
             if not self._console.is_open:
-                self._console.open(self._lab.region)
+                self._console.open(self._lab.region, self._flow_rows)
             return self._console.frame(step)
         except BaseException:
             self.close()

@@ -284,15 +284,14 @@ class LabStepper:
         }
 
     def _attend(self, died: dict[int, LabError]) -> None:
-        """Hears what labs say besides, and checks those that are silent."""
+        """Hears what labs say besides, and checks them: one that talks for ever hangs, too."""
         for place in np.flatnonzero((self._state == LabState.RUNS) | (self._state == LabState.SAID)).tolist():
             own, lab = self._records[place], self.sessions[place].lab
             try:
                 if own["state"] == LabState.SAID:
                     own["state"] = LabState.RUNS
                     lab.hear(self._messages[place, : own["said"]].tobytes())
-                else:
-                    lab.attend(int(own["step"]))
+                lab.attend(int(own["step"]))
             except LabError as error:
                 self._let_die(place, error, died)
 

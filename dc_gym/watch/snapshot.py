@@ -212,7 +212,7 @@ class Attached:
         matrix = self._matrix
         sweep = matrix.read()
         cells = sweep.cells[: len(self.network.ports)]
-        commands = _commands(matrix)
+        commands = _commands(matrix, len(self.network.ports))
         said = _rates(commands), _markings(commands, len(self.network.ports)), _flows(matrix)
         now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, *said)
         return Change(self.network, matrix.columns, window.add(now), now, window.speed)
@@ -230,12 +230,13 @@ def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> Sta
             time.sleep(0.1)
 
 
-def _commands(matrix: StateMatrix) -> npt.NDArray[np.void] | None:
-    """Returns the rows of actuators, or None if there is no agent."""
+def _commands(matrix: StateMatrix, ports: int) -> npt.NDArray[np.void] | None:
+    """Returns the rows of actuators at ports, or None if there is no agent."""
     try:
-        return matrix.commands.rows.copy()
+        rows = matrix.commands.rows.copy()
     except ProtocolError:
         return None
+    return rows[rows["row"] < ports]
 
 
 def _rates(commands: npt.NDArray[np.void] | None) -> Rates | None:
@@ -250,7 +251,7 @@ def _rates(commands: npt.NDArray[np.void] | None) -> Rates | None:
 def _markings(commands: npt.NDArray[np.void] | None, ports: int) -> PortMarkings | None:
     if commands is None:
         return None
-    found = commands[(commands["actuator"] == b"marking") & (commands["row"] < ports)]
+    found = commands[commands["actuator"] == b"marking"]
     if not len(found):
         return None
     values = np.full((3, ports), np.nan)

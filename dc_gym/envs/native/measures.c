@@ -71,7 +71,7 @@ static size_t before(const struct lab *lab)
 
 static int64_t elapsed_ns(const struct lab *lab)
 {
-	return lab->t_ns[lab->slot] - lab->t_ns[before(lab)];
+	return (int64_t)((uint64_t)lab->t_ns[lab->slot] - (uint64_t)lab->t_ns[before(lab)]);
 }
 
 /* A counter may have wrapped. */
