@@ -63,7 +63,6 @@ def test_one_line(text: str, words: str, tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.xfail(strict=True, reason="the working directory is added to sys.path")
 def test_a_built_in_algorithm_is_not_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
@@ -72,7 +71,6 @@ def test_a_built_in_algorithm_is_not_looked_for_in_the_working_directory(tmp_pat
     assert sys.path == before
 
 
-@pytest.mark.xfail(strict=True, reason="the working directory is added to sys.path")
 def test_a_module_of_the_working_directory_does_not_bring_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_alone.py").write_text(FILE)
     (tmp_path / "mine_packed").mkdir()

