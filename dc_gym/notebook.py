@@ -14,13 +14,13 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dc_gym.base import interpreter
 from dc_gym.base.errors import SpecError, TestbedError
 from dc_gym.base.progress import Quiet, short_time
 from dc_gym.base.terminal import say
@@ -116,7 +116,7 @@ def dcgym(command: str, makes: str | Path | None = None) -> None:
     if makes is not None and Path(makes).exists():
         say(f"{makes} is there already; remove it to make it again")
         return
-    argv = [sys.executable, "-m", "dc_gym.cli.main", *shlex.split(command)]
+    argv = interpreter.dcgym(*shlex.split(command))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.stdout:
         say(done.stdout.rstrip("\n"))

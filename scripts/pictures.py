@@ -18,7 +18,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +27,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.spelling import unknown
 from dc_gym.figures import curves, kit, sweep_figure
 from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
@@ -74,7 +74,7 @@ def run(picture: Picture, folder: Path) -> tuple[Sheet, dict[str, Any]]:
     out = folder / picture.name
     argv = [str(out) if before == "--out" else word for before, word in zip(("", *picture.sweep), picture.sweep, strict=False)]
     argv = [str(ROOT / word) if word.startswith("examples/") else word for word in argv]
-    subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(dcgym(*argv, "--quiet"), check=True, stdout=subprocess.DEVNULL)
     return sheet_of(picture, out), dict(load_result(next(curves_of(out))).manifest["environment"])
 
 

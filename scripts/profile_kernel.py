@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dc_gym.base.errors import KernelError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import build, profile
 from dc_gym.kernel import source as sources
@@ -71,7 +72,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
 sys.exit(main(sys.argv[1:]))
 """
 """Runs dcgym under a seccomp filter that refuses Landlock (call 444, ENOSYS), which would keep a lab from writing its counts."""
-RUN = (sys.executable, "-c", UNCONFINED, "run")
+RUN = python("-c", UNCONFINED, "run")
 ARCS_TAG = 0x01A10000
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress
 from dc_gym.kernel import apt
 
@@ -88,7 +88,7 @@ def sources(work: Path) -> str:
 def _download(folder: Path) -> None:
     """Downloads the wheels of scripts/vm/requirements.lock, each checked against its hash, for the image's Python."""
     platforms = ["manylinux1_x86_64", "manylinux2014_x86_64", *(f"manylinux_2_{n}_x86_64" for n in range(5, GLIBC_MINOR + 1))]
-    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--dest", str(folder)]
+    argv = python("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--dest", str(folder))
     argv += ["--require-hashes", "--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={PYTHON}"]
     argv += [f"--abi={abi}" for abi in (f"cp{PYTHON.replace('.', '')}", "abi3", "none")]
     argv += [f"--platform={platform}" for platform in platforms]

@@ -23,6 +23,7 @@ from pathlib import Path
 from dc_gym import __version__
 from dc_gym.base import contents
 from dc_gym.base.errors import KernelError, TestbedError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import build, openvswitch, selftests
 from dc_gym.kernel import source as sources
@@ -68,7 +69,7 @@ def main(out: Path, with_source: bool) -> None:
 def _build_package(tree: Path, out: Path, *options: str) -> Path:
     """Runs the build backend on a tree, with the packages of this Python; returns the file that it makes in `out`."""
     before = set(out.iterdir())
-    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *options, str(tree)], TestbedError)
+    run(python("-m", "build", "--no-isolation", "--outdir", str(out), *options, str(tree)), TestbedError)
     (made,) = set(out.iterdir()) - before
     return made
 

@@ -43,9 +43,10 @@ def _distutils() -> Iterator[None]:
 
 
 if find_spec("mininet") is None:  # a ground has Mininet on its path, and a user may have installed it
+    from dc_gym.base.interpreter import import_from
     from dc_gym.kernel import openvswitch
 
-    sys.path.append(str(openvswitch.ensure().python))
+    import_from(openvswitch.ensure().python, "mininet")
 with _distutils():
     from mininet.link import Link
     from mininet.net import Mininet

@@ -9,13 +9,13 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.processes import Process, descendants
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
@@ -68,7 +68,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
 
 
 def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    argv = dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot")
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from dc_gym import sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
+from dc_gym.base.interpreter import python
 from dc_gym.benchmarks.studies import demo
 from dc_gym.grounds.guest.plan import DISTURB
 from dc_gym.kernel.cache import cache_dir
@@ -140,7 +141,7 @@ def _readable_by_all(path: Path) -> bool:
 @contextmanager
 def _load() -> Iterator[None]:
     """Runs two busy processes per CPU."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * sweep.cpus())]
+    busy = [subprocess.Popen(python("-c", "while True: pass")) for _ in range(2 * sweep.cpus())]
     try:
         yield
     finally:

@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import FAILED, PARTIAL, is_cut_short
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.processes import Process, children, descendants
 from dc_gym.base.terminal import STANDARD_OUTPUT
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
@@ -213,7 +213,7 @@ def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[s
 def _watched(words: Sequence[str], env: Mapping[str, str], disturb: Disturb | None = None) -> tuple[int, str, list[str]]:
     """Runs `dcgym WORDS`. Returns its exit status, its standard error, and what is wrong: it hangs, or processes are left."""
     before = {process.pid for process in descendants(os.getpid())}
-    argv = [sys.executable, "-m", "dc_gym.cli.main", *words]
+    argv = dcgym(*words)
     faults = []
     pipe = subprocess.PIPE
     driver = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env, start_new_session=True)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.progress import choose
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.fdcc import n_to_one
@@ -71,7 +71,7 @@ def trained(seed: int) -> Path:
     out = OUT / f"seed-{seed}"
     if not (out / train.POLICY).is_file():
         resume = ["--resume"] if (out / CHECKPOINT).is_file() else []
-        command = [sys.executable, "-m", "dc_gym.cli.main", "fdcc", "train", "--seed", str(seed), "--out", str(out), *resume]
+        command = dcgym("fdcc", "train", "--seed", str(seed), "--out", str(out), *resume)
         if code := subprocess.run(command).returncode:
             raise TestbedError(f"dcgym fdcc train --seed {seed} --out {out} ended with exit code {code}; it says why above")
     return (out / train.POLICY).absolute()

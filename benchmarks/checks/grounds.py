@@ -25,6 +25,7 @@ import numpy.typing as npt
 from dc_gym import spec, sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Quiet, choose
 from dc_gym.base.terminal import say
 from dc_gym.figures import kit
@@ -114,7 +115,7 @@ def run_hosts(folder: Path) -> dict[str, str]:
     vm.check()
     with choose(quiet=False) as progress:
         kernel = vm.prepare(progress)
-    argv = [sys.executable, "-m", "dc_gym.benchmarks.checks.grounds", str(folder)]
+    argv = python("-m", "dc_gym.benchmarks.checks.grounds", str(folder))
     if vm.run(kernel, argv, vm.environment(), Path.cwd()):
         raise TestbedError("the VM's runs failed; what they said stands above")
     return {name.stem: name.read_text().strip() for name in sorted(folder.glob("*.failed"))}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
+from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.kernel.lab import Lab, LabConfig
 
@@ -52,7 +52,7 @@ def _config(kernel: Path, module: str, folder: Path) -> LabConfig:
         kernel=kernel,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=[sys.executable, "-m", module, str(folder)],
+        argv=python("-m", module, str(folder)),
         env={
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH": str(PROGRAMS.parents[1]),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym, python
 from dc_gym.base.processes import Process, descendants
 from dc_gym.sweep import runs
 
@@ -69,25 +69,12 @@ class KillCase:
 
 
 def an_environment(spec: Path, folder: Path) -> list[str]:
-    return [sys.executable, "-c", STEPPER, str(spec), str(folder)]
+    return python("-c", STEPPER, str(spec), str(folder))
 
 
 def a_training(spec: Path, folder: Path) -> list[str]:
     where = ["--out", str(folder / "training"), "--quiet"]
-    return [
-        sys.executable,
-        "-m",
-        "dc_gym.cli.main",
-        "train",
-        str(spec),
-        "--runners",
-        "1",
-        "--labs",
-        "2",
-        "--steps",
-        "10000000",
-        *where,
-    ]
+    return dcgym("train", str(spec), "--runners", "1", "--labs", "2", "--steps", "10000000", *where)
 
 
 def the_driver(family: Sequence[Process]) -> Process | None:

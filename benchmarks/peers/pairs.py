@@ -8,7 +8,6 @@ CPU time, which other load hardly affects, is reported beside it.
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from dc_gym import spec
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.interpreter import dcgym
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.perf import meter
 from dc_gym.grounds.experiment import Experiment
@@ -64,7 +64,7 @@ class Pair:
 
 
 def run_lab(path: Path, out: Path, settings: Sequence[str] = ()) -> LabRun:
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(path), "--out", str(out), "--quiet", "--no-plot"]
+    argv = dcgym("run", str(path), "--out", str(out), "--quiet", "--no-plot")
     for setting in settings:
         argv += ["--set", setting]
     done = meter.run(argv)

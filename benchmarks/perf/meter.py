@@ -21,6 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym.base.interpreter import python
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ORPHANS_S = 10  # long enough for a lab to end
 
@@ -43,7 +45,7 @@ class Metered:
 def run(argv: Sequence[str]) -> Metered:
     """Runs `argv` to its end. The caller judges the exit status."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
-        words = [sys.executable, "-m", "dc_gym.benchmarks.perf.meter", report.name, *argv]
+        words = python("-m", "dc_gym.benchmarks.perf.meter", report.name, *argv)
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         text = report.read()
     cost = ProcessCost(**json.loads(text)) if text else ProcessCost(0.0, 0.0)

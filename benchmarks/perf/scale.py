@@ -17,7 +17,6 @@ touched.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import format_rate
 from dc_gym.benchmarks.perf import meter
@@ -219,7 +219,7 @@ def egress_bps(result: Result) -> dict[str, float]:
 
 def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, RunCost]:
     """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    argv = dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot")
     for setting in settings:
         argv += ["--set", setting]
     done = meter.run(argv)

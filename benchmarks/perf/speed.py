@@ -11,7 +11,6 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym
 from dc_gym.records.results import Result, load_result
 from dc_gym.sweep import runs
 
@@ -130,7 +130,7 @@ def _instructions(spec: Path, out: Path, settings: tuple[str, ...]) -> int | Non
 
 def _argv(spec: Path, out: Path, settings: tuple[str, ...]) -> list[str]:
     overrides = [word for setting in settings for word in ("--set", setting)]
-    return [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", *overrides]
+    return dcgym("run", str(spec), "--out", str(out), "--quiet", *overrides)
 
 
 def _run(argv: list[str]) -> str:

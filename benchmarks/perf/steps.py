@@ -10,7 +10,6 @@ ratio of medians. CPU time, which other load affects less, is reported beside it
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ import numpy as np
 import dc_gym.envs  # noqa: F401 - the ids
 from dc_gym.base import processes
 from dc_gym.base.checks import Check
+from dc_gym.base.interpreter import python
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
@@ -50,7 +50,7 @@ class BareSession(Session):
         config = super().lab_config(*args)
         if not self._plain:
             return config
-        return replace(config, argv=[sys.executable, "-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv])
+        return replace(config, argv=python("-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import os
 import random
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -21,6 +20,7 @@ from pathlib import Path
 from dc_gym import sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym, python
 from dc_gym.base.progress import Quiet
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
@@ -81,7 +81,7 @@ def _labs(folder: Path, spec: Path, settings: tuple[str, ...], copies: int) -> N
 
 def _loops(copies: int) -> None:
     """Runs CPU loops, each on its own CPU as labs are."""
-    argv = [sys.executable, "-c", LOOP.format(steps=LOOP_STEPS)]
+    argv = python("-c", LOOP.format(steps=LOOP_STEPS))
     cpus = sorted(os.sched_getaffinity(0))
     loops = [subprocess.Popen(["taskset", "-c", str(cpu), *argv]) for cpu in cpus[:copies]]
     if any([loop.wait() for loop in loops]):
@@ -111,7 +111,7 @@ def _kill(folder: Path, spec: Path, seeds: int) -> Iterator[Check]:
 
 def _sweep(spec: Path, out: Path, seeds: int, jobs: int) -> subprocess.Popen[bytes]:
     words = ["sweep", str(spec), "--out", str(out), "--seeds", f"1..{seeds}", "--jobs", str(jobs), "--set", SHORT, "--quiet"]
-    return subprocess.Popen([sys.executable, "-m", "dc_gym.cli.main", *words], stdout=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(dcgym(*words), stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def _kill_at(process: subprocess.Popen[bytes], out: Path, count: int) -> None:

@@ -21,9 +21,11 @@ from typing import Any
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.terminal import say
 
-__all__ = ["hushed", "join", "own_sigterm", "protect"]
+__all__ = ["NOWHERE", "hushed", "join", "own_sigterm", "protect"]
 
 KNOCK_S = 5.0
+NOWHERE = "/"
+"""The folder in which Ray is started and joined. Its workers look for modules in that folder first, so it must have none."""
 AUTH_MODE = "RAY_AUTH_MODE"
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 TOKEN_FILE = ".ray/auth_token"
@@ -77,7 +79,7 @@ def join(address: str, extra: str, start: str = "ray start --head --include-dash
     except OSError as error:
         raise MachineError(f"--address {address}: {_nobody(str(error), start)}") from None
     try:
-        with hushed(), own_sigterm():
+        with hushed(), own_sigterm(), contextlib.chdir(NOWHERE):
             ray.init(address=address, logging_level="ERROR", log_to_driver=False, **options)
     except Exception as error:  # Ray has no exception class for it
         raise MachineError(f"--address {address}: {_why(error, start)}") from None

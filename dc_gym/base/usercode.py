@@ -25,6 +25,7 @@ from typing import Any
 
 from dc_gym.base import renamed
 from dc_gym.base.errors import SpecError, TestbedError, naming
+from dc_gym.base.interpreter import import_from
 
 CODE = "code"
 SUFFIX = ".py"
@@ -75,13 +76,17 @@ def load(path: Path) -> UserFile:
     return _by_path[path]
 
 
-def find_module(name: str) -> ModuleType:
-    """Imports a module of the user by its dotted name.
+def find_module(name: str, folder: Path | None = None) -> ModuleType:
+    """Imports a module of the user by its dotted name. If none of that name is installed, the module or package may be in
+    `folder`. What it imports must be installed, or of that package.
 
     Raises ImportError where there is none. Other errors in it are blamed on it.
     """
     parts = name.split(".")
     with blamed():
+        if folder is not None and importlib.util.find_spec(parts[0]) is None:
+            _names.update(str(folder / place) for place in (f"{parts[0]}.py", f"{parts[0]}/__init__.py"))
+            import_from(folder, parts[0])
         for count in range(1, len(parts) + 1):  # looking for a module imports the packages above it
             found = importlib.util.find_spec(".".join(parts[:count]))
             if found is not None and found.origin:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import scratch
+from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.terminal import say
 from dc_gym.grounds.ground import check_programs, inside
@@ -202,7 +203,7 @@ def _lab() -> Iterator[Finding]:
             kernel=kernel.path,
             programs=PROGRAMS,
             run_dir=folder,
-            argv=[sys.executable, "-c", GUEST],
+            argv=python("-c", GUEST),
             env=inside("/tmp"),
             watchdog_s=20.0,
         )

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import scratch
+from dc_gym.base.interpreter import python
 from dc_gym.base.package import PACKAGE, PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
@@ -162,7 +162,7 @@ class _Labs:
             run_dir=folder,
             writable=[folder / ".lab" / OUT],
             reads=[Path(name) for name in {case.folder for case in cases}],
-            argv=[sys.executable, "-m", "dc_gym.conformance.guest", str(folder)],
+            argv=python("-m", "dc_gym.conformance.guest", str(folder)),
             env={
                 "PATH": SEARCH,
                 "PYTHONPATH": str(PACKAGE.parent),

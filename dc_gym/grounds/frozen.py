@@ -2,7 +2,8 @@
 """Freezes the modules of the program that runs in labs: their compiled code in one file of the cache (grounds/guest/start.py).
 
 The file names the source of each module with its time and size, as Python's own .pyc files do. A source that has changed makes
-the file stale, and it is made again.
+the file stale, and it is made again. So does a source that is not of this package, the interpreter or Mininet: nothing else is
+frozen, and no such file is used.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import put
+from dc_gym.base.interpreter import python
+from dc_gym.base.package import PACKAGE
 from dc_gym.grounds.guest import start
 from dc_gym.kernel.cache import cache_dir, make_folder
 
@@ -30,6 +33,11 @@ ROOTS = (
 )
 """Modules that are frozen with all that they import."""
 HEAD_BYTES = 64
+SEARCHED = "PYTHONPATH"
+LIBRARY = Path(os.__file__).parent
+"""The folder of the interpreter's own modules."""
+INSTALLED = ("site-packages", "dist-packages")
+"""The folders in it that have other modules."""
 
 
 def modules(env: Mapping[str, str]) -> Path | None:
@@ -37,33 +45,41 @@ def modules(env: Mapping[str, str]) -> Path | None:
 
     None: it cannot be made here, as in a cache that the user may not write to. The program then imports its modules one by one.
     """
-    name = hashlib.sha256(f"{sys.version} {sys.executable} {env.get('PYTHONPATH')}".encode()).hexdigest()[:16]
-    path = cache_dir() / "frozen" / f"{name}.modules"
-    if _is_current(path):
+    made_by = f"{sys.version} {_argv(Path())} {env[SEARCHED]}"
+    path = cache_dir() / "frozen" / f"{hashlib.sha256(made_by.encode()).hexdigest()[:16]}.modules"
+    if _is_current(path, env):
         return path
     with suppress(TestbedError, OSError):
         if not os.access(make_folder(path.parent), os.W_OK):
             return None
-        done = subprocess.run(_argv(path), env={**os.environ, **env}, capture_output=True, stdin=subprocess.DEVNULL)
-        if done.returncode == 0 and _is_current(path):
+        done = subprocess.run(_argv(path), env=env, capture_output=True, stdin=subprocess.DEVNULL)
+        if done.returncode == 0 and _is_current(path, env):
             return path
     return None
 
 
 def _argv(path: Path) -> list[str]:
     """Returns the command that freezes the modules in a process of its own, which has imported nothing else."""
-    return [sys.executable, "-S", "-m", __name__, str(path)]
+    return python("-S", "-m", __name__, str(path))
 
 
-def _is_current(path: Path) -> bool:
-    """Returns whether the file exists and all sources are those of which it was made."""
+def _is_current(path: Path, env: Mapping[str, str]) -> bool:
+    """Returns whether the file exists and all sources are those of which it was made, and lie where they may."""
     try:
         with path.open("rb") as file:
             head = file.readline(HEAD_BYTES)
             sources: list[tuple[str, int, int]] = marshal.loads(file.read(int(head)))["sources"]
-        return all(_stamp(name) == (time_ns, size) for name, time_ns, size in sources)
+        return all(_is_own(name, env) and _stamp(name) == (time_ns, size) for name, time_ns, size in sources)
     except (OSError, ValueError, EOFError, TypeError, KeyError):  # missing, or not whole
         return False
+
+
+def _is_own(source: str, env: Mapping[str, str]) -> bool:
+    """Returns whether a source is of this package, of another folder that the environment names, or of the interpreter."""
+    folders = [str(PACKAGE) if folder == str(PACKAGE.parent) else folder for folder in env[SEARCHED].split(os.pathsep)]
+    if source.startswith(tuple(f"{folder}/" for folder in folders)):
+        return True
+    return source.startswith(f"{LIBRARY}/") and not source.startswith(tuple(f"{LIBRARY}/{name}/" for name in INSTALLED))
 
 
 def _stamp(source: str) -> tuple[int, int]:
@@ -72,7 +88,10 @@ def _stamp(source: str) -> tuple[int, int]:
 
 
 def freeze(path: Path) -> None:
-    """Imports the roots in this process and writes the code of all modules that this has loaded."""
+    """Imports the roots in this process and writes the code of all modules that this has loaded.
+
+    Raises TestbedError if one of them comes from elsewhere than it may.
+    """
     for root in ROOTS:
         importlib.import_module(root)
     index: dict[str, tuple[str, list[str] | None, int, int]] = {}
@@ -82,6 +101,10 @@ def freeze(path: Path) -> None:
         code = _code(spec, name) if name != "__main__" else None
         if spec is None or code is None:
             continue
+        if not _is_own(spec.origin, os.environ):
+            raise TestbedError(
+                f"{name}: its source is {spec.origin}, which is not of dc-gym, Mininet or Python; remove that file"
+            )
         blob = marshal.dumps(code)
         index[name] = (spec.origin, list(module.__path__) if hasattr(module, "__path__") else None, offset, len(blob))
         sources.append((spec.origin, *_stamp(spec.origin)))

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import LabError
+from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.taken import take_over
@@ -72,8 +72,8 @@ def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
     """Returns the command that runs the plan. `-S`: nothing in a lab is imported from the packages that a user has installed."""
     modules = frozen.modules(env)
     if modules is None:
-        return [sys.executable, "-S", "-m", start.PROGRAM, str(folder)]
-    return [sys.executable, "-S", str(start.__file__), str(modules), str(folder)]
+        return python("-S", "-m", start.PROGRAM, str(folder))
+    return python("-S", str(start.__file__), str(modules), str(folder))
 
 
 class LabGround:

@@ -90,7 +90,7 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
 
 def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
     try:
-        with ray_cluster.hushed(), ray_cluster.own_sigterm():
+        with ray_cluster.hushed(), ray_cluster.own_sigterm(), contextlib.chdir(ray_cluster.NOWHERE):
             ray.init(
                 num_cpus=processes,  # only a count for Ray's scheduler; the kernel schedules the CPUs
                 resources={LAB: max(1, labs)},

@@ -23,6 +23,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from dc_gym.base.interpreter import python
+
 DONE, ALONE = b"done\n", b"alone\n"
 GRACE_S = 2.0
 """The time that a training has for its own cleanup after its raylet has ended."""
@@ -64,7 +66,7 @@ class Reaper:
 def watching(folder: Path) -> Iterator[Reaper]:
     """Starts a reaper. If this process dies while the context is open, all processes with an open file below `folder` are
     killed."""
-    argv = [sys.executable, "-m", "dc_gym.rl.reaper", str(folder), str(os.getpid())]
+    argv = python("-m", "dc_gym.rl.reaper", str(folder), str(os.getpid()))
     path = str(Path(__file__).resolve().parents[2])
     process = subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PYTHONPATH": path}

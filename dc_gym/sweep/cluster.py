@@ -10,7 +10,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from dc_gym import spec as specs
 from dc_gym.base import ray_cluster
 from dc_gym.base.errors import TestbedError, naming
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress
 from dc_gym.base.usercode import CODE
 from dc_gym.ctrl.controllers import policy_name
@@ -121,7 +121,7 @@ def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> RunOutput:
 
     Ray kills a worker with its children, so the process that cleans up must not be one of them.
     """
-    argv = [sys.executable, "-P", "-m", NODE, str(os.getpid())]
+    argv = python("-m", NODE, str(os.getpid()))
     order = pickle.dumps((spec, own))
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True

@@ -22,6 +22,7 @@ from typing import Any
 
 from dc_gym.base import process_room
 from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, short_time
 
 CELL = "dc_gym.cli.cell"
@@ -180,7 +181,7 @@ async def _run_one(cell: Cell) -> CellOutcome:
 
 async def _start(cell: Cell) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: no imports from the working directory
+        *python("-m", CELL, str(os.getpid()), *cell.argv()),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
         extra_groups=None if cell.user is None else [], start_new_session=True,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,24 @@ def test_one_line(text: str, words: str, tmp_path: Path) -> None:
         config_name(text.replace("FILE", str(tmp_path / "mine.py")))
     assert words in str(caught.value) and "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_built_in_algorithm_is_not_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    before = list(sys.path)
+    config_name("REINFORCE")
+    assert sys.path == before
+
+
+def test_a_module_of_the_working_directory_does_not_bring_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_alone.py").write_text(FILE)
+    (tmp_path / "mine_packed").mkdir()
+    (tmp_path / "mine_packed" / "__init__.py").write_text("")
+    (tmp_path / "mine_packed" / "part.py").write_text("from mine_packed.base import Mine\n")
+    (tmp_path / "mine_packed" / "base.py").write_text(FILE)
+    (tmp_path / "neighbour.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    assert config_name("mine_alone:Mine") == config_name("mine_packed.part:Mine") == "PPOConfig"
+    assert sys.path == before and find_spec("neighbour") is None

@@ -96,3 +96,21 @@ def test_a_cluster_without_a_token_is_told(monkeypatch: pytest.MonkeyPatch, caps
         monkeypatch.setattr(ray_cluster, "HAS_TOKEN", has_token)
         ray_cluster.join("auto", "ray")
         assert capsys.readouterr().err.count("asks for no token: whoever reaches it runs programs as you") == count
+
+
+IMPORTER = """
+import sys
+from dc_gym.rl import ray_session
+def worker():
+    import sys
+    return sys.path
+with ray_session.session(None, 1, 1) as ray:
+    print(*ray.get(ray.remote(worker).remote()), sep="\\n")
+"""
+
+
+@pytest.mark.long
+def test_workers_import_nothing_from_the_working_directory(tmp_path: Path) -> None:
+    argv = [sys.executable, "-P", "-c", IMPORTER]
+    folders = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert str(Path(sys.prefix)) in "".join(folders) and not {"", ".", str(tmp_path)} & set(folders)

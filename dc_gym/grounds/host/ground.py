@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver
 from dc_gym.grounds.guest.plan import GO_ON
@@ -120,16 +120,8 @@ class HostGround:
         return {"links": self._links, "machine": _machine()}
 
     def _argv(self, partial: Path, matrix: int) -> list[str]:
-        inside = [
-            sys.executable,
-            "-m",
-            "dc_gym.grounds.host.inside",
-            str(partial),
-            str(matrix),
-            self._links,
-            str(self._spec.host.lead_ns),
-        ]
-        return ["unshare", *NAMESPACES, "--", *inside]
+        arguments = [str(partial), str(matrix), self._links, str(self._spec.host.lead_ns)]
+        return ["unshare", *NAMESPACES, "--", *python("-m", "dc_gym.grounds.host.inside", *arguments)]
 
 
 def _drive(network: LiveNetwork, driver: Driver, on_step: Callable[[int], None]) -> None:

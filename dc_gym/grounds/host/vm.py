@@ -23,6 +23,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.files import scratch
+from dc_gym.base.interpreter import dcgym
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.host import vm_kernel
@@ -50,7 +51,7 @@ def main(args: Namespace, progress: Progress) -> int:
     check()
     share = Path.cwd()
     kernel = prepare(progress)
-    argv = [sys.executable, "-m", "dc_gym.cli.main", *words]
+    argv = dcgym(*words)
     with cache.in_use():
         return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)
 
@@ -109,6 +110,7 @@ def run(
             _qemu(kernel, work, [theirs.fileno() for _, theirs in pairs], share, memory_bytes, cpus),
             stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno() for _, theirs in pairs], start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=stack.enter_context((work / "qemu.log").open("wb")),
+            cwd=work,  # qemu takes the VM's firmware from the folder where it starts, if a file there is called like it
         )  # fmt: skip
         stack.callback(_end, qemu)
         for _, theirs in pairs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,17 @@ def resolve(text: str) -> ResolvedAlgorithm:
 
 
 def _import(text: str, path: str) -> tuple[Any, str]:
-    """Imports the module, also from the working directory. Returns it and the name within it."""
+    """Imports the module, also one of the user's in the working directory. Returns it and the name within it."""
     place, _, name = path.rpartition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
+    top = place.partition(".")[0]
     try:
-        module = usercode.find_module(place) if path == text else importlib.import_module(place)
+        is_installed = find_spec(top) is not None
+        module = usercode.find_module(place, Path.cwd()) if path == text else importlib.import_module(place)
     except ImportError as error:
         remedy = "run it where that module is found, or give file.py:Class"
         raise UsageError(f"--algo {text}: cannot import {place} ({error}); {remedy}") from None
-    if Path(module.__file__ or "").parent == Path.cwd():
-        _pickle_by_value(module)
+    if not is_installed or Path(module.__file__ or "").parent == Path.cwd():
+        _pickle_by_value(sys.modules[top])
     return module, name
 
 
