@@ -77,6 +77,14 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def list_of_what_ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps the developer's own list of what may run again as it is: tests, and what they start, have another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def schema_of_specs() -> Iterator[None]:
     """Checks every spec that a test loads against the JSON Schema: what the loader accepts, the schema accepts, too."""
     import jsonschema

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import synthetic
 
 from dc_gym import spec as specs
-from dc_gym.base import ownership
+from dc_gym.base import trusted
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.cli import main
 from dc_gym.ctrl import controllers
@@ -34,17 +33,9 @@ register(Controller("mine", "reno", ecn=False))
 
 
 @pytest.fixture(autouse=True)
-def own(registries: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes what a test writes the caller's own, whatever the umask, and under sudo, too."""
-    monkeypatch.delenv("SUDO_UID", raising=False)
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
-def under_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUDO_UID", "1000")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+def own_list(registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives a test a list of its own of what its user ran."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture
@@ -63,6 +54,12 @@ def a_result(folder: Path, mark: Path, **changes: Any) -> Result:
     rows = [{"file": "code/mine.py", "sha256": hashlib.sha256(source.encode()).hexdigest()}]
     edit(folder, spec=spec, code=rows)
     return load_result(folder)
+
+
+def listed(result: Result) -> None:
+    """Puts the plug-in of a result into the list of what the user ran."""
+    source = (result.path / "code" / "mine.py").read_bytes()
+    assert trusted.remember([trusted.Item.of(trusted.Kind.CODE, source, "mine.py")]) is None
 
 
 def edit(folder: Path, **values: Any) -> None:
@@ -137,19 +134,19 @@ def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("rerun")
 def test_running_again_names_what_runs(tmp_path: Path, mark: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = a_result(tmp_path / "a", mark)
+    listed(a)
     assert main.main(["verify", str(a.path), "--quiet"]) == 0
     assert mark.read_text() == "ran" and "a runs code/mine.py (SHA-256 " in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("rerun")
-def test_somebody_elses_code_runs_only_with_trust(tmp_path: Path, mark: Path, capsys, monkeypatch) -> None:
+def test_somebody_elses_code_runs_only_with_trust(tmp_path: Path, mark: Path, capsys) -> None:
     a = a_result(tmp_path / "a", mark)
-    manifest, uid = a.path / "manifest.json", os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    manifest = a.path / "manifest.json"
     for argv in (["verify", str(a.path)], ["run", str(manifest), "--out", str(tmp_path / "new")], ["sweep", str(manifest)]):
         assert main.main([*argv, "--quiet"]) == 2
         err = capsys.readouterr().err
-        assert err.count("\n") == 1 and "its spec runs code/mine.py" in err and "add --trust" in err and "belongs to user" in err
+        assert err.count("\n") == 1 and "its spec runs code/mine.py" in err and "add --trust" in err and "does not have it" in err
     assert not mark.exists()
     assert main.main(["verify", str(a.path), "--quiet", "--trust"]) == 0 and mark.exists()
 
@@ -161,11 +158,10 @@ def test_somebody_elses_code_runs_only_with_trust(tmp_path: Path, mark: Path, ca
         ({"controller": {"name": "dctcp", "policy": "antigravity:Agent"}}, "imports the module antigravity"),
     ],
 )
-def test_programs_and_modules_need_trust_too(tmp_path: Path, monkeypatch, changes: dict[str, Any], words: str) -> None:
+def test_programs_and_modules_need_trust_too(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     made = synthetic.result(tmp_path / "a")
     edit(tmp_path / "a", spec=made.manifest["spec"] | changes)
-    under_sudo(monkeypatch)
-    with pytest.raises(UsageError, match=f"its spec {words}, as you, and this command runs under sudo"):
+    with pytest.raises(UsageError, match=f"its spec {words}, as you, and .*, the list of what you ran, does not have it"):
         specs.load(tmp_path / "a" / "manifest.json")
 
 
@@ -191,7 +187,7 @@ def test_nothing_outside_of_the_result_is_run_or_read(tmp_path: Path, mark: Path
     assert not mark.exists()
 
 
-def test_a_spec_beside_a_manifest_is_the_results_too(tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spec_beside_a_manifest_is_the_results_too(tmp_path: Path, mark: Path) -> None:
     a = a_result(tmp_path / "a", mark)
     (tmp_path / "evil.py").write_text(PLUGIN.format(mark=str(mark)))
     other = a.path / "spec.json"
@@ -199,7 +195,6 @@ def test_a_spec_beside_a_manifest_is_the_results_too(tmp_path: Path, mark: Path,
     with pytest.raises(SpecError, match=r"plugins: value '../evil.py' is not one of the files of code that it lists"):
         specs.load(other)
     other.write_text(json.dumps(a.manifest["spec"]))
-    under_sudo(monkeypatch)
     with pytest.raises(UsageError, match="add --trust"):
         specs.load(other)
     assert not mark.exists()
@@ -231,6 +226,7 @@ def test_code_that_was_changed_does_not_run(tmp_path: Path, mark: Path) -> None:
 
 def test_code_that_changes_between_check_and_run_does_not_run(tmp_path: Path, mark: Path) -> None:
     a = a_result(tmp_path / "a", mark)
+    listed(a)
     verify.require_safe(a.path / "manifest.json", a.manifest)
     code = a.path / "code" / "mine.py"
     code.write_text(code.read_text() + "\n")
@@ -248,30 +244,6 @@ def test_the_network_is_that_which_was_recorded(tmp_path: Path, mark: Path) -> N
     with pytest.raises(UsageError, match=r"graph\.json: .* the file was changed"):
         a.graph()
     assert synthetic.result(tmp_path / "old").graph() == presets.build(specs.of_preset("dumbbell-10m").topology, ecn=True)
-
-
-def test_files_that_are_the_callers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "training"
-    (folder / "checkpoints").mkdir(parents=True)
-    file = folder / "checkpoints" / "state.pkl"
-    file.write_bytes(b"")
-    assert ownership.why_foreign(folder) is None
-    file.chmod(0o646)
-    assert ownership.why_foreign(folder) == f"others may write {file}"
-    file.chmod(0o664)
-    monkeypatch.setattr(ownership, "_is_private", lambda gid: False)
-    assert ownership.why_foreign(folder) == f"others may write {file}"
-    monkeypatch.setattr(ownership, "_is_private", lambda gid: True)
-    assert ownership.why_foreign(folder) is None
-    outside = tmp_path / "outside"
-    outside.write_bytes(b"")
-    outside.chmod(0o666)
-    (folder / "link").symlink_to(outside)
-    assert ownership.why_foreign(folder) == f"others may write {outside}"
-    under_sudo(monkeypatch)
-    assert ownership.why_foreign(folder) == "this command runs under sudo"
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert ownership.why_foreign(folder) != "this command runs under sudo", "a variable that a user inherits means nothing"
 
 
 def test_a_plug_ins_controller_is_drawn_as_its_result_recorded_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that could run code when they are read: arrays never do, checkpoints of RLlib only from the caller's own folder."""
+"""Files that could run code when they are read: arrays never do, checkpoints of RLlib only if the user's list has them."""
 
 from __future__ import annotations
 
 import ast
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
 
+from dc_gym.base import trusted
+from dc_gym.base.errors import UsageError
 from dc_gym.base.package import PACKAGE
 from dc_gym.cli import main
 from dc_gym.rl import checkpoints
@@ -73,35 +76,42 @@ class Evil:
 
 @pytest.fixture
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     folder = tmp_path / "training"
     place = folder / "checkpoints" / "iteration-000001" / "learner_group" / "learner" / "rl_module" / "default_policy"
     place.mkdir(parents=True)
     (place / "class_and_ctor_args.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
-    for each in (folder, *folder.rglob("*")):
-        each.chmod(0o755 if each.is_dir() else 0o644)
     return folder
 
 
 @pytest.mark.parametrize("words", [["export"], ["export", "CHECKPOINT"], ["train", "SPEC", "--resume", "--out"]])
-def test_checkpoints_of_others_need_trust(training: Path, words: list[str], capsys, monkeypatch) -> None:
+def test_checkpoints_of_others_need_trust(training: Path, words: list[str], capsys) -> None:
     inside = training / "checkpoints" / "iteration-000001"
     argv = [*words[:1], str(inside)] if "CHECKPOINT" in words else [*words, str(training)]
-    uid = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
     assert main.main(argv) == 2
     err = capsys.readouterr().err
     assert "its checkpoints are pickles, which run code of whoever wrote them" in err and "add --trust" in err
-    assert err.count("\n") == 1 and "belongs to user" in err and not (training.parent / "ran").exists()
+    assert err.count("\n") == 1 and "does not have it" in err and not (training.parent / "ran").exists()
     assert main.main([*argv, "--trust"]) == 2, "neither a spec nor a whole training"
     assert "pickles" not in capsys.readouterr().err
 
 
-def test_a_file_that_others_may_write_counts(training: Path) -> None:
-    checkpoints.require_own(training, trust=False)
-    file = next(training.rglob("*.pkl"))
-    file.chmod(0o666)
-    with pytest.raises(Exception, match=f"and others may write {file}; add --trust"):
-        checkpoints.require_own(training, trust=False)
-    checkpoints.require_own(training, trust=True)
-    checkpoints.require_own(training / "none", trust=False)
+def test_a_checkpoint_counts_with_all_its_files(training: Path) -> None:
+    (checkpoint,) = checkpoints.find(training)
+    trusted.remember([checkpoints.item_of(checkpoint)])
+    assert checkpoints.require_trusted(checkpoint, trust=False) == []
+    shutil.copytree(training, training.parent / "copy")
+    (copy,) = checkpoints.find(training.parent / "copy")
+    assert checkpoints.require_trusted(copy, trust=False) == []
+    more = copy / "learner_group" / "state.pkl"
+    for add in (lambda: more.write_bytes(b""), lambda: more.symlink_to(next(checkpoint.rglob("*.pkl")))):
+        add()
+        with pytest.raises(UsageError, match="does not have it; add --trust"):
+            checkpoints.require_trusted(copy, trust=False)
+        more.unlink()
+    next(copy.rglob("*.pkl")).write_bytes(b"other")
+    with pytest.raises(UsageError, match="add --trust"):
+        checkpoints.require_trusted(copy, trust=False)
+    (line,) = checkpoints.require_trusted(copy, trust=True)
+    assert line.startswith(f"reads {copy} (SHA-256 ") and checkpoints.require_trusted(copy, trust=False) == []
+    assert checkpoints.require_trusted(training / "none", trust=False) == []

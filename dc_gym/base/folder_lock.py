@@ -118,12 +118,13 @@ def _shared_or_alone(parent: Path, how: int) -> Iterator[bool]:
         yield True
         return
     try:
-        yield _within(PATIENCE_S, fd, how)
+        yield within(PATIENCE_S, fd, how)
     finally:
         os.close(fd)
 
 
-def _within(patience_s: float, fd: int, how: int) -> bool:
+def within(patience_s: float, fd: int, how: int) -> bool:
+    """Locks an open file or folder. Returns False if another process holds it all the time."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -132,7 +133,7 @@ def _within(patience_s: float, fd: int, how: int) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
-        except OSError:  # a file system without locks on folders, such as NFS
+        except OSError:  # a file system without such locks
             return True
         time.sleep(0.01)
 

@@ -175,6 +175,11 @@ def shown(value: Any) -> str:
     return " ".join(reprlib.repr(value).split())
 
 
+def source_of(path: Path) -> bytes:
+    """Returns a file's content, that of a loaded one as it was when loaded."""
+    return _by_path[path].source if path in _by_path else path.read_bytes()
+
+
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
     """Writes files into CODE of a result and returns their rows for the manifest.
 
@@ -182,7 +187,7 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
     """
     rows = []
     for path in files:
-        source = _by_path[path].source if path in _by_path else path.read_bytes()
+        source = source_of(path)
         copy = folder / CODE / path.name
         copy.parent.mkdir(exist_ok=True)
         with naming(copy):

@@ -75,8 +75,9 @@ def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = Fals
 
 
 def _add_trust(parser: ArgumentParser, what: str) -> None:
-    """Adds --trust to a command that may run code from a folder of somebody else's."""
-    parser.add_argument("--trust", action="store_true", help=f"{what} even if it is not yours alone")
+    """Adds --trust to a command that may run code of somebody else's."""
+    told = f"{what} even if you neither ran nor made it before; from then on it counts as run"
+    parser.add_argument("--trust", action="store_true", help=told)
 
 
 TRUST_RESULT = "run the code and programs of a result's spec"

@@ -6,17 +6,21 @@ Each is complete or absent, also after a power failure. Older ones are removed w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import re
 import shutil
-from dataclasses import dataclass
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import folder_lock, ownership, plain_json
+from dc_gym.base import folder_lock, plain_json, trusted
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import PARTIAL, machine_errors, sync, sync_tree
+from dc_gym.base.trusted import Item, Kind
 
 FOLDER = "checkpoints"
 INFO_FILE = "dcgym.json"
@@ -40,17 +44,43 @@ class TrainingState:
         return cls(iteration, steps, cloudpickle.dumps(algorithm.get_state()))
 
 
-def require_own(folder: Path, *, trust: bool) -> None:
-    """Raises UsageError if a training's folder is not the caller's alone: RLlib reads checkpoints by pickle, which runs code."""
-    why = ownership.why_foreign(folder) if not trust and folder.exists() else None
-    if why is not None:
+def require_trusted(checkpoint: Path, *, trust: bool) -> list[str]:
+    """Checks that a checkpoint may be read: RLlib reads it by pickle, which runs code.
+
+    Raises UsageError if the user's list lacks it and `trust` is False. With `trust` it returns lines for the user to see, and the
+    list has it afterwards.
+    """
+    item = item_of(checkpoint)
+    if not checkpoint.is_dir() or not trusted.missing([item]):
+        return []
+    if not trust:
         told = "its checkpoints are pickles, which run code of whoever wrote them"
-        raise UsageError(f"{folder}: {told}, and {why}; add --trust if you trust all who can write here")
+        raise UsageError(f"{checkpoint}: {told}, and {trusted.why_missing()}; add --trust if you trust them")
+    unkept = trusted.remember([item])
+    return [f"reads {checkpoint} (SHA-256 {item.sha256[:16]}...), which can run code", *([unkept] if unkept else [])]
 
 
-def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Path:
+def item_of(checkpoint: Path) -> Item:
+    """Returns the names and contents of all files of a checkpoint as one item. A link counts as such: RLlib writes none."""
+    digest = hashlib.sha256()
+    for path in sorted(checkpoint.rglob("*")):
+        mode = path.lstat().st_mode
+        if not stat.S_ISDIR(mode):
+            row = [str(path.relative_to(checkpoint)), stat.S_IFMT(mode), _sha256(path) if stat.S_ISREG(mode) else ""]
+            digest.update(json.dumps(row).encode() + b"\n")
+    return Item(Kind.CHECKPOINT, digest.hexdigest(), str(checkpoint))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def save(
+    algorithm: Any, training: TrainingState, folder: Path, keep: int, note: Callable[[str], object] = lambda line: None
+) -> Path:
     """Writes the state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
-    0 keeps all."""
+    0 keeps all. The user's list has it before it has its name; `note` tells the user if it cannot."""
     final = folder / FOLDER / f"iteration-{training.iteration:06d}"
     if final.exists():
         return final
@@ -64,6 +94,8 @@ def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Pa
             (partial / INFO_FILE).write_text(json.dumps({"iteration": training.iteration, "steps": training.steps}) + "\n")
         algorithm.save_to_path(str(partial.resolve()), state=pickle.loads(training.state))
         sync_tree(partial)
+        if why := trusted.remember([replace(item_of(partial), name=str(final.absolute()))]):
+            note(why)
         partial.rename(final)
         sync(final.parent)
         for old in find(folder)[:-keep] if keep else ():

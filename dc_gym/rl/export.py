@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ def main(args: Namespace) -> int:
     given: Path = args.dir
     inside = given.parent.name == checkpoints.FOLDER
     folder = given.parent.parent if inside else given
-    checkpoints.require_own(folder, trust=args.trust)
+    found = [given] if inside else checkpoints.find(folder)[-1:]
+    for line in (line for each in found for line in checkpoints.require_trusted(each, trust=args.trust)):
+        say(f"dcgym: {line}", file=sys.stderr)
     ray_session.require()
     from dc_gym.rl import policy
 
     about = manifest.read(folder)
-    checkpoint = given if inside else checkpoints.latest(folder)
+    checkpoint = found[0] if found else checkpoints.latest(folder)
     module = _module_of(checkpoint, policy.module_of(about))
     target = args.out or folder / NAME
     if args.out:

@@ -71,8 +71,9 @@ class TrainingRequest:
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
     _check_words(args)
-    if args.resume:
-        checkpoints.require_own(args.out, trust=args.trust)
+    for checkpoint in checkpoints.find(args.out)[-1:] if args.resume else ():
+        for line in checkpoints.require_trusted(checkpoint, trust=args.trust):
+            progress.announce(line)
     if not args.address:
         ray_cluster.protect()
     ray_session.require()
@@ -236,7 +237,7 @@ class _Loop:
 
     def _save(self) -> None:
         if self._held is not None:
-            checkpoints.save(self._algorithm, self._held, self._out, self._told.keep_checkpoints)
+            checkpoints.save(self._algorithm, self._held, self._out, self._told.keep_checkpoints, self._progress.note)
 
     def _iterate(self) -> None:
         from dc_gym.rl import logs

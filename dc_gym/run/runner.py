@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym.base import process_room
+from dc_gym.base import process_room, trusted
 from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.experiment import Experiment
@@ -27,6 +27,7 @@ from dc_gym.run import room
 from dc_gym.run.execution import Clock, execute
 from dc_gym.run.loading import Loading, collection_paused
 from dc_gym.spec import Spec
+from dc_gym.spec.result_code import items_of
 from dc_gym.topologies.buffers import short_of_headroom
 from dc_gym.topologies.graph import Graph
 
@@ -84,6 +85,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
 
             setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
             outcome.conclude(setup, ovs, partial, clock, progress)
+            if unkept := trusted.remember(items_of(spec)):
+                progress.note(unkept)
             finish(partial)
         if plot:
             outcome.draw(out, clock, progress)

@@ -1,28 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """The spec of a result as something that runs: its code and its programs, checked before anything of them is run.
 
-A result may come from anybody. Its spec runs only files of the result itself, with the content that its manifest recorded, and
-those of somebody else's result only if the user trusts it.
+A result may come from anybody. Its spec runs only files of the result itself, with the content that its manifest recorded. It
+runs only what the user's list has (dc_gym/base/trusted.py), or what the user trusts.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import ownership, usercode
+from dc_gym.base import trusted, usercode
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.key import CODE_PATH, NIC_POLICY, PATH, POLICY
-from dc_gym.spec.experiment import SECTIONS, field_of_key
+from dc_gym.base.trusted import Item, Kind
+from dc_gym.spec.experiment import SECTIONS, Spec, field_of_key
+from dc_gym.traffic.workload_spec import ExecSpec
 
-__all__ = ["code_of", "require_no_code", "require_safe"]
+__all__ = ["code_of", "items_of", "require_no_code", "require_safe"]
 
 PLUGINS, POLICY_KEY = "plugins", "controller.policy"
 REMEDY = "the manifest was changed; get the result again"
 TRUST = "--trust"
+OWN_PACKAGE = "dc_gym"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that a spec runs."""
+
+    line: str
+    """What it does, for the user to see."""
+    items: tuple[Item, ...]
+    """What the user's list must have for it."""
 
 
 def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -47,7 +62,7 @@ def require_safe(source: Path, manifest: Mapping[str, Any], *, trust: bool = Fal
     """Checks what the spec of the result whose manifest is `source` would run, and makes sure that nothing else is run later.
 
     Returns what will run, a line for each, for the user to see. Raises SpecError if a file is not one of the result's own or was
-    changed, UsageError if the result is somebody else's and `trust` is False.
+    changed. Raises UsageError if the user's list lacks something and `trust` is False. With `trust`, the list has it afterwards.
     """
     folder, spec, recorded = source.absolute().parent, manifest.get("spec"), _recorded(manifest)
     if not isinstance(spec, Mapping):
@@ -59,11 +74,27 @@ def require_safe(source: Path, manifest: Mapping[str, Any], *, trust: bool = Fal
     for name, digest in recorded.items():
         usercode.expect(_own_file(source, folder, name, digest), digest)
     _check_inputs(source, folder, spec, manifest.get("inputs"))
-    lines = [*_code_lines(spec, recorded), *_program_lines(spec)]
-    why = ownership.why_foreign(folder) if lines and not trust else None
-    if why is not None:
-        raise UsageError(f"{source}: its spec {lines[0]}, as you, and {why}; read what it runs, then add {TRUST}")
-    return [f"{folder.name} {line}" for line in lines]
+    _require_nothing_beside(source, folder, recorded)
+    actions = list(_actions(spec, recorded, folder))
+    if not trust:
+        _require_trusted(source, actions)
+    unkept = trusted.remember(item for action in actions for item in action.items)
+    return [*(f"{folder.name} {action.line}" for action in actions), *([unkept] if unkept else [])]
+
+
+def items_of(spec: Spec) -> list[Item]:
+    """Returns what must be in the user's list for the spec's result to run again."""
+    recorded = {f"{usercode.CODE}/{path.name}": hashlib.sha256(usercode.source_of(path)).hexdigest() for path in spec.code()}
+    return [item for action in _actions(spec.to_dict(copied=True), recorded, Path("/")) for item in action.items]
+
+
+def _require_trusted(source: Path, actions: list[Action]) -> None:
+    unknown = set(trusted.missing(item for action in actions for item in action.items))
+    lines = [action.line for action in actions if unknown & set(action.items)]
+    if lines:
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        why = f"as you, and {trusted.why_missing()}; read what it runs, then add {TRUST}"
+        raise UsageError(f"{source}: its spec {lines[0]}{more}, {why}")
 
 
 def _recorded(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -80,6 +111,14 @@ def _own_file(source: Path, folder: Path, name: str, digest: str) -> Path:
     if (folder / usercode.CODE).is_symlink():
         raise SpecError(f"{source}: {usercode.CODE} is a symbolic link; {REMEDY}")
     return _plain_file(source, folder, name, digest)
+
+
+def _require_nothing_beside(source: Path, folder: Path, recorded: Mapping[str, str]) -> None:
+    """Raises SpecError if CODE has more than the manifest lists, which code of the user could import or include."""
+    known = {Path(name).name for name in recorded}
+    for path in (folder / usercode.CODE).iterdir() if known else ():
+        if path.name not in known:
+            raise SpecError(f"{source}: {usercode.CODE}/{path.name} is not one of the files of code that it lists; remove it")
 
 
 def _plain_file(source: Path, folder: Path, name: str, digest: str | None) -> Path:
@@ -127,15 +166,41 @@ def _texts_of(table: Any, section: str, place: str) -> Iterator[tuple[str, str, 
             yield f"{place}.{name}", value, declared.metadata["kind"]
 
 
-def _code_lines(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]:
-    for name in dict.fromkeys(name for _, name in code_of(spec)):
-        digest = recorded.get(name)
-        yield f"runs {name} (SHA-256 {digest[:16]}...)" if digest else f"imports the module {name}"
-
-
-def _program_lines(spec: Mapping[str, Any]) -> Iterator[str]:
+def _actions(spec: Mapping[str, Any], recorded: Mapping[str, str], folder: Path) -> Iterator[Action]:
+    """Yields what the spec of a result in `folder` runs. `recorded` has the SHA-256 of its files of code."""
+    for name in dict.fromkeys((*(name for _, name in code_of(spec)), *recorded)):
+        if digest := recorded.get(name):
+            yield Action(f"runs {name} (SHA-256 {digest[:16]}...)", (Item(Kind.CODE, digest, name),))
+        else:
+            is_own = name.partition(".")[0] == OWN_PACKAGE
+            yield Action(f"imports the module {name}", () if is_own else (Item.of(Kind.MODULE, name.encode(), name),))
     workload = spec.get("workload")
     entries = workload.get("exec") if isinstance(workload, Mapping) else None
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping):
-            yield f"runs the program {str(entry.get('command'))!r} in {entry.get('host')}"
+            command = str(entry.get("command"))
+            yield Action(f"runs the program {command!r} in {entry.get('host')}", tuple(_items_of_command(command, folder)))
+
+
+def _items_of_command(command: str, folder: Path) -> Iterator[Item]:
+    """Yields the text of a command, and the files that it names by their whole paths."""
+    try:
+        command = ExecSpec(host="", command=command).beside(folder).command
+        words = shlex.split(command)
+    except (ValueError, IndexError):  # which the spec's own check refuses
+        words = []
+    yield Item.of(Kind.COMMAND, command.encode(errors="surrogateescape"), command)
+    for path in (Path(word) for word in words if word.startswith("/")):
+        if (digest := _digest_of(path)) is not None:
+            yield Item(Kind.PROGRAM, digest, str(path))
+
+
+def _digest_of(path: Path) -> str | None:
+    """Returns the SHA-256 of a plain file that can be read, None otherwise."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

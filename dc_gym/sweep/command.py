@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from dc_gym.base import folder_lock
+from dc_gym.base import folder_lock, trusted
 from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
@@ -20,6 +20,7 @@ from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import openvswitch
 from dc_gym.records import fingerprint, results
+from dc_gym.spec.result_code import items_of
 from dc_gym.sweep import grid, pool, summary
 from dc_gym.sweep.grid import Point
 from dc_gym.sweep.pool import Cell, CellOutcome
@@ -57,6 +58,8 @@ def run_grid(
     """Runs what does not exist yet, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
+    if unkept := trusted.remember(item for point in asked.points for item in items_of(point.spec)):  # also for a cluster's nodes
+        progress.note(unkept)
     with folder_lock.held(out, "a sweep"):
         folder.write_specs()
         try:
