@@ -110,7 +110,6 @@ def folder_of(ray: Any) -> Path:
 
 
 @pytest.mark.user
-@pytest.mark.xfail(strict=True, reason="Ray's folder lies in /tmp, with mode 0777")
 def test_a_folder_around_rays_sockets_is_the_users_alone(ray: Any) -> None:
     """Ray gives its own folders mode 0777. Who may rename its sockets makes a training wait for ever."""
     stats = [folder.stat() for folder in folder_of(ray).parents]
@@ -118,7 +117,6 @@ def test_a_folder_around_rays_sockets_is_the_users_alone(ray: Any) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.xfail(strict=True, reason="Ray's folder lies in /tmp, with mode 0777")
 def test_nobody_moves_rays_sockets(ray: Any) -> None:
     sockets = folder_of(ray)
     argv = [
@@ -153,7 +151,6 @@ def sockets_of(pid: int) -> set[int]:
     return found
 
 
-@pytest.mark.xfail(strict=True, reason="Ray listens on every address of the machine")
 def test_a_trainings_ray_listens_on_the_loopback_address_alone(ray: Any) -> None:
     assert ray.get(ray.remote(lambda: 1).remote()) == 1  # a worker listens, too
     own = set().union(*map(sockets_of, reaper.holders(folder_of(ray).parent)))
