@@ -67,10 +67,10 @@ SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
 
 
 @contextlib.contextmanager
-def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
+def scratch(parent: Path, prefix: str, name: str = "", *, mode: int = 0o755) -> Iterator[Path]:
     """Creates a folder in `parent` that is removed afterwards, also after a kill -9.
 
-    The unprivileged user as whom root's labs run can read it.
+    By default the unprivileged user as whom root's labs run can read it.
     """
     assert prefix in SCRATCH, "`dcgym clean` finds them by name"
     path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
@@ -78,8 +78,8 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
         with machine_errors("make", path, SCRATCH_REMEDY):
             path.parent.mkdir(parents=True, exist_ok=True)
         with machine_errors("make", path, SCRATCH_REMEDY), folder_lock.beginning(path.parent):
-            path.mkdir()
-            path.chmod(0o755)
+            path.mkdir(mode)
+            path.chmod(mode)
             held = folder_lock.take(path)
         assert held is not None, "nobody else knows its name"
         try:

@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import socket
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from typing import Any
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.terminal import say
 
-__all__ = ["NOWHERE", "hushed", "join", "own_sigterm", "protect"]
+__all__ = ["NOWHERE", "hushed", "join", "own_sigterm", "protect", "warn_of_open_token"]
 
 KNOCK_S = 5.0
 NOWHERE = "/"
@@ -30,7 +31,7 @@ AUTH_MODE = "RAY_AUTH_MODE"
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 TOKEN_FILE = ".ray/auth_token"
 OPEN = "the Ray cluster at {address} asks for no token: whoever reaches it runs programs as you"
-MAKE_TOKEN = "`ray get-auth-token --generate` before `ray start` makes one"
+MAKE_TOKEN = "`(umask 077; ray get-auth-token --generate)` before `ray start` makes one"
 GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
 
 
@@ -59,10 +60,26 @@ _show_token()
 def protect() -> None:
     """Gives the session that this process starts for itself a token of its own if the user has none.
 
-    Without one, whoever reaches Ray's ports on this machine runs code as the user. Call it before anything of Ray is imported.
+    Without one, whoever reaches Ray's ports on this machine runs code as the user. A Ray that has been imported already asks for
+    tokens by itself unless the mode is set, and would keep one for ever in a file that others may read.
     """
-    if "ray" not in sys.modules and AUTH_MODE not in os.environ:
-        os.environ |= {AUTH_MODE: "token", TOKENS[0]: secrets.token_hex(32)}
+    if AUTH_MODE not in os.environ:
+        os.environ[TOKENS[0]] = secrets.token_hex(32)
+        if "ray" not in sys.modules:
+            os.environ[AUTH_MODE] = "token"
+
+
+def warn_of_open_token() -> None:
+    """Warns of a token in a file that others may read, as Ray makes it."""
+    path = Path(os.environ.get(TOKENS[1]) or Path.home() / TOKEN_FILE)
+    with contextlib.suppress(OSError, RuntimeError):
+        if not os.environ.get(TOKENS[0]) and _is_open(path.resolve()):
+            say(f"dcgym: warning: others may read {path} and run programs as you; chmod 600 {path}", file=sys.stderr)
+
+
+def _is_open(path: Path) -> bool:
+    """Returns True if every user may read the file."""
+    return bool(path.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
 
 
 def join(address: str, extra: str, start: str = "ray start --head --include-dashboard=false", **options: Any) -> Any:
@@ -83,6 +100,7 @@ def join(address: str, extra: str, start: str = "ray start --head --include-dash
             ray.init(address=address, logging_level="ERROR", log_to_driver=False, **options)
     except Exception as error:  # Ray has no exception class for it
         raise MachineError(f"--address {address}: {_why(error, start)}") from None
+    warn_of_open_token()
     if not HAS_TOKEN:
         say(f"dcgym: warning: {OPEN.format(address=address)}; {MAKE_TOKEN}", file=sys.stderr)
     return ray

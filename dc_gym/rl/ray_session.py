@@ -38,6 +38,10 @@ for _name, _value in ENVIRONMENT.items():
 OBJECT_STORE_BYTES = 256 << 20
 LONGEST_SESSION_PATH = 32
 """Ray's socket paths are 75 characters longer than its folder's path, and the kernel allows 107."""
+RAYS_FOLDER = "r"
+"""The name of Ray's folder, which Ray gives mode 0777, in one that nobody else may enter."""
+SEVERAL_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""The variable by which Ray's nodes may be on several machines, on any system. "0": Ray listens on 127.0.0.1 alone."""
 
 
 def require() -> None:
@@ -66,6 +70,7 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
     """Yields Ray, on this machine alone or on the cluster at `address`, with room for the given numbers of labs and processes."""
     if not address:
         ray_cluster.protect()
+        ray_cluster.warn_of_open_token()
     require()
     import ray
 
@@ -76,9 +81,13 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
             _require_labs(ray, address, labs)
             yield ray
         else:
-            with scratch(_session_root(), "dcgym-ray-") as place, reaper.watching(place) as watch:
+            with (
+                _on_one_machine(),
+                scratch(_session_root(), "dcgym-ray-", mode=0o700) as place,
+                reaper.watching(place) as watch,
+            ):
                 try:
-                    _begin(ray, place, labs, processes)
+                    _begin(ray, place / RAYS_FOLDER, labs, processes)
                     watch.knows(reaper.raylet_of(os.getpid()))
                     yield ray
                 finally:
@@ -86,6 +95,19 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
                     ray.shutdown()
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _on_one_machine() -> Iterator[None]:
+    """Makes the Ray that this process starts listen on the loopback address alone, also if Ray was imported before."""
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    kept = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER, os.environ[SEVERAL_MACHINES] = False, "0"  # for this process, and for those of Ray
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = kept
+        del os.environ[SEVERAL_MACHINES]
 
 
 def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
@@ -114,4 +136,4 @@ def _require_labs(ray: Any, address: str, labs: int) -> None:
 
 def _session_root() -> Path:
     root = Path(tempfile.gettempdir())
-    return root if len(str(root)) <= LONGEST_SESSION_PATH - len("/dcgym-ray-01234567") else Path("/tmp")
+    return root if len(str(root)) <= LONGEST_SESSION_PATH - len(f"/dcgym-ray-01234567/{RAYS_FOLDER}") else Path("/tmp")

@@ -39,7 +39,7 @@ class Cluster:
 
     def start(self) -> None:
         port = self.address.partition(":")[2]
-        room = ("--num-cpus=4", "--resources", '{"lab": 4}', f"--temp-dir={self.place}", "--include-dashboard=false")
+        room = ("--num-cpus=4", "--resources", '{"lab": 4}', f"--temp-dir={self.place}/ray", "--include-dashboard=false")
         self.ray("start", "--head", f"--port={port}", *room)
 
     def dcgym(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     place = ROOM / f"dcgym-test-{os.getpid()}"
-    place.mkdir()
+    place.mkdir(mode=0o700)
     try:
         yield Cluster(place)
     finally:

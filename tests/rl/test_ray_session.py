@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import stat
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dc_gym.base import ray_cluster
 from dc_gym.base.errors import MachineError
-from dc_gym.rl import ray_session
+from dc_gym.rl import ray_session, reaper
 
 
 def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -48,6 +52,8 @@ def test_a_cluster_of_another_python_is_named_in_one_line(monkeypatch: pytest.Mo
         pass
 
 
+LOOPBACK, MAPPED_LOOPBACK = "0100007F", "0000000000000000FFFF00000100007F"
+"""127.0.0.1 as /proc/net/tcp and tcp6 print it."""
 STRANGER = """
 import sys, ray
 ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
@@ -55,7 +61,7 @@ print(ray.get(ray.remote(lambda: "ran as the user").remote()))
 """
 OWNER = """
 import os, subprocess, sys
-from dc_gym.rl import ray_session
+from dc_gym.rl import ray_session, reaper
 with ray_session.session(None, 1, 1) as ray:
     assert ray.get(ray.remote(lambda: 1).remote()) == 1
     others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
@@ -114,3 +120,57 @@ def test_workers_import_nothing_from_the_working_directory(tmp_path: Path) -> No
     argv = [sys.executable, "-P", "-c", IMPORTER]
     folders = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
     assert str(Path(sys.prefix)) in "".join(folders) and not {"", ".", str(tmp_path)} & set(folders)
+
+
+def folder_of(ray: Any) -> Path:
+    """The folder of a Ray's sockets."""
+    return Path(ray._private.worker._global_node.get_session_dir_path()) / "sockets"
+
+
+@pytest.mark.user
+def test_a_folder_around_rays_sockets_is_the_users_alone(ray: Any) -> None:
+    """Ray gives its own folders mode 0777. Who may rename its sockets makes a training wait for ever."""
+    stats = [folder.stat() for folder in folder_of(ray).parents]
+    assert any(each.st_uid == os.geteuid() and stat.S_IMODE(each.st_mode) == 0o700 for each in stats)
+
+
+@pytest.mark.root
+def test_nobody_moves_rays_sockets(ray: Any) -> None:
+    sockets = folder_of(ray)
+    argv = [
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+        "mv",
+        str(sockets / "raylet"),
+        str(sockets / "it"),
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode == 0:
+        (sockets / "it").rename(sockets / "raylet")
+    assert done.returncode and "Permission denied" in done.stderr
+
+
+def listening() -> dict[int, str]:
+    """Addresses at which TCP sockets listen, as the kernel prints them, by the sockets' numbers."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {int(row[9]): row[1].partition(":")[0] for row in rows if row[3] == "0A"}
+
+
+def sockets_of(pid: int) -> set[int]:
+    """The numbers of a process' sockets."""
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed just now
+            found |= {int(number) for number in re.findall(r"^socket:\[(\d+)\]$", str(link.readlink()))}
+    return found
+
+
+def test_a_trainings_ray_listens_on_the_loopback_address_alone(ray: Any) -> None:
+    assert ray.get(ray.remote(lambda: 1).remote()) == 1  # a worker listens, too
+    own = set().union(*map(sockets_of, reaper.holders(folder_of(ray).parent)))
+    found = {address for number, address in listening().items() if number in own}
+    assert found == {LOOPBACK, MAPPED_LOOPBACK}
