@@ -73,6 +73,55 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
         assert failed and not end.faults and "No space left on device" in end.errors, f"{site}: {end}"
 
 
+@pytest.mark.xfail(strict=True, reason="the words name no file or no remedy, or something is left")
+@pytest.mark.parametrize(
+    ("kind", "stack", "number", "code", "told"),
+    [
+        ("open", r"^\S+:iterdir (\S+:empty )?folder\.py:\d+:_claim ", errno.EACCES, 2, "out.partial: Permission denied"),
+        ("open", r"contents\.py:\d+:_digest ", errno.EMFILE, 2, "Too many open files; raise the limit on open files"),
+        ("read", r"import .*run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
+        ("lock", r"cache\.py:\d+:in_use ", errno.ENOLCK, 0, ""),
+        ("lock", r"folder_lock\.py:\d+:take ", errno.ENOLCK, 2, "cannot lock .*No locks available; its file system has no locks"),
+        (
+            "create",
+            r"folder_lock\.py:\d+:take ",
+            errno.EMFILE,
+            2,
+            r"cannot lock .*; raise the limit on open files \(ulimit -n\)$",
+        ),
+        ("descriptor", r"cpu\.py:\d+:claimed_cpu ", errno.EMFILE, 2, "dcgym: Too many open files; raise the limit"),
+        ("descriptor", r"subprocess\.py\S* .*lab\.py:\d+:_start ", errno.EMFILE, 2, "could not be started: .*; raise the limit"),
+        ("map", r"channel\.py:\d+:_map ", errno.ENOMEM, 2, "dcgym: Cannot allocate memory; end other programs"),
+        ("message", r"channel\.py:\d+:reply_step ", errno.ENOBUFS, 2, "dcgym: No buffer space available; end other programs"),
+        (
+            "descriptor",
+            r"tgen_log\.py:\d+:_pieces ",
+            errno.EMFILE,
+            2,
+            "the traffic ended, .*: Too many open files; raise the limit",
+        ),
+        ("read", r"fingerprint\.py:\d+:_digest ", errno.EIO, 2, r"the traffic ended, .*: /.*: Input/output error; its disk"),
+    ],
+)
+def test_a_call_that_was_not_survived_once(
+    failing: faults.FaultBench, kind: str, stack: str, number: int, code: int, told: str
+) -> None:
+    site = next(each for each in failing.sites if each.kind == kind and re.search(stack, each.stack))
+    end, failed = failing.play(f"{site.site} {number}")
+    assert failed and not end.faults and end.exit == code, end
+    assert re.search(told, end.errors, re.MULTILINE), end
+
+
+@pytest.mark.xfail(strict=True, reason="asyncio's event loop shows a traceback")
+@pytest.mark.parametrize("stack", [r"selectors\.py:\d+:__init__ .*pool\.py", r"socket\.py:\d+:socketpair .*pool\.py"])
+def test_a_sweep_without_a_descriptor_for_its_pool_says_so(adopting: None, tmp_path: Path, stack: str) -> None:
+    bench = faults.FaultBench(SWEEP, tmp_path / "job")
+    rules = [f"descriptor#{number} {errno.EMFILE}" for number in range(1, 4)]
+    played = [bench.play(rule) for rule in rules]
+    (end,) = [end for end, failed in played if re.search(stack, failed)]
+    assert not end.faults and end.exit == 2 and "raise the limit on open files" in end.errors, end
+
+
 def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:
     check = failing.check("two", ["sync#1 28", "rename#1000000 5"])
     assert check.ok and check.name == "run: two"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench faults`: one call of a run, a sweep or a training fails as on a full disk or at a spent limit, again and again.
 
-Each distinct call site of the product's own code fails once, with one of the error numbers that its call can return. Then calls
-drawn by number fail, until the bench has spent its CPU time.
+Each distinct call site of the product's own code fails once, with one of the error numbers that its call can return. Those of a
+run are sites of the sweep's runs, too. Then calls drawn by number fail, until the bench has spent its CPU time.
 Calls fail by a preloaded library (failing_calls.c), in the Python processes of the machine's side. Programs in labs are linked
 statically and meet no fault. Memory that the interpreter asks for is always given: it does not survive the want of it.
 """
@@ -70,8 +70,11 @@ def checks(jobs: Sequence[Job] = JOBS, seed: int = 1, cpu_minutes: float = CPU_M
     begun_s, limit_s = _cpu_s(), cpu_minutes * 60
     with runs.scratch("faults") as folder, adopting():
         benches = [FaultBench(job, folder.absolute() / job.name) for job in jobs]
+        played: set[str] = set()
         for bench in benches:
-            yield bench.check(f"{len(bench.sites)} call sites", [site.rule(seed) for site in bench.sites])
+            own = [site for site in bench.sites if site.site not in played]
+            played |= {site.site for site in own}
+            yield bench.check(f"{len(own)} call sites", [site.rule(seed) for site in own])
         for number, bench in enumerate(benches):
             share_s = (begun_s + limit_s - _cpu_s()) / (len(benches) - number)
             yield bench.check(f"drawn (seed {seed})", _until(_cpu_s() + share_s, bench.draw(random.Random(seed))))
