@@ -73,7 +73,6 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
         assert failed and not end.faults and "No space left on device" in end.errors, f"{site}: {end}"
 
 
-@pytest.mark.xfail(strict=True, reason="the words name no file or no remedy, or something is left")
 @pytest.mark.parametrize(
     ("kind", "stack", "number", "code", "told"),
     [
@@ -112,7 +111,6 @@ def test_a_call_that_was_not_survived_once(
     assert re.search(told, end.errors, re.MULTILINE), end
 
 
-@pytest.mark.xfail(strict=True, reason="asyncio's event loop shows a traceback")
 @pytest.mark.parametrize("stack", [r"selectors\.py:\d+:__init__ .*pool\.py", r"socket\.py:\d+:socketpair .*pool\.py"])
 def test_a_sweep_without_a_descriptor_for_its_pool_says_so(adopting: None, tmp_path: Path, stack: str) -> None:
     bench = faults.FaultBench(SWEEP, tmp_path / "job")

@@ -44,7 +44,7 @@ def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None
 def _digest_or_empty(path: Path) -> str:
     try:
         return _digest(path)
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 

@@ -30,7 +30,7 @@ def take(folder: Path) -> int | None:
     while True:
         fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(fd, lock)
             if _is(fd, lock):
                 if not os.fstat(fd).st_size:
                     _mark(fd, lock)
@@ -135,6 +135,19 @@ def _within(patience_s: float, fd: int, how: int) -> bool:
         except OSError:  # a file system without locks on folders, such as NFS
             return True
         time.sleep(0.01)
+
+
+def _lock(fd: int, lock: Path) -> None:
+    """Locks the file. Where its file system has no locks, it removes the file that was just made."""
+    with naming(lock):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            if not os.fstat(fd).st_size:
+                lock.unlink(missing_ok=True)
+            raise
 
 
 def _mark(fd: int, lock: Path) -> None:
