@@ -81,6 +81,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
         ("read", r"import .*run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
         ("lock", r"cache\.py:\d+:in_use ", errno.ENOLCK, 0, ""),
         ("lock", r"folder_lock\.py:\d+:take ", errno.ENOLCK, 2, "cannot lock .*No locks available; its file system has no locks"),
+        ("status", r"folder_lock\.py:\d+:_is .*_claim ", errno.EACCES, 2, "cannot lock .*Permission denied; give another --out"),
         (
             "create",
             r"folder_lock\.py:\d+:take ",
@@ -99,6 +100,15 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
             2,
             "the traffic ended, .*: Too many open files; raise the limit",
         ),
+        ("map", r"trace\.py:\d+:_map ", errno.ENOMEM, 2, "the traffic ended, .*: Cannot allocate memory; end other programs"),
+        (
+            "open",
+            r"^\S+ trace\.py:\d+:_map ",
+            errno.EMFILE,
+            2,
+            "the traffic ended, .*queues.trace: Too many open files; raise",
+        ),
+        ("open", r"load\.py:\d+:_read ", errno.EMFILE, 2, "cannot read the spec: Too many open files; raise the limit"),
         ("read", r"fingerprint\.py:\d+:_digest ", errno.EIO, 2, r"the traffic ended, .*: /.*: Input/output error; its disk"),
     ],
 )

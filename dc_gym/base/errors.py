@@ -53,9 +53,15 @@ def is_of_machine(error: BaseException) -> TypeGuard[OSError]:
 
 def in_words(error: OSError) -> str:
     """Returns an error of the operating system as one line: the file, what went wrong, and what to do."""
-    remedy = USED_UP.get(error.errno or 0) or OF_A_PLACE.get(error.errno or 0)
     named = error.filename or ("" if error.errno in USED_UP else _file_of(error) or "reading or writing")
-    return f"{named}{': ' if named else ''}{error.strerror}{'; ' if remedy else ''}{remedy or ''}"
+    return f"{named}{': ' if named else ''}{with_remedy(error)}"
+
+
+def with_remedy(error: OSError, remedy: str = "") -> str:
+    """Returns what went wrong and what to do about it. `remedy`: what helps unless something is used up, whatever the file."""
+    number = error.errno or 0
+    steps = [USED_UP[number]] if number in USED_UP else [OF_A_PLACE.get(number, ""), remedy]
+    return "; ".join(filter(None, (error.strerror or str(error), ", or ".join(filter(None, steps)))))
 
 
 def _file_of(error: OSError) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
-from dc_gym.base.errors import OF_A_PLACE, USED_UP, MachineError, naming
+from dc_gym.base.errors import MachineError, naming, with_remedy
 from dc_gym.base.folder_lock import LOCK
 
 __all__ = [
@@ -172,9 +172,7 @@ def machine_errors(doing: str, path: Path, other: str = "another --out") -> Iter
     try:
         yield
     except OSError as error:
-        known = OF_A_PLACE.get(error.errno or 0)
-        remedy = USED_UP.get(error.errno or 0) or (f"{known}, or give {other}" if known else f"give {other}")
-        raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
+        raise MachineError(f"cannot {doing} {path}: {with_remedy(error, f'give {other}')}") from None
 
 
 def remove(path: Path) -> None:
