@@ -188,9 +188,10 @@ $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 		-o $@.$$$$ $(STEPS) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
 # `dcgym bench faults` preloads this one into Python.
-$(BIN)/libfailing.so: dc_gym/benchmarks/checks/failing_calls.c | $(BIN)
+FAILING := $(addprefix dc_gym/benchmarks/checks/,failing_calls.c wrapped_calls.c)
+$(BIN)/libfailing.so: $(FAILING) dc_gym/benchmarks/checks/failing_calls.h | $(BIN)
 	@echo "cc     $@"
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -o $@.$$$$ $< && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
+	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -o $@.$$$$ $(FAILING) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
 LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(PROGRAM)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError, UsageError
@@ -141,7 +141,8 @@ def in_use() -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH)
+        with suppress(OSError):  # a file system without locks: `clear` can have none either, and says so
+            fcntl.flock(fd, fcntl.LOCK_SH)
         yield
     finally:
         os.close(fd)

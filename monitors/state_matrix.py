@@ -401,7 +401,7 @@ class StateMatrix:
         """Maps the region in a file."""
         try:
             fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
-        except OSError as error:
+        except FileNotFoundError as error:
             raise ProtocolError(f"{path}: open: {error.strerror}; is qmon running, with --matrix?") from None
         try:
             return cls(fd, what=str(path), writable=writable)

@@ -79,7 +79,7 @@ def _map(path: Path) -> mmap.mmap:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError:
         raise ProtocolError(f"{path}: the file is empty; is it a trace?") from None
-    except OSError as error:
+    except FileNotFoundError as error:
         hint = f"a trace that was not finished is called {path.name}.partial"
         raise ProtocolError(f"{path}: open: {error.strerror}; {hint}") from None
 

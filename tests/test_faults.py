@@ -12,6 +12,7 @@ import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,14 @@ def test_every_kind_of_call_is_seen(failing: faults.FaultBench) -> None:
 
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_a_run_survives_a_failing_call(failing: faults.FaultBench, number: int) -> None:
-    rule = failing.draw(random.Random(SEED), DRAWN)[number]
+    rule = next(islice(failing.draw(random.Random(SEED)), number, None))
     end, failed = failing.play(rule)
     assert not end.faults, f"{rule}: {failed}: {end}"
 
 
 def test_the_call_that_was_chosen_fails(failing: faults.FaultBench) -> None:
     (site,) = [site for site in failing.sites if site.kind == "rename" and "folder.py" in site.stack]
-    end, failed = failing.play(site.rules()[0])
+    end, failed = failing.play(f"{site.site} {errno.ENOSPC}")
     assert failed.startswith(f"rename {site.site}") and end.exit == 2 and not end.digest
     assert "No space left on device" in end.errors and ".failed" in end.errors
 
@@ -70,6 +71,63 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
     for site in sites:
         end, failed = failing.play(f"{site.site} {errno.ENOSPC}")
         assert failed and not end.faults and "No space left on device" in end.errors, f"{site}: {end}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "number", "code", "told"),
+    [
+        ("open", r"^\S+:iterdir (\S+:empty )?folder\.py:\d+:_claim ", errno.EACCES, 2, "out.partial: Permission denied"),
+        ("open", r"contents\.py:\d+:_digest ", errno.EMFILE, 2, "Too many open files; raise the limit on open files"),
+        ("read", r"import .*run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
+        ("lock", r"cache\.py:\d+:in_use ", errno.ENOLCK, 0, ""),
+        ("lock", r"folder_lock\.py:\d+:take ", errno.ENOLCK, 2, "cannot lock .*No locks available; its file system has no locks"),
+        ("status", r"folder_lock\.py:\d+:_is .*_claim ", errno.EACCES, 2, "cannot lock .*Permission denied; give another --out"),
+        (
+            "create",
+            r"folder_lock\.py:\d+:take ",
+            errno.EMFILE,
+            2,
+            r"cannot lock .*; raise the limit on open files \(ulimit -n\)$",
+        ),
+        ("descriptor", r"cpu\.py:\d+:claimed_cpu ", errno.EMFILE, 2, "dcgym: Too many open files; raise the limit"),
+        ("descriptor", r"subprocess\.py\S* .*lab\.py:\d+:_start ", errno.EMFILE, 2, "could not be started: .*; raise the limit"),
+        ("map", r"channel\.py:\d+:_map ", errno.ENOMEM, 2, "dcgym: Cannot allocate memory; end other programs"),
+        ("message", r"channel\.py:\d+:reply_step ", errno.ENOBUFS, 2, "dcgym: No buffer space available; end other programs"),
+        (
+            "descriptor",
+            r"tgen_log\.py:\d+:_pieces ",
+            errno.EMFILE,
+            2,
+            "the traffic ended, .*: Too many open files; raise the limit",
+        ),
+        ("map", r"trace\.py:\d+:_map ", errno.ENOMEM, 2, "the traffic ended, .*: Cannot allocate memory; end other programs"),
+        (
+            "open",
+            r"^\S+ trace\.py:\d+:_map ",
+            errno.EMFILE,
+            2,
+            "the traffic ended, .*queues.trace: Too many open files; raise",
+        ),
+        ("open", r"load\.py:\d+:_read ", errno.EMFILE, 2, "cannot read the spec: Too many open files; raise the limit"),
+        ("read", r"fingerprint\.py:\d+:_digest ", errno.EIO, 2, r"the traffic ended, .*: /.*: Input/output error; its disk"),
+    ],
+)
+def test_a_call_that_was_not_survived_once(
+    failing: faults.FaultBench, kind: str, stack: str, number: int, code: int, told: str
+) -> None:
+    site = next(each for each in failing.sites if each.kind == kind and re.search(stack, each.stack))
+    end, failed = failing.play(f"{site.site} {number}")
+    assert failed and not end.faults and end.exit == code, end
+    assert re.search(told, end.errors, re.MULTILINE), end
+
+
+@pytest.mark.parametrize("stack", [r"selectors\.py:\d+:__init__ .*pool\.py", r"socket\.py:\d+:socketpair .*pool\.py"])
+def test_a_sweep_without_a_descriptor_for_its_pool_says_so(adopting: None, tmp_path: Path, stack: str) -> None:
+    bench = faults.FaultBench(SWEEP, tmp_path / "job")
+    rules = [f"descriptor#{number} {errno.EMFILE}" for number in range(1, 4)]
+    played = [bench.play(rule) for rule in rules]
+    (end,) = [end for end, failed in played if re.search(stack, failed)]
+    assert not end.faults and end.exit == 2 and "raise the limit on open files" in end.errors, end
 
 
 def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:
@@ -94,7 +152,7 @@ def test_a_run_survives_a_signal(disturbed_run: DisturbedJob, sent: signal.Signa
 @pytest.mark.parametrize("job", [SWEEP, TRAINING], ids=lambda job: job.name)
 def test_a_longer_job_survives_failing_calls_and_signals(job: Job, adopting: None, tmp_path: Path) -> None:
     bench, draw = faults.FaultBench(job, tmp_path / "job"), random.Random(SEED)
-    for rule in bench.draw(draw, 10):
+    for rule in islice(bench.draw(draw), 10):
         end, failed = bench.play(rule)
         assert not end.faults, f"{rule}: {failed}: {end}"
     for sent in (signal.SIGKILL, signal.SIGSTOP):
@@ -125,6 +183,8 @@ def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: 
         (2, "dcgym: /x/y: No space left on device\n", "", []),
         (2, "dcgym: standard output: No space left on device\n", "", []),
         (2, "dcgym: No space left on device\n", "", ["names no file: dcgym: No space left on device"]),
+        (2, "dcgym: Input/output error\n", "", ["names no file: dcgym: Input/output error"]),
+        (2, "dcgym: /x/y: Too many open files\n", "", ["says no remedy: dcgym: /x/y: Too many open files"]),
     ],
 )
 def test_words_are_judged(code: int, errors: str, digest: str, told: list[str]) -> None:

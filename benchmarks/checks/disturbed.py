@@ -39,7 +39,10 @@ QUIET_S = 10.0
 """Wall seconds that a job's processes have to end after it."""
 WORDS = ("dcgym: ", "  ", "<jemalloc>: ", "OpenBLAS ")
 """Beginnings of lines for users. Arrow's allocator and numpy's library say so themselves if they can have no thread."""
-NO_ROOM = os.strerror(errno.ENOSPC)
+OF_A_FILE = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EPERM))
+"""Errors of a file, whose line names it."""
+OF_A_LIMIT = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
+"""Errors of something that is used up, whose line says what to do."""
 PR_SET_CHILD_SUBREAPER = 36
 SPEC = runs.plain_spec("faults", "dumbbell-10m", "200ms")
 
@@ -204,10 +207,14 @@ def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[s
     unsaid = [line for line in errors.splitlines() if not line.startswith(WORDS)]
     if unsaid and not faults:
         faults.append(f"not a line for users: {unsaid[0]}")
-    nameless = [line for line in errors.splitlines() if NO_ROOM in line and "/" not in line and STANDARD_OUTPUT not in line]
-    if nameless:
-        faults.append(f"names no file: {nameless[0]}")
+    lines = [line for line in errors.splitlines() if line.startswith(WORDS[0])]
+    faults += [f"names no file: {line}" for line in lines if any(each in line for each in OF_A_FILE) and _is_nameless(line)]
+    faults += [f"says no remedy: {line}" for line in lines if any(each in line for each in OF_A_LIMIT) and ";" not in line]
     return faults
+
+
+def _is_nameless(line: str) -> bool:
+    return "/" not in line.replace(os.strerror(errno.EIO), "") and STANDARD_OUTPUT not in line
 
 
 def _watched(words: Sequence[str], env: Mapping[str, str], disturb: Disturb | None = None) -> tuple[int, str, list[str]]:

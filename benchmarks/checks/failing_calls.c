@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * failing_calls: makes one library call of a Python process fail, as a full disk or a spent limit does
- * (LD_PRELOAD).
+ * (LD_PRELOAD). This file decides which one; wrapped_calls.c has the calls.
  *
- * A call site is the kind of the call and the stack of Python functions and lines above it; an import is one
- * site, whatever the module does. Calls count from the moment when a thread is in main() of
- * dc_gym/cli/main.py. Children of fork() do not count.
+ * A call site is the kind of the call and the stack of the product's own Python functions and lines above it;
+ * an import is one site, whatever the module does. Calls count from the moment when a thread is in main() of
+ * dc_gym/cli/main.py. Children of fork() do not count, but for their exec.
  *
  *   DCGYM_CALLS_STATE=FILE  struct calls, shared by all processes
+ *   DCGYM_CALLS_OWN=FOLDER  the product's own Python files are below it
  *   DCGYM_CALLS_LOG=FILE    append a line for each call: KIND SITE STACK
  *   DCGYM_CALLS_FAIL=RULE   fail once: "SITE ERRNO", the first call at that site (16 hex digits), or "KIND#N
  * ERRNO", the N-th call of that kind (from 1, in all processes together)
@@ -15,9 +16,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <spawn.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,14 +23,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-enum kind { WRITE, SYNC, RENAME, MKDIR, OPEN, CREATE, PROCESS, MAP, KINDS };
-static const char *const kind_names[KINDS] = { "write", "sync",   "rename",  "mkdir",
-					       "open",  "create", "process", "map" };
+#include "failing_calls.h"
+
+static const char *const kind_names[KINDS] = {
+	[WRITE] = "write",     [READ] = "read",     [CLOSE] = "close",
+	[SYNC] = "sync",       [RENAME] = "rename", [REMOVE] = "remove",
+	[MKDIR] = "mkdir",     [MODE] = "mode",     [LOCK] = "lock",
+	[OPEN] = "open",       [CREATE] = "create", [STATUS] = "status",
+	[PROCESS] = "process", [EXEC] = "exec",     [MAP] = "map",
+	[MESSAGE] = "message", [WAIT] = "wait",     [DESCRIPTOR] = "descriptor",
+};
 
 /* The file DCGYM_CALLS_STATE. faults.py reads it. */
 struct calls {
@@ -43,13 +46,13 @@ struct calls {
 
 static struct {
 	struct calls *calls;
-	int log;
+	const char *own, *log;
 	enum kind kind; /* of the call that fails by its number; KINDS: it fails by its site */
 	uint64_t which; /* number or site */
 	int error;      /* 0: no call fails */
 	atomic_bool armed;
 	pid_t owner;
-} state = { .log = -1 };
+} state;
 
 static _Thread_local bool inside;
 
@@ -80,10 +83,6 @@ struct stack {
 };
 
 #define FIND(place, name) (*(void **)&(place) = dlsym(RTLD_DEFAULT, name))
-#define NEXT(name)                                                                                           \
-	static __typeof__(&name) next;                                                                       \
-	if (!next)                                                                                           \
-	*(void **)&next = dlsym(RTLD_NEXT, #name)
 
 static void find_python(void)
 {
@@ -118,12 +117,13 @@ static void read_rule(const char *rule)
 __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("DCGYM_CALLS_STATE");
-	const char *log = getenv("DCGYM_CALLS_LOG");
 	const char *rule = getenv("DCGYM_CALLS_FAIL");
 	int fd;
 	void *found;
 
-	if (!path)
+	state.own = getenv("DCGYM_CALLS_OWN");
+	state.log = getenv("DCGYM_CALLS_LOG");
+	if (!path || !state.own)
 		return;
 	find_python();
 	if (!py.initialized || !py.thread || !py.take || !py.give || !py.frame || !py.back || !py.code ||
@@ -141,8 +141,6 @@ __attribute__((constructor)) static void begin(void)
 	if (found == MAP_FAILED)
 		return;
 	state.calls = found;
-	if (log)
-		state.log = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
 static uint64_t hashed(uint64_t hash, const char *text)
@@ -165,38 +163,39 @@ static void add_words(struct stack *stack, const char *file, const char *functio
 		stack->words[stack->length] = 0;
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool is_own(const char *file)
 {
-	size_t length = strlen(text), wanted = strlen(end);
-
-	return length >= wanted && !strcmp(text + length - wanted, end);
+	return !strncmp(file, state.own, strlen(state.own));
 }
 
-/* Adds a frame to the stack. What an import does inside is not told apart. */
+/* What an import or another library does inside is not told apart. A function that calls itself is one frame.
+ */
+static void add_line(struct stack *stack, const char *file, const char *function, int line, uint64_t *last)
+{
+	uint64_t own =
+		hashed(hashed((uint64_t)line * 31, is_own(file) ? file + strlen(state.own) : file), function);
+
+	if (strstr(file, "importlib")) {
+		stack->site = hashed(0xcbf29ce484222325u, "import");
+		stack->length = (size_t)snprintf(stack->words, sizeof(stack->words), " import");
+	} else if (own != *last) {
+		if (is_own(file))
+			stack->site = hashed(stack->site ^ own, function);
+		add_words(stack, file, function, line);
+	}
+	*last = own;
+	if (is_own(file) && !strcmp(file + strlen(state.own), "/cli/main.py") && !strcmp(function, "main"))
+		stack->in_main = true;
+}
+
 static void add_frame(struct stack *stack, void *frame, uint64_t *last)
 {
 	void *code = py.code(frame);
 	void *file = py.get(code, "co_filename"), *function = py.get(code, "co_name");
 	const char *file_text = file ? py.text(file) : NULL, *name = function ? py.text(function) : NULL;
-	int line = py.line(frame);
 
-	if (file_text && name) {
-		if (strstr(file_text, "importlib")) {
-			stack->site = hashed(0xcbf29ce484222325u, "import");
-			stack->length = (size_t)snprintf(stack->words, sizeof(stack->words), " import");
-			*last = 0;
-		} else {
-			uint64_t own = hashed(hashed((uint64_t)line * 31, file_text), name);
-
-			if (own != *last) { /* a function that calls itself is one frame */
-				stack->site = hashed(stack->site ^ own, name);
-				add_words(stack, file_text, name, line);
-			}
-			*last = own;
-		}
-		if (ends_with(file_text, "dc_gym/cli/main.py") && !strcmp(name, "main"))
-			stack->in_main = true;
-	}
+	if (file_text && name)
+		add_line(stack, file_text, name, py.line(frame), last);
 	if (file)
 		py.decref(file);
 	if (function)
@@ -235,24 +234,29 @@ static void read_stack(struct stack *stack, enum kind kind)
 	stack->site = hashed(stack->site, kind_names[kind]);
 }
 
+/* The file is opened each time: a child of fork() closes what it has inherited before its exec. */
 static void log_call(const struct stack *stack, enum kind kind)
 {
 	char line[1700];
 	int length = snprintf(line, sizeof(line), "%s %016llx%s\n", kind_names[kind],
 			      (unsigned long long)stack->site, stack->words);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, state.log, O_WRONLY | O_APPEND | O_CLOEXEC);
 
-	syscall(SYS_write, state.log, line, (size_t)length);
+	if (fd < 0)
+		return;
+	syscall(SYS_write, fd, line, (size_t)length);
+	syscall(SYS_close, fd);
 }
 
-/* Returns the errno with which the call shall fail, or 0. */
-static int failure(enum kind kind)
+int failure(enum kind kind)
 {
+	pid_t process = kind == EXEC ? getppid() : getpid();
 	struct stack stack;
 	uint32_t number, none = 0;
 	bool hit;
 	int saved = errno;
 
-	if (!state.calls || state.owner != getpid() || inside)
+	if (!state.calls || state.owner != process || inside)
 		return 0;
 	inside = true;
 	read_stack(&stack, kind);
@@ -263,7 +267,7 @@ static int failure(enum kind kind)
 	if (!atomic_load(&state.armed))
 		return 0;
 	number = atomic_fetch_add(&state.calls->counts[kind], 1) + 1;
-	if (state.log >= 0)
+	if (state.log)
 		log_call(&stack, kind);
 	errno = saved;
 	hit = state.kind == KINDS ? stack.site == state.which : kind == state.kind && number == state.which;
@@ -272,188 +276,4 @@ static int failure(enum kind kind)
 	snprintf(state.calls->told, sizeof(state.calls->told), "%s %016llx%s", kind_names[kind],
 		 (unsigned long long)stack.site, stack.words);
 	return state.error;
-}
-
-#define FAIL_AS(kind, value)                                                                                 \
-	do {                                                                                                 \
-		int error_ = failure(kind);                                                                  \
-		if (error_) {                                                                                \
-			errno = error_;                                                                      \
-			return value;                                                                        \
-		}                                                                                            \
-	} while (0)
-
-/* A disk can be full for files and for a redirected standard output, not for pipes and sockets. */
-static bool on_disk(int fd)
-{
-	struct stat found;
-
-	return fd != STDERR_FILENO &&
-	       (fd == STDOUT_FILENO || (!syscall(SYS_fstat, fd, &found) && S_ISREG(found.st_mode)));
-}
-
-ssize_t write(int fd, const void *data, size_t size)
-{
-	NEXT(write);
-	if (on_disk(fd))
-		FAIL_AS(WRITE, -1);
-	return next(fd, data, size);
-}
-
-ssize_t writev(int fd, const struct iovec *pieces, int count)
-{
-	NEXT(writev);
-	if (on_disk(fd))
-		FAIL_AS(WRITE, -1);
-	return next(fd, pieces, count);
-}
-
-ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
-{
-	NEXT(pwrite64);
-	if (on_disk(fd))
-		FAIL_AS(WRITE, -1);
-	return next(fd, data, size, at);
-}
-
-ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
-{
-	return pwrite64(fd, data, size, at);
-}
-
-int fsync(int fd)
-{
-	NEXT(fsync);
-	FAIL_AS(SYNC, -1);
-	return next(fd);
-}
-
-int fdatasync(int fd)
-{
-	NEXT(fdatasync);
-	FAIL_AS(SYNC, -1);
-	return next(fd);
-}
-
-int rename(const char *from, const char *to)
-{
-	NEXT(rename);
-	FAIL_AS(RENAME, -1);
-	return next(from, to);
-}
-
-int renameat(int from_folder, const char *from, int to_folder, const char *to)
-{
-	NEXT(renameat);
-	FAIL_AS(RENAME, -1);
-	return next(from_folder, from, to_folder, to);
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-	NEXT(mkdir);
-	FAIL_AS(MKDIR, -1);
-	return next(path, mode);
-}
-
-/* The mode is there only if the flags ask for a new file. */
-#define MODE(flags, mode)                                                                                    \
-	do {                                                                                                 \
-		va_list rest_;                                                                               \
-		va_start(rest_, flags);                                                                      \
-		mode = (flags) & (O_CREAT | O_TMPFILE) ? va_arg(rest_, mode_t) : 0;                          \
-		va_end(rest_);                                                                               \
-	} while (0)
-
-int open64(const char *path, int flags, ...)
-{
-	mode_t mode;
-
-	NEXT(open64);
-	MODE(flags, mode);
-	FAIL_AS(flags & O_CREAT ? CREATE : OPEN, -1);
-	return next(path, flags, mode);
-}
-
-int open(const char *path, int flags, ...)
-{
-	mode_t mode;
-
-	MODE(flags, mode);
-	return open64(path, flags, mode);
-}
-
-int openat64(int folder, const char *path, int flags, ...)
-{
-	mode_t mode;
-
-	NEXT(openat64);
-	MODE(flags, mode);
-	FAIL_AS(flags & O_CREAT ? CREATE : OPEN, -1);
-	return next(folder, path, flags, mode);
-}
-
-int openat(int folder, const char *path, int flags, ...)
-{
-	mode_t mode;
-
-	MODE(flags, mode);
-	return openat64(folder, path, flags, mode);
-}
-
-static _Thread_local int refused; /* errno of a vfork() that failed: a caller may try fork() at once */
-
-pid_t fork(void)
-{
-	int error = refused;
-
-	NEXT(fork);
-	refused = 0;
-	if (!error)
-		error = failure(PROCESS);
-	if (!error)
-		return next();
-	errno = error;
-	return -1;
-}
-
-/* A wrapper cannot return into a caller twice on one stack, so the child gets a copy. */
-pid_t vfork(void)
-{
-	pid_t child = fork();
-
-	refused = child < 0 ? errno : 0;
-	return child;
-}
-
-int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-		const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
-{
-	int error = failure(PROCESS);
-
-	NEXT(posix_spawn);
-	return error ? error : next(pid, path, actions, attributes, argv, env);
-}
-
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
-		   void *argument)
-{
-	int error = failure(PROCESS);
-
-	NEXT(pthread_create);
-	return error ? error : next(thread, attributes, function, argument);
-}
-
-void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
-{
-	NEXT(mmap64);
-	if (!(flags & MAP_ANONYMOUS)) /* an interpreter does not survive the want of memory, and is in the
-					 middle of its work here */
-		FAIL_AS(MAP, MAP_FAILED);
-	return next(at, size, protection, flags, fd, offset);
-}
-
-void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-	return mmap64(at, size, protection, flags, fd, offset);
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench faults`: one call of a run, a sweep or a training fails as on a full disk or at a spent limit, again and again.
 
-Each distinct call site fails once with each error number that its call can return, and so do calls drawn by number.
+Each distinct call site of the product's own code fails once, with one of the error numbers that its call can return. Those of a
+run are sites of the sweep's runs, too. Then calls drawn by number fail, until the bench has spent its CPU time.
 Calls fail by a preloaded library (failing_calls.c), in the Python processes of the machine's side. Programs in labs are linked
 statically and meet no fault. Memory that the interpreter asks for is always given: it does not survive the want of it.
 """
@@ -10,53 +11,75 @@ from __future__ import annotations
 
 import errno
 import random
+import resource
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.checks import Check
-from dc_gym.base.package import PROGRAMS
+from dc_gym.base.package import PACKAGE, PROGRAMS
 from dc_gym.benchmarks.checks.disturbed import JOBS, DisturbedJob, Ended, Job, adopting, tally
 from dc_gym.sweep import runs
 
 LIBRARY = PROGRAMS / "libfailing.so"
-RANDOM_FAULTS = 300
 KINDS: Mapping[str, Sequence[int]] = {
     "write": (errno.ENOSPC, errno.EIO),
+    "read": (errno.EIO,),
+    "close": (errno.EIO, errno.ENOSPC),
     "sync": (errno.ENOSPC, errno.EIO),
     "rename": (errno.ENOSPC, errno.EIO),
+    "remove": (errno.EIO, errno.EACCES),
     "mkdir": (errno.ENOSPC, errno.EIO),
-    "open": (errno.EMFILE, errno.EIO),
-    "create": (errno.ENOSPC, errno.EMFILE, errno.EIO),
+    "mode": (errno.EPERM, errno.EIO),
+    "lock": (errno.ENOLCK, errno.EINTR),
+    "open": (errno.EMFILE, errno.EIO, errno.EACCES),
+    "create": (errno.ENOSPC, errno.EMFILE, errno.EIO, errno.EACCES),
+    "status": (errno.EIO, errno.EACCES),
+    "descriptor": (errno.EMFILE, errno.ENFILE),
     "process": (errno.EAGAIN, errno.ENOMEM),
-    "map": (errno.EAGAIN, errno.ENOMEM),
+    "exec": (errno.ENOMEM, errno.EACCES),
+    "map": (errno.ENOMEM, errno.ENFILE),
+    "message": (errno.ENOBUFS, errno.ENOMEM),
+    "wait": (errno.EINTR, errno.ENOMEM),
 }
-"""The kinds of calls in the order of failing_calls.c, and the error numbers that each can return."""
+"""The kinds of calls in the order of failing_calls.h, and the error numbers that each can return."""
 COUNTS = struct.Struct(f"={len(KINDS)}II")
 """The beginning of struct calls: calls by kind, and whether one has failed. A text follows: which one."""
 STATE_BYTES = 2048
+CPU_MINUTES = 30.0
+"""CPU time of the whole bench. The sites take most of it; calls drawn by number fail in what is left."""
+PROBE = "_get_default_tempdir"
+"""Python's function that writes a file to find out whether a temporary folder can be written. Nobody else knows its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
     kind: str
     site: str
-    """Hash of the kind of call and of the Python functions and lines that make it."""
+    """Hash of the kind of call and of the product's own Python functions and lines that make it."""
     stack: str
-    """Those functions and lines, the innermost first."""
+    """All Python functions and lines of its first call, the innermost first."""
 
-    def rules(self) -> list[str]:
-        return [f"{self.site} {number}" for number in KINDS[self.kind]]
+    def rule(self, seed: int) -> str:
+        """Returns the rule by which its first call fails, with one of the error numbers of its kind."""
+        return f"{self.site} {random.Random(f'{seed} {self.site}').choice(KINDS[self.kind])}"
 
 
-def checks(jobs: Sequence[Job] = JOBS, drawn: int = RANDOM_FAULTS, seed: int = 1) -> Iterable[Check]:
+def checks(jobs: Sequence[Job] = JOBS, seed: int = 1, cpu_minutes: float = CPU_MINUTES) -> Iterable[Check]:
+    begun_s, limit_s = _cpu_s(), cpu_minutes * 60
     with runs.scratch("faults") as folder, adopting():
-        for job in jobs:
-            bench = FaultBench(job, folder.absolute() / job.name)
-            by_site = [rule for site in bench.sites for rule in site.rules()]
-            yield bench.check(f"{len(bench.sites)} call sites", by_site)
-            yield bench.check(f"drawn (seed {seed})", bench.draw(random.Random(seed), drawn))
+        benches = [FaultBench(job, folder.absolute() / job.name) for job in jobs]
+        played: set[str] = set()
+        for bench in benches:
+            own = [site for site in bench.sites if site.site not in played]
+            played |= {site.site for site in own}
+            yield bench.check(f"{len(own)} call sites", [site.rule(seed) for site in own])
+        for number, bench in enumerate(benches):
+            share_s = (begun_s + limit_s - _cpu_s()) / (len(benches) - number)
+            yield bench.check(f"drawn (seed {seed})", _until(_cpu_s() + share_s, bench.draw(random.Random(seed))))
+    used = (_cpu_s() - begun_s) / 60
+    yield Check("CPU time", f"{cpu_minutes:g} minutes at most", f"{used:.1f} minutes", used <= cpu_minutes + 1)
 
 
 class FaultBench:
@@ -67,17 +90,18 @@ class FaultBench:
         log.touch()
         self.job = DisturbedJob(job, folder, {**self._preload(""), "DCGYM_CALLS_LOG": str(log)})
         *self.counts, _ = COUNTS.unpack_from(self._state.read_bytes())
-        calls = (f"{line} ".split(" ", 2) for line in log.read_text().splitlines())
-        sites = {site: CallSite(kind, site, stack.strip()) for kind, site, stack in calls}
+        calls = [f"{line} ".split(" ", 2) for line in log.read_text().splitlines()]
+        sites = {site: CallSite(kind, site, stack.strip()) for kind, site, stack in reversed(calls) if PROBE not in stack}
         self.sites = sorted(sites.values(), key=lambda each: each.site)
 
-    def draw(self, draw: random.Random, number: int) -> list[str]:
-        """Returns rules for calls by number. Each kind is as likely as another, since a run opens files most of the time."""
+    def draw(self, draw: random.Random) -> Iterator[str]:
+        """Yields rules for calls by number. Each kind is as likely as another, since a run opens files most of the time."""
         counted = [(kind, calls) for kind, calls in zip(KINDS, self.counts, strict=True) if calls]
-        chosen = [draw.choice(counted) for _ in range(number)]
-        return [f"{kind}#{draw.randint(1, calls)} {draw.choice(KINDS[kind])}" for kind, calls in chosen]
+        while True:
+            kind, calls = draw.choice(counted)
+            yield f"{kind}#{draw.randint(1, calls)} {draw.choice(KINDS[kind])}"
 
-    def check(self, name: str, rules: Sequence[str]) -> Check:
+    def check(self, name: str, rules: Iterable[str]) -> Check:
         """Plays all rules. Returns the check on how the jobs ended."""
         played = [(rule, *self.play(rule)) for rule in rules]
         bad = [f"{failed or rule}: {'; '.join(end.faults)}" for rule, end, failed in played if end.faults]
@@ -92,6 +116,8 @@ class FaultBench:
         state = self._state.read_bytes()
         *_, has_failed = COUNTS.unpack_from(state)
         failed = state[COUNTS.size :].split(b"\0")[0].decode() if has_failed else ""
+        if not end.faults and failed and rule.endswith(f" {errno.EINTR}") and (end.exit or not end.digest):
+            end = replace(end, faults=[f"not tried again after a signal: exit {end.exit}: {end.errors.strip()}"])
         if end.exit and not failed:
             end = replace(end, faults=[*end.faults, f"exit {end.exit} without a fault: {end.errors.strip()}"])
         return end, failed
@@ -99,4 +125,17 @@ class FaultBench:
     def _preload(self, rule: str) -> dict[str, str]:
         """Returns the environment of a job whose calls fail by a rule, and forgets the calls of the last job."""
         self._state.write_bytes(bytes(STATE_BYTES))
-        return {"LD_PRELOAD": str(LIBRARY), "DCGYM_CALLS_STATE": str(self._state), "DCGYM_CALLS_FAIL": rule}
+        state, own = str(self._state), str(PACKAGE)
+        return {"LD_PRELOAD": str(LIBRARY), "DCGYM_CALLS_STATE": state, "DCGYM_CALLS_OWN": own, "DCGYM_CALLS_FAIL": rule}
+
+
+def _cpu_s() -> float:
+    """Returns the CPU time of this process and of all that have ended below it."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _until(cpu_s: float, rules: Iterator[str]) -> Iterator[str]:
+    """Yields rules until the CPU time is spent."""
+    while _cpu_s() < cpu_s:
+        yield next(rules)

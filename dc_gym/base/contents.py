@@ -34,7 +34,7 @@ def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None
     try:
         rows = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
         wanted = {name: digest for digest, name in rows}
-    except (OSError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         raise MachineError(f"{folder / SUMS}: cannot be read ({error}): nobody knows what root would run; {remedy}") from None
     for name in wanted if names is None else names:
         if _digest_or_empty(folder / name) != wanted.get(name):
@@ -44,7 +44,7 @@ def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None
 def _digest_or_empty(path: Path) -> str:
     try:
         return _digest(path)
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 

@@ -3,13 +3,32 @@
 
 from __future__ import annotations
 
+import errno
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 INTERRUPTED, TERMINATED, HUNG_UP = 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP
 """Exit codes, as a shell gives them, of a command that Ctrl-C, SIGTERM or SIGHUP ended."""
+
+
+USED_UP: Mapping[int, str] = {
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "end other programs: the machine can open no further file",
+    errno.ENOMEM: "end other programs, or give the machine more memory",
+    errno.ENOBUFS: "end other programs, or give the machine more memory",
+}
+"""Errors of what a process or the machine has no more of, whatever the file, and what to do."""
+OF_A_PLACE: Mapping[int, str] = {
+    errno.ENOSPC: "free some room",
+    errno.EDQUOT: "free some room",
+    errno.EIO: "its disk or network failed; try again",
+    errno.ENOLCK: "its file system has no locks",
+}
+"""Errors of the file system that a file is on, and what to do or to know."""
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class TestbedError(Exception):
@@ -20,9 +39,40 @@ class TestbedError(Exception):
 
 
 def in_one_line(error: Exception) -> str:
-    """Returns an error as one line, with its kind unless it was written for users."""
+    """Returns an error as one line, with its kind unless it was written for users or by the operating system."""
+    if is_of_machine(error):
+        return in_words(error)
     text = " ".join(str(error).split())
     return text if isinstance(error, TestbedError) else f"{type(error).__name__}: {text}"
+
+
+def is_of_machine(error: BaseException) -> TypeGuard[OSError]:
+    """Returns True for an error that only the user of the machine can mend: no room, no permission, a limit, a broken disk."""
+    return isinstance(error, OSError) and (error.errno in USED_UP or error.errno in OF_A_PLACE or error.errno in REFUSED)
+
+
+def in_words(error: OSError) -> str:
+    """Returns an error of the operating system as one line: the file, what went wrong, and what to do."""
+    named = error.filename or ("" if error.errno in USED_UP else _file_of(error) or "reading or writing")
+    return f"{named}{': ' if named else ''}{with_remedy(error)}"
+
+
+def with_remedy(error: OSError, remedy: str = "") -> str:
+    """Returns what went wrong and what to do about it. `remedy`: what helps unless something is used up, whatever the file."""
+    number = error.errno or 0
+    steps = [USED_UP[number]] if number in USED_UP else [OF_A_PLACE.get(number, ""), remedy]
+    return "; ".join(filter(None, (error.strerror or str(error), ", or ".join(filter(None, steps)))))
+
+
+def _file_of(error: OSError) -> str:
+    """Returns the file that was read or written, or ''. The error does not name it, but its innermost function with a path does,
+    such as pathlib's or the one that loads a module."""
+    name, trace = "", error.__traceback__
+    while trace is not None:
+        found = [trace.tb_frame.f_locals.get(each) for each in ("self", "path")]
+        name = next((str(each) for each in found if isinstance(each, (Path, str))), name)
+        trace = trace.tb_next
+    return name
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError, naming
@@ -30,18 +30,21 @@ def take(folder: Path) -> int | None:
     while True:
         fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(fd, lock):
-                if not os.fstat(fd).st_size:
-                    _mark(fd, lock)
-                return fd
+            with naming(lock):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is(fd, lock):
+                    if not os.fstat(fd).st_size:
+                        os.write(fd, f"{MARK}\n".encode())
+                    return fd
         except BlockingIOError:
             held = _is_locked(fd)
             os.close(fd)
             if held:
                 return None
             continue  # it was is_held() of another process, which tested the lock just now
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError):
+                _withdraw(lock, fd)
             os.close(fd)
             raise
         os.close(fd)  # its last holder removed the file in the meantime
@@ -138,14 +141,11 @@ def within(patience_s: float, fd: int, how: int) -> bool:
         time.sleep(0.01)
 
 
-def _mark(fd: int, lock: Path) -> None:
-    """Marks the lock as dc-gym's. Where there is no room for the mark, it removes the lock."""
-    with naming(lock):
-        try:
-            os.write(fd, f"{MARK}\n".encode())
-        except OSError:
+def _withdraw(lock: Path, fd: int) -> None:
+    """Removes a lock without its mark, which could not be taken: its folder would look like somebody else's."""
+    with suppress(OSError):
+        if not os.fstat(fd).st_size:
             lock.unlink()
-            raise
 
 
 def _is_locked(fd: int) -> bool:

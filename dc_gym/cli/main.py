@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from dc_gym.base import process_room, usercode
-from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, naming
+from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, in_words, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
 from dc_gym.cli.signals import ENDS, Terminated, terminable
@@ -32,6 +32,7 @@ __all__ = ["main"]
 
 EXPECTED_ERRNOS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    *(errno.ENOBUFS, errno.ENOLCK),
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTEMPTY, errno.EIO),
 )
 """Error numbers that the machine or a path of the user's can cause anywhere.
@@ -116,8 +117,7 @@ def _told(error: OSError) -> str:
     """Returns one line about an error of the operating system."""
     if error.filename is None and "temporary directory" in str(error.strerror):  # an error of tempfile
         return f"{error.strerror}: set TMPDIR to a folder that you may write to"
-    room = "; free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return f"{error.filename or 'reading or writing'}: {error.strerror}{room}"
+    return in_words(error)
 
 
 def _missing_library(error: ImportError) -> str | None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base import plain_json
-from dc_gym.base.errors import AgentError
+from dc_gym.base.errors import AgentError, with_remedy
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.outputs import Mine
 from dc_gym.base.spelling import unknown
@@ -98,8 +98,8 @@ class PolicyFile(ABC):
         try:
             write_arrays(path, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **payload.arrays})
         except OSError as error:
-            why = f"cannot write the policy: {error.strerror}; give a file in a folder that is there"
-            raise AgentError(f"{path}: {why}") from None
+            why = with_remedy(error, "give a file in a folder that is there")
+            raise AgentError(f"{path}: cannot write the policy: {why}") from None
 
     def _manifest(self, payload: Payload) -> dict[str, Any]:
         envelope = {"format": FORMAT, "version": VERSION, "kind": self.kind, "provenance": dict(self.provenance)}

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
-from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line
+from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line, is_of_machine
 from dc_gym.base.files import FAILED, PARTIAL, discard, machine_errors, remove, sync, sync_tree
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
@@ -106,6 +106,8 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
     with janitor.watching(partial, out, aside) as watch:
         try:
             held = _claim(partial)
+        except MachineError:
+            raise  # the janitor removes what this process has made and nobody holds
         except UsageError:
             watch.done = True  # the folder that is there belongs to somebody else
             raise
@@ -134,7 +136,10 @@ def kept_on_failure(partial: Path) -> Iterator[None]:
         if kept is None:
             raise
         told = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {kept}")
-        told.exit_code = error.exit_code if isinstance(error, TestbedError) else TestbedError.exit_code
+        if is_of_machine(error):
+            told.exit_code = MachineError.exit_code
+        elif isinstance(error, TestbedError):
+            told.exit_code = error.exit_code
         raise told from error
 
 
@@ -218,10 +223,14 @@ def _claim(partial: Path) -> int:
             held = _make_and_take(partial)
         if held is not None:
             break
-    with machine_errors("empty", partial):
-        for each in partial.iterdir():
-            if each.name != LOCK:
-                remove(each)
+    try:
+        with machine_errors("empty", partial):
+            for each in partial.iterdir():
+                if each.name != LOCK:
+                    remove(each)
+    except MachineError:
+        os.close(held)
+        raise
     return held
 
 

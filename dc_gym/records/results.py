@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dc_gym.base import plain_json
-from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError
+from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError, with_remedy
 from dc_gym.base.files import FAILED, PARTIAL, machine_errors
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
@@ -356,7 +356,7 @@ def _read_json(path: Path, kind: type) -> Any:
     try:
         value = plain_json.read(path)
     except OSError as error:
-        raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
+        raise ResultError(f"{path}: cannot read it: {with_remedy(error)}") from None
     except ValueError as error:
         raise ResultError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, kind):

@@ -14,7 +14,7 @@ from re import fullmatch
 from typing import Any
 
 from dc_gym.base import plain_json, renamed, spelling, usercode
-from dc_gym.base.errors import MachineError, SpecError, TestbedError
+from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers
@@ -298,7 +298,7 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SpecError(f"{path}: cannot read the spec: {error.strerror}; give the path of a TOML file") from None
+        raise SpecError(f"{path}: cannot read the spec: {with_remedy(error, 'give the path of a TOML file')}") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path}: the spec is not UTF-8 text; give the path of a TOML file") from None
     try:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base.errors import MachineError, TestbedError, in_words
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, short_time
 
@@ -67,8 +67,28 @@ def run_cells(
     inside = asyncio._get_running_loop() is not None
     if sys.version_info < (3, 12):  # later versions wait for a child without a thread by themselves
         asyncio.set_child_watcher(asyncio.ThreadedChildWatcher() if inside else asyncio.PidfdChildWatcher())
-    work = _run_all(list(cells), jobs, progress, on_end)
-    return _run_in_thread(work) if inside else asyncio.run(work)
+    if inside:
+        return _run_in_thread(_run_all(list(cells), jobs, progress, on_end))
+    with asyncio.Runner(loop_factory=_event_loop) as runner:
+        try:
+            return runner.run(_run_all(list(cells), jobs, progress, on_end))
+        finally:
+            asyncio.set_event_loop(None)
+
+
+class _EventLoop(asyncio.SelectorEventLoop):
+    """asyncio's own. One that could be made in part only, for want of a descriptor, is closed without a traceback."""
+
+    def close(self) -> None:
+        with suppress(AttributeError):
+            super().close()
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """Returns a new event loop, with which the child watcher works."""
+    loop = _EventLoop()
+    asyncio.set_event_loop(loop)
+    return loop
 
 
 def _run_in_thread(work: Coroutine[Any, Any, list[CellOutcome]]) -> list[CellOutcome]:
@@ -167,7 +187,7 @@ async def _run_one(cell: Cell) -> CellOutcome:
     try:
         process = await _start(cell)
     except OSError as error:
-        words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {error.strerror}"
+        words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {in_words(error)}"
         return CellOutcome(cell, MachineError.exit_code, f"dcgym: {words}")
     try:
         _, errors = await process.communicate()
