@@ -15,18 +15,21 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, naming
 from dc_gym.base.folder_lock import LOCK
+from dc_gym.base.pinned import pinned
 
 __all__ = [
     "FAILED",
     "PARTIAL",
     "SCRATCH",
     "discard",
+    "empty",
     "is_cut_short",
     "machine_errors",
     "put",
@@ -146,10 +149,11 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Returns when everything in a folder is on disk."""
+    """Returns when all files and folders in a folder are on disk. It opens nothing else, such as a link or a pipe."""
     for place, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            sync(Path(place, name))
+        for path in (Path(place, name) for name in files):
+            if stat.S_ISREG(path.lstat().st_mode):
+                sync(path)
         sync(Path(place))
 
 
@@ -158,13 +162,28 @@ def discard(path: Path) -> None:
 
     The lock goes last, because it shows that the rest is dc-gym's.
     """
-    try:
-        for each in path.iterdir():
+    with contextlib.suppress(OSError, MachineError):
+        empty(path, lock_too=True)
+        path.rmdir()
+
+
+def empty(path: Path, *, lock_too: bool = False) -> None:
+    """Removes everything in a folder but its lock. It removes nothing in a folder without dc-gym's lock, or through a link."""
+    with pinned(path) as itself:
+        if not folder_lock.is_ours(itself):
+            return
+        for each in itself.iterdir():
             if each.name != LOCK:
-                remove(each)
-    except (OSError, MachineError):
-        return
-    shutil.rmtree(path, ignore_errors=True)
+                _remove_in(itself, each.name, path)
+        if lock_too:
+            (itself / LOCK).unlink()
+
+
+def _remove_in(itself: Path, name: str, path: Path) -> None:
+    try:
+        remove(itself / name)
+    except MachineError as error:
+        raise MachineError(str(error).replace(str(itself), str(path))) from None
 
 
 @contextlib.contextmanager
