@@ -12,17 +12,17 @@ import csv
 import errno
 import io
 import os
-import re
 import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dc_gym.base import folder_lock, janitor
+from dc_gym.base import folder_lock, janitor, unfinished
 from dc_gym.base.errors import MachineError, naming
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.base.pinned import pinned
+from dc_gym.base.unfinished import PARTIAL
 
 __all__ = [
     "FAILED",
@@ -30,7 +30,6 @@ __all__ = [
     "SCRATCH",
     "discard",
     "empty",
-    "is_cut_short",
     "machine_errors",
     "put",
     "remove",
@@ -40,8 +39,6 @@ __all__ = [
     "whole",
 ]
 
-PARTIAL = ".partial"
-"""Ending of the name of a file or folder while it is written."""
 FAILED = ".failed"
 """Ending of the name of a folder with what is left of a run that failed after its traffic."""
 SCRATCH = tuple(
@@ -116,14 +113,15 @@ def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Yields the path to write a file to. The file gets its own name at the end; after an error nothing is left of it.
 
     Processes that write the same file at the same time do not disturb each other. `durable`: it has its name and content on disk
-    afterwards, so a power failure leaves the older file or the new one.
+    afterwards, so a power failure leaves the older file or the new one. The path leads to the file itself, so nobody who may
+    write the folder can lead the writing elsewhere.
     """
-    work = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # is_cut_short() knows the form
-    with naming(path):
+    with naming(path), unfinished.created(path) as (work, fd):
         try:
-            yield work
+            yield Path(f"/proc/self/fd/{fd}")
             if durable:
-                sync(work)
+                os.fsync(fd)
+            unfinished.require_same(work, fd)
             work.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -131,12 +129,6 @@ def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
             raise
         if durable:
             sync(path.parent)
-
-
-def is_cut_short(path: Path) -> bool:
-    """Returns True for a file that a process was writing by `whole` when it was killed."""
-    found = re.fullmatch(rf".+\.(\d+){re.escape(PARTIAL)}", path.name)
-    return found is not None and path.is_file() and not path.is_symlink() and not Path("/proc", found[1]).exists()
 
 
 def sync(path: Path) -> None:

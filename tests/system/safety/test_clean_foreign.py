@@ -59,7 +59,6 @@ def run(folder: Path) -> None:
     assert clean.main(Namespace(folders=[folder], cache=False)) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="any NAME.NUMBER.partial is taken for a killed writer's")
 def test_users_files_with_a_like_name_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in FOREIGN:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +76,6 @@ def test_the_file_of_a_living_writer_stays_and_that_of_a_killed_one_goes(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(strict=True, reason="any NAME.NUMBER.partial is taken for a killed writer's")
 def test_what_a_user_made_of_a_killed_writers_file_stays(tmp_path: Path) -> None:
     """Its mark belongs to its name, so a copy with another name has none. A link is no file that dc-gym wrote."""
     with writer(tmp_path / "table.csv") as made:
@@ -91,7 +89,6 @@ def test_what_a_user_made_of_a_killed_writers_file_stays(tmp_path: Path) -> None
     assert mine.read_text() == "half" and made.is_symlink() and target.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="any NAME.NUMBER.partial is taken for a killed writer's")
 def test_a_training_begins_in_no_folder_with_a_users_file(tmp_path: Path) -> None:
     (tmp_path / "thesis.4194305.partial").write_text("precious")
     with pytest.raises(UsageError, match="exists"), training_folder.open_folder(tmp_path, resume=False):
