@@ -7,13 +7,13 @@ those of somebody else's result only if the user trusts it.
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base import ownership, usercode
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.key import CODE_PATH, NIC_POLICY, PATH, POLICY
 from dc_gym.spec.experiment import SECTIONS, field_of_key
@@ -86,7 +86,7 @@ def _plain_file(source: Path, folder: Path, name: str, digest: str | None) -> Pa
     path = folder / name
     try:
         is_plain = stat.S_ISREG(path.lstat().st_mode)
-        found = hashlib.sha256(path.read_bytes()).hexdigest() if is_plain else None
+        found = sha256_of(path) if is_plain else None
     except OSError as error:
         raise SpecError(f"{source}: {name}: {error.strerror}; get the result again") from None
     if found is None:

@@ -29,7 +29,7 @@ from dc_gym.records import parquet, results
 from dc_gym.records.tables import TABLES
 
 ROOM_BYTES = 200_000_000
-"""What a command may take beside what this process has."""
+"""The most that a command may take beside what this process has."""
 STATED = 300_000_000
 REFUSAL = r"states (\d+(\.\d+)? [MG]B).*at most (\d+(\.\d+)? [MG]B)"
 
@@ -102,13 +102,11 @@ def result(tmp_path: Path) -> results.Result:
     return synthetic.result(tmp_path / "result")
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_policy_that_states_too_much(tmp_path: Path) -> None:
     bomb = npz_bomb(tmp_path / "policy.npz")
     is_refused(command("rlcc", "show", bomb, "--out", tmp_path / "shown"), bomb)
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_policy_with_another_compression_than_numpys_is_none(tmp_path: Path) -> None:
     """Python reads such a member without a limit."""
     with pytest.raises(AgentError, match=r"is not an \.npz file of plain arrays; guide"):
@@ -124,7 +122,6 @@ def test_an_array_larger_than_its_place_in_the_archive_is_none(tmp_path: Path) -
     assert status == 2 and said.count("\n") == 1 and "is not an .npz file" in said
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_large_file_of_ones_own_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """dc-gym does not compress arrays, so a checkpoint states no more than it has."""
     write_arrays(tmp_path / "checkpoint.npz", {"replay": np.arange(1000)})
@@ -143,7 +140,6 @@ def bomb_of_rows(path: Path, table: str) -> None:
     assert path.stat().st_size < 1_000_000
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 @pytest.mark.parametrize("table", ["queues", "flows"])
 @pytest.mark.parametrize("words", [["compare"], ["plot"]], ids=lambda words: words[0])
 def test_a_table_whose_rows_take_too_much_at_a_time(result: results.Result, tmp_path: Path, table: str, words: list[str]) -> None:
@@ -152,7 +148,6 @@ def test_a_table_whose_rows_take_too_much_at_a_time(result: results.Result, tmp_
     is_refused(command(*words, result.path, *([result.path] if words == ["compare"] else [])), bomb)
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_table_that_is_too_large_to_be_read_whole(result: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(result.records("queues")) > 100
     monkeypatch.setattr(parquet, "WHOLE_BYTES", 1000)
@@ -162,7 +157,6 @@ def test_a_table_that_is_too_large_to_be_read_whole(result: results.Result, monk
         fresh.records("queues")
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_page_that_is_larger_than_its_file_states(tmp_path: Path) -> None:
     """The footer of a harmless file stands behind a page of 300 MB."""
     bomb, harmless = tmp_path / "bomb.parquet", tmp_path / "harmless.parquet"
@@ -181,7 +175,6 @@ def test_a_page_that_is_larger_than_its_file_states(tmp_path: Path) -> None:
     assert status == 2 and said.count("\n") == 1 and f"{bomb}: a page of column a states 300 MB" in said
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_text_repeated_in_a_derived_table(tmp_path: Path) -> None:
     """Its file has it once: 100 kB a row become 100 GB."""
     path = tmp_path / "port_metrics.parquet"
@@ -200,7 +193,6 @@ def test_what_dc_gym_writes_is_read_as_before(result: results.Result) -> None:
         assert result.arrow(name).equals(pq.read_table(result.path / f"{name}.parquet"))
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "ports.json", "graph.json"])
 def test_a_results_json_of_5_gb(result: results.Result, name: str) -> None:
     path = sparse(result.path / name)
@@ -234,22 +226,19 @@ def spec_with(path: Path, workload: str, top: str = "") -> Path:
     return spec
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 @pytest.mark.parametrize("name", TEXTS)
 def test_an_input_of_5_gb(tmp_path: Path, name: str) -> None:
     path = sparse(tmp_path / name)
     is_refused(command(*TEXTS[name](path)), path)
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_learning_curve_of_5_gb(tmp_path: Path) -> None:
     path = sparse(tmp_path / "curve.csv", "episode,mean_reward\n1,2\n")
     is_refused(command("plot", tmp_path), path)
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_large_run_can_still_be_read(result: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read in pieces is bounded by its row groups alone, however many there are."""
+    """Row groups alone bound what is read in pieces, however many there are."""
     rows = len(result.records("queues"))
     monkeypatch.setattr(parquet, "WHOLE_BYTES", 0)
     monkeypatch.setattr(parquet, "WHOLE_RATIO", 0)
@@ -258,7 +247,6 @@ def test_a_large_run_can_still_be_read(result: results.Result, monkeypatch: pyte
     assert json.loads((result.path / "manifest.json").read_text())["digest"] == loaded.digest
 
 
-@pytest.mark.xfail(strict=True, reason="what a file states about its size is not looked at")
 def test_a_pipe_of_text_has_an_end(tmp_path: Path) -> None:
     """Its size is not known before it is read."""
     from dc_gym.base import bounded

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What root removes, and whose owner and mode it changes, is the folder that it made: never what a link in its place leads to."""
+"""Root removes, and gives away, only the folders that it made: never what a link in the place of one leads to."""
 
 from __future__ import annotations
 
