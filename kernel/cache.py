@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache folder, and the rules by which processes share it.
 
-Each name has a lock. A process works in NAME.partial-PID and renames the folder once at the end. A folder with its final name is
-therefore complete. A partial folder belongs to the process that holds the lock; if nobody holds it, the folder is left over from
-a dead process.
+Each name has a lock. A process works in NAME.partial-RANDOM and renames the folder once at the end. A folder with its final name
+is therefore complete. A partial folder belongs to the process that holds the lock; if nobody holds it, the folder is left over
+from a dead process.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
+NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a lock's file is opened: it is made if it does not exist, and never through a link."""
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen")
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
@@ -159,7 +162,7 @@ def clear() -> list[Path]:
     locks = [base / IN_USE, *(lock for part in parts for pattern in ("*.lock", "*/lock") for lock in sorted(part.glob(pattern)))]
     try:
         for lock in locks if parts else ():
-            held.append(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            held.append(os.open(lock, NEW_LOCK, 0o644))
             if not _try_lock(held[-1]):
                 who = "a run uses it" if lock == base / IN_USE else f"another process holds {lock}"
                 raise UsageError(f"the cache {base} is in use: {who}; try again when it has ended")
@@ -178,8 +181,9 @@ def partial(target: Path) -> Iterator[Path]:
     The caller holds the lock of `target`.
     """
     remove_partials(target.parent, own=target.name)
-    folder = target.with_name(f"{target.name}{PARTIAL}{os.getpid()}")
-    make_folder(folder)
+    folder = target.with_name(f"{target.name}{PARTIAL}{secrets.token_hex(4)}")
+    folder.mkdir()
+    folder.chmod(0o755)
     try:
         yield folder
     finally:
@@ -217,7 +221,7 @@ def _locked(path: Path, on_wait: Callable[[], None]) -> int:
     """
     while True:
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, NEW_LOCK, 0o644)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
         try:
@@ -236,17 +240,17 @@ def _locked(path: Path, on_wait: Callable[[], None]) -> int:
 def _open_shared(path: Path) -> int:
     """Opens a file for reading, which is enough for a shared lock. Creates it for all users if it does not exist."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         make_folder(path.parent)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, NEW_LOCK, 0o644)
         os.fchmod(fd, 0o644)
         return fd
 
 
 def _remove_if_free(path: Path, lock: Path) -> bool:
     try:
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(lock, NEW_LOCK, 0o644)
     except OSError:
         return False
     try:

@@ -28,6 +28,7 @@ from typing import IO, Self
 from dc_gym.base import process_room
 from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, in_words, naming
 from dc_gym.base.files import scratch
+from dc_gym.base.pinned import open_folder
 from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
@@ -334,20 +335,20 @@ class Lab:
         self._share = self._stack.enter_context(RegionServer(private))
         uid, gid = lab_user()
         writable = tuple(config.writable) or (config.run_dir,)
-        if os.geteuid() == 0:
-            for folder in writable:
-                let_lab_read(folder)
-                self._hand_over(folder, uid, gid)
-        let_lab_read(private)
+        for folder in (*writable, private):
+            let_lab_read(folder)
         self._folders = folders = LabFolders(self._stack)
         mounts = folders.mounts(writable, private, _needed(config))
         may_write = ",".join(map(str, folders.writable_fds))
-        memory = self._memory_on_disk(uid, gid)
+        memory = self._memory_on_disk()
         if memory is not None:
             may_write += f",{folders.open(memory)}"
         with naming(private / "boot"):
             (private / "boot").write_bytes(boot_entries(config.argv, config.env, mounts))
         let_lab_read(private)
+        if os.geteuid() == 0:
+            for folder in (*writable, *([] if memory is None else [memory])):
+                self._hand_over(folder, uid, gid)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(Channel(ours))
@@ -381,18 +382,22 @@ class Lab:
 
     def _hand_over(self, folder: Path, uid: int, gid: int) -> None:
         """Gives a folder of root's to the lab's user until the lab is closed."""
-        owner = folder.stat()
-        os.chown(folder, uid, gid)
-        self._stack.callback(_give_back, folder, owner.st_uid, owner.st_gid)
+        fd = open_folder(folder)
+        self._stack.callback(os.close, fd)
+        owner = os.fstat(fd)
+        os.fchown(fd, uid, gid)
+        self._stack.callback(os.fchown, fd, owner.st_uid, owner.st_gid)
 
-    def _memory_on_disk(self, uid: int, gid: int) -> Path | None:
-        """Returns a folder for the file of the lab's memory, or None if the machine has room for it."""
+    def _memory_on_disk(self) -> Path | None:
+        """Returns a folder for the file of the lab's memory, or None if the machine has room for it.
+
+        The folder above it stays this process's, so the lab's user cannot put anything in its place.
+        """
         parent = memory_folder(self.config.memory_bytes)
         if parent is None:
             return None
-        folder = self._stack.enter_context(scratch(parent, "dcgym-memory-"))
-        if os.geteuid() == 0:
-            self._hand_over(folder, uid, gid)
+        folder = self._stack.enter_context(scratch(parent, "dcgym-memory-")) / "memory"
+        folder.mkdir()
         return folder
 
     def _serve_one(self) -> bool:
@@ -470,12 +475,6 @@ def _peak_bytes(pid: int) -> int:
     except OSError:
         return 0
     return int(found[1]) << 10 if found else 0
-
-
-def _give_back(folder: Path, uid: int, gid: int) -> None:
-    """Gives the run's folder back to the user and group that owned it before the lab."""
-    if folder.exists():
-        os.chown(folder, uid, gid)
 
 
 def _check_run_dir(path: Path) -> None:

@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+
+from dc_gym.base.pinned import pinned
+from dc_gym.base.taken import BITS, OPEN
 
 UNPRIVILEGED = 65534  # nobody, if root was not reached by sudo
 ENTER, ENTER_AND_READ, ENTER_AND_WRITE = 0o1, 0o5, 0o3
@@ -30,10 +34,22 @@ def lab_user_may(rights: int, folder: Path) -> bool:
 
 
 def let_lab_read(folder: Path) -> None:
-    """Lets root's labs read the files in a folder of root's, whatever root's umask is."""
+    """Lets root's labs read the files in a folder of root's, whatever root's umask is. It opens nothing through a link."""
     if os.geteuid() != 0:
         return
-    folder.chmod(0o755)
-    for each in folder.iterdir():
-        if each.is_file() and not each.is_symlink():
-            each.chmod(each.stat().st_mode & 0o777 | 0o444)
+    with pinned(folder) as itself:
+        itself.chmod(0o755)
+        for each in itself.iterdir():
+            if each.is_file() and not each.is_symlink():
+                _let_read(each)
+
+
+def _let_read(path: Path) -> None:
+    """Opens a file to everybody, unless it has a second name: that may be the one of a file that is to stay closed."""
+    fd = os.open(path, OPEN)
+    try:
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            os.fchmod(fd, found.st_mode & BITS | 0o444)
+    finally:
+        os.close(fd)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym.base import files, folder_lock
+from dc_gym.base import files, folder_lock, unfinished
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import clean
 from dc_gym.kernel import cache
@@ -80,13 +80,14 @@ def test_a_run_under_way_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_single_files_that_were_being_written_go(tmp_path: Path) -> None:
     synthetic.result(tmp_path / "results" / "whole")
-    above_any_process = 4194305
     for name in ("sweep.json", "results/whole/manifest.json"):
-        (tmp_path / f"{name}.{above_any_process}.partial").touch()
-    for name in (f"mine.{os.getpid()}.partial", "thesis.partial", "thesis.v2.partial"):
+        with unfinished.created(tmp_path / name):
+            pass
+    for name in ("thesis.partial", "thesis.v2.partial"):
         (tmp_path / name).touch()
-    assert run(tmp_path) == 0
-    assert names_in(tmp_path) == sorted(["results", f"mine.{os.getpid()}.partial", "thesis.partial", "thesis.v2.partial"])
+    with unfinished.created(tmp_path / "mine") as (mine, _):
+        assert run(tmp_path) == 0
+    assert names_in(tmp_path) == sorted(["results", mine.name, "thesis.partial", "thesis.v2.partial"])
     assert not list((tmp_path / "results" / "whole").glob("*.partial"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -41,7 +42,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_policy_is_on_disk_before_it_has_its_name(tmp_path: Path, seen: list[str]) -> None:
     write_arrays(tmp_path / "policy.npz", {"weights": np.arange(3)})
-    work = f"policy.npz.{os.getpid()}.partial"
+    work = seen[0].removeprefix("sync ")
+    assert re.fullmatch(r"policy\.npz\.dcgym-[0-9a-f]{16}\.partial", work)
     assert seen == [f"sync {work}", f"rename {work}", f"sync {tmp_path.name}"]
     assert load_arrays(tmp_path / "policy.npz", "")["weights"].tolist() == [0, 1, 2]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
+from dc_gym.base import unfinished
 from dc_gym.base.errors import FabricError, KernelError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.grounds.host import calibration, fidelity, needs, state
@@ -236,10 +237,11 @@ def test_a_record_is_whole_or_as_it_was(tmp_path, monkeypatch):
         patched.setattr(Path, "write_text", full)
         state.Run(me, me, "out").write(tmp_path)
     assert list(tmp_path.iterdir()) == [path] and state.Run.read(path).ground == state.NOBODY
-    (tmp_path / "4194305.new").write_text("{")  # above any process: cut short by kill -9
-    (tmp_path / f"{os.getppid()}.new").write_text("{")  # it is about to be renamed
-    state.clean(tmp_path)
-    assert {found.name for found in tmp_path.iterdir()} == {path.name, f"{os.getppid()}.new"}
+    with unfinished.created(path):
+        pass  # cut short by kill -9
+    with unfinished.created(path) as (work, _):  # it is about to be renamed
+        state.clean(tmp_path)
+    assert {found.name for found in tmp_path.iterdir()} == {path.name, work.name}
 
 
 def test_clean_waits_for_a_run_that_is_being_recorded(tmp_path, monkeypatch):

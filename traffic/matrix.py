@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from re import fullmatch
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS, FlowRequest
 
@@ -39,7 +40,7 @@ def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
 def read_text(path: Path) -> str:
     """Returns the text of a matrix file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return bounded.read_text(path, bounded.TABLE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise WorkloadError(f"workload.file: cannot read {path}: {error}; give a CSV file") from error
 

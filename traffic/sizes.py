@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from re import MULTILINE, fullmatch, search
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import WORD, Stream
@@ -139,7 +140,7 @@ def comment(name: str, what: str) -> str:
 def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
     """Returns the distribution of a file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise WorkloadError(f"{key}: cannot read {path}: {error}; give a text file of sizes and probabilities") from error
     return parse(text, str(path))

@@ -124,7 +124,9 @@ def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell]) -> Check:
     if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
         words = f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout"
         return Check(name, asked, words, ok=False, skipped=True)
-    with scratch(Path("/tmp"), "dcgym-user-") as there:
+    with scratch(Path("/tmp"), "dcgym-user-") as place:
+        there = place / "home"  # the folder above stays root's, so that user cannot put anything in its place
+        there.mkdir()
         os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
         for spec in {cell.spec for cell in cells}:
             shutil.copy(spec, there)

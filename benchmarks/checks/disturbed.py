@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.base.files import FAILED, PARTIAL, is_cut_short
+from dc_gym.base.files import FAILED, PARTIAL
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.processes import Process, children, descendants
 from dc_gym.base.terminal import STANDARD_OUTPUT
+from dc_gym.base.unfinished import is_left_over
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc import train
 from dc_gym.nets.nic_policy import NicPolicy
@@ -192,7 +193,7 @@ def _leftovers(scratch: Path, out: Path, *, killed: bool) -> Iterator[Path]:
     yield from scratch.iterdir()
     yield from (path for path in out.parent.iterdir() if path not in (out, out.with_name(f"{out.name}{FAILED}")))
     left = (path for ending in (PARTIAL, ASIDE) for path in out.rglob(f"*{ending}"))
-    yield from (path for path in left if not (killed and is_cut_short(path)))
+    yield from (path for path in left if not (killed and is_left_over(path)))
 
 
 def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[str]:

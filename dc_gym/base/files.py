@@ -11,22 +11,24 @@ import contextlib
 import csv
 import io
 import os
-import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dc_gym.base import folder_lock, janitor
+from dc_gym.base import folder_lock, janitor, unfinished
 from dc_gym.base.errors import MachineError, naming, with_remedy
 from dc_gym.base.folder_lock import LOCK
+from dc_gym.base.pinned import pinned
+from dc_gym.base.unfinished import PARTIAL
 
 __all__ = [
     "FAILED",
     "PARTIAL",
     "SCRATCH",
     "discard",
-    "is_cut_short",
+    "empty",
     "machine_errors",
     "put",
     "remove",
@@ -36,8 +38,6 @@ __all__ = [
     "whole",
 ]
 
-PARTIAL = ".partial"
-"""Ending of the name of a file or folder while it is written."""
 FAILED = ".failed"
 """Ending of the name of a folder with what is left of a run that failed after its traffic."""
 SCRATCH = tuple(
@@ -112,14 +112,15 @@ def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Yields the path to write a file to. The file gets its own name at the end; after an error nothing is left of it.
 
     Processes that write the same file at the same time do not disturb each other. `durable`: it has its name and content on disk
-    afterwards, so a power failure leaves the older file or the new one.
+    afterwards, so a power failure leaves the older file or the new one. The path leads to the file itself, so nobody who may
+    write the folder can lead the writing elsewhere.
     """
-    work = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # is_cut_short() knows the form
-    with naming(path):
+    with naming(path), unfinished.created(path) as (work, fd):
         try:
-            yield work
+            yield Path(f"/proc/self/fd/{fd}")
             if durable:
-                sync(work)
+                os.fsync(fd)
+            unfinished.require_same(work, fd)
             work.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -127,12 +128,6 @@ def whole(path: Path, *, durable: bool = False) -> Iterator[Path]:
             raise
         if durable:
             sync(path.parent)
-
-
-def is_cut_short(path: Path) -> bool:
-    """Returns True for a file that a process was writing by `whole` when it was killed."""
-    found = re.fullmatch(rf".+\.(\d+){re.escape(PARTIAL)}", path.name)
-    return found is not None and path.is_file() and not path.is_symlink() and not Path("/proc", found[1]).exists()
 
 
 def sync(path: Path) -> None:
@@ -145,10 +140,11 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Returns when everything in a folder is on disk."""
+    """Returns when all files and folders in a folder are on disk. It opens nothing else, such as a link or a pipe."""
     for place, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            sync(Path(place, name))
+        for path in (Path(place, name) for name in files):
+            if stat.S_ISREG(path.lstat().st_mode):
+                sync(path)
         sync(Path(place))
 
 
@@ -157,13 +153,28 @@ def discard(path: Path) -> None:
 
     The lock goes last, because it shows that the rest is dc-gym's.
     """
-    try:
-        for each in path.iterdir():
+    with contextlib.suppress(OSError, MachineError):
+        empty(path, lock_too=True)
+        path.rmdir()
+
+
+def empty(path: Path, *, lock_too: bool = False) -> None:
+    """Removes everything in a folder but its lock. It removes nothing in a folder without dc-gym's lock, or through a link."""
+    with pinned(path) as itself:
+        if not folder_lock.is_ours(itself):
+            return
+        for each in itself.iterdir():
             if each.name != LOCK:
-                remove(each)
-    except (OSError, MachineError):
-        return
-    shutil.rmtree(path, ignore_errors=True)
+                _remove_in(itself, each.name, path)
+        if lock_too:
+            (itself / LOCK).unlink()
+
+
+def _remove_in(itself: Path, name: str, path: Path) -> None:
+    try:
+        remove(itself / name)
+    except MachineError as error:
+        raise MachineError(str(error).replace(str(itself), str(path))) from None
 
 
 @contextlib.contextmanager

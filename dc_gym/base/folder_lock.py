@@ -8,8 +8,10 @@ file's content says that it is dc-gym's: many programs have a .lock, and dc-gym 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +30,7 @@ def take(folder: Path) -> int | None:
     """Returns a descriptor that holds `folder` until it is closed, or None while another process holds it."""
     lock = folder / LOCK
     while True:
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = _open(lock, os.O_RDWR | os.O_CREAT)
         try:
             with naming(lock):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,7 +55,7 @@ def take(folder: Path) -> int | None:
 def is_held(folder: Path) -> bool:
     """Returns True if a process works in the folder, and False also where the lock cannot be read."""
     try:
-        fd = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _open(folder / LOCK, os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -65,10 +67,13 @@ def is_held(folder: Path) -> bool:
 def is_ours(folder: Path) -> bool:
     """Returns True if a dc-gym process has, or had, the folder."""
     try:
-        with (folder / LOCK).open("rb") as file:
-            return file.read(len(MARK)) == MARK.encode()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        fd = _open(folder / LOCK, os.O_RDONLY)
+    except OSError:
         return False
+    try:
+        return os.read(fd, len(MARK)) == MARK.encode()
+    finally:
+        os.close(fd)
 
 
 def holds(fd: int, folder: Path) -> bool:
@@ -141,6 +146,15 @@ def within(patience_s: float, fd: int, how: int) -> bool:
         time.sleep(0.01)
 
 
+def _open(lock: Path, flags: int) -> int:
+    """Opens the file of a lock. Raises OSError for a link, and for whatever else is no file."""
+    fd = os.open(lock, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "is no plain file", str(lock))
+
+
 def _withdraw(lock: Path, fd: int) -> None:
     """Removes a lock without its mark, which could not be taken: its folder would look like somebody else's."""
     with suppress(OSError):
@@ -159,6 +173,6 @@ def _is_locked(fd: int) -> bool:
 
 def _is(fd: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(fd), path.stat())
+        return os.path.samestat(os.fstat(fd), path.lstat())
     except (FileNotFoundError, NotADirectoryError):
         return False

@@ -18,24 +18,28 @@ from pathlib import Path
 
 from dc_gym.base.folder_lock import LOCK, MARK
 
+# It works in the folder itself, into which it does not go through a link: what its name leads to may change at any time.
 # flock(1) creates the file that it locks, so each lock is read first. The lock goes last, because it shows whose the rest is.
 _SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0
-ours() {{ [ "$(head -c {len(MARK)} "$1/{LOCK}")" = {MARK} ]; }}
+enter() {{ cd -P -- "$1" && [ ! -h "$1" ] && [ . -ef "$1" ]; }}
+ours() {{ [ ! -h {LOCK} ] && [ -f {LOCK} ] && [ "$(head -c {len(MARK)} {LOCK})" = {MARK} ]; }}
 tries=0
 while [ -e "$1" ] && [ $tries -lt 100 ]; do
-	if ! ours "$1"; then
+	enter "$1" || break
+	if ! ours; then
 		rmdir -- "$1" # at most made, not claimed yet
 		break
 	fi
-	flock -n "$1/{LOCK}" /bin/sh -c '
-		[ -e "$3" ] && [ ! -e "$2" ] && mv -- "$3" "$2"
-		find "$1" -mindepth 1 -maxdepth 1 ! -name {LOCK} -exec rm -rf -- {{}} + && rm -rf -- "$1"' sh "$1" "$2" "$3"
+	flock -n {LOCK} /bin/sh -c '
+		[ -e "$3" ] && [ ! -e "$2" ] && mv -T -- "$3" "$2"
+		find . -mindepth 1 -maxdepth 1 ! -name {LOCK} -exec rm -rf -- {{}} + && rm -f {LOCK} && rmdir -- "$1"' sh "$1" "$2" "$3"
+	cd /
 	[ -e "$1" ] && sleep 0.1
 	tries=$((tries + 1))
 done
-if [ -n "$2" ] && [ -e "$2/{LOCK}" ] && ours "$2"; then
-	flock -w 10 "$2/{LOCK}" /bin/sh -c 'rm -rf -- "$3"; rm -f -- "$2/{LOCK}"' sh "$1" "$2" "$3"
+if [ -n "$2" ] && enter "$2" && ours; then
+	flock -w 10 {LOCK} /bin/sh -c 'rm -rf -- "$3"; rm -f {LOCK}' sh "$1" "$2" "$3"
 fi
 """
 

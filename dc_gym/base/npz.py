@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import tokenize
 import zipfile
@@ -15,9 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import AgentError
 from dc_gym.base.files import whole
 
+MOST_BYTES = 256_000_000
+"""The most that the arrays of a compressed file may take. Policies have some ten thousand numbers."""
 DAMAGED = (
     *(ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, MemoryError, OverflowError, SyntaxError),
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
@@ -29,11 +33,25 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
     """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as what to do next."""
     try:
         with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
+            assert found.zip is not None
+            _require_modest(path, found.zip, os.fstat(file.fileno()).st_size)
             return {name: found[name] for name in found.files}
     except OSError as error:
         raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
     except DAMAGED:
         raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
+
+
+def _require_modest(path: Path, archive: zipfile.ZipFile, file_bytes: int) -> None:
+    """Raises an error if the archive states more than MOST_BYTES, unless the file itself has as many: ours are not compressed.
+
+    Python reads what is packed like ours, or by numpy.savez_compressed, up to the stated size; of other kinds it reads all.
+    """
+    members = archive.infolist()
+    if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+        raise ValueError("packed in another way than numpy's")
+    stated_bytes = sum(member.file_size for member in members)
+    bounded.require(f"{path}:", stated_bytes, max(MOST_BYTES, file_bytes), error=AgentError)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

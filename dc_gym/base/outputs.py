@@ -71,7 +71,8 @@ def is_table_of(columns: Sequence[str]) -> Mine:
             if not path.is_file():
                 return False
             with path.open(encoding="utf-8") as file:
-                return file.readline().rstrip("\n") == ",".join(columns)
+                header = ",".join(columns)
+                return file.readline(len(header) + 1).rstrip("\n") == header
         except (OSError, UnicodeDecodeError):
             return False
 

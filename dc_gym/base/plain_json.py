@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import bounded
+
 
 def loads(text: str) -> Any:
     """Returns the value of a JSON text. Raises ValueError, also where Python would run out of its stack."""
@@ -17,5 +19,8 @@ def loads(text: str) -> Any:
 
 
 def read(path: Path) -> Any:
-    """Returns the value of a JSON file. Raises OSError if it cannot be read, ValueError if it is no JSON in UTF-8."""
-    return loads(path.read_text(encoding="utf-8"))
+    """Returns the value of a JSON file.
+
+    Raises OSError if it cannot be read, UsageError if it is too large, ValueError if it is no JSON in UTF-8.
+    """
+    return loads(bounded.read_text(path))

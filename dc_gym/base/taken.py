@@ -40,7 +40,10 @@ def _taken(name: str, folder_fd: int) -> bool:
     with suppress(PermissionError):  # the user's own file, which the user may not read: it leads nowhere
         fd = os.open(name, OPEN, dir_fd=folder_fd)
         try:
-            _own(fd, os.fstat(fd).st_mode & BITS)
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:  # another took its place just now
+                return False
+            _own(fd, found.st_mode & BITS)
         finally:
             os.close(fd)
     return True

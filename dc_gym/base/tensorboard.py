@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from dc_gym.base.files import put
+
 NAME = "events.out.tfevents.0.dcgym"
 VERSION = b"brain.Event:2"
 POLYNOMIAL = 0x82F63B78  # Castagnoli's, reversed
@@ -75,7 +77,7 @@ class Events:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / NAME
         head = b"\x09" + struct.pack("<d", time.time()) + _bytes(3, VERSION)
-        self._path.write_bytes(record(head))
+        put(self._path, record(head))
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """Adds numbers of a step."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dc_gym.base import renamed
+from dc_gym.base import bounded, renamed
 from dc_gym.base.errors import SpecError, TestbedError, naming
 from dc_gym.base.interpreter import import_from
 
@@ -57,7 +57,7 @@ _expected: dict[Path, str] = {}
 def load(path: Path) -> UserFile:
     """Runs the file, unless one of the same content has been run."""
     try:
-        source = path.read_bytes()
+        source = bounded.read_bytes(path)
     except OSError as error:
         raise SpecError(f"{path}: cannot read it: {error.strerror}; give the path of a Python file") from None
     digest = hashlib.sha256(source).hexdigest()

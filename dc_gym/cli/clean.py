@@ -18,8 +18,9 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, SCRATCH, discard, is_cut_short
+from dc_gym.base.files import PARTIAL, SCRATCH, discard
 from dc_gym.base.terminal import say
+from dc_gym.base.unfinished import remove_left_over
 from dc_gym.grounds.host import state
 from dc_gym.kernel import cache
 from dc_gym.records.folder import ASIDE, is_result, is_unfinished, recover, settle
@@ -55,8 +56,7 @@ def _files(args: Namespace) -> Iterator[str]:
     for folder in args.folders:
         for place in (folder, *_search(folder, DEPTH)):
             for path in sorted(place.glob(f"*{PARTIAL}")):
-                if is_cut_short(path):
-                    path.unlink(missing_ok=True)
+                if remove_left_over(path):
                     yield f"removed {path}"
 
 

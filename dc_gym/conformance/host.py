@@ -14,6 +14,7 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.interpreter import python
@@ -61,7 +62,7 @@ def select(
         if globs and not any(fnmatch(path.stem, glob) for glob in globs):
             continue
         try:
-            script = parse(path.read_text(encoding="utf-8", errors="replace"), path.stem)
+            script = parse(bounded.read_text(path, errors="replace"), path.stem)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         except ScriptError as error:

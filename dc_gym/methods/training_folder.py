@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock, tensorboard
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import is_cut_short, machine_errors
+from dc_gym.base.files import machine_errors
+from dc_gym.base.unfinished import is_left_over
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EVENTS
 
@@ -29,4 +30,4 @@ def _is_left_over(path: Path) -> bool:
     """Returns True for what a training leaves that is killed before its first checkpoint."""
     if path.name == EVENTS:
         return path.is_dir() and {each.name for each in path.iterdir()} <= {tensorboard.NAME}
-    return is_cut_short(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))
+    return is_left_over(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))

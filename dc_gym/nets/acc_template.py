@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import AgentError, TestbedError
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPM, format_size, format_time, parse_share, parse_size_bytes, parse_time_ns
@@ -198,8 +199,7 @@ def template_of(given: str | Path) -> Template:
 def read(path: Path) -> Template:
     """Returns the template of a TOML file. Raises AgentError, in one line, if it is none."""
     try:
-        with path.open("rb") as file:
-            table = tomllib.load(file)
+        table = tomllib.loads(bounded.read_bytes(path).decode())
     except OSError as error:
         raise AgentError(f"{path}: cannot read the template: {error.strerror}; give a name or a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from dc_gym.base import plain_json
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.files import machine_errors
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
@@ -43,4 +43,4 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
 
 def sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Returns the SHA-256 of those of the files that exist."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names if (folder / name).is_file()}
+    return {name: sha256_of(folder / name) for name in names if (folder / name).is_file()}

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line, is_of_machine
-from dc_gym.base.files import FAILED, PARTIAL, discard, machine_errors, remove, sync, sync_tree
+from dc_gym.base.files import FAILED, PARTIAL, discard, empty, machine_errors, remove, sync, sync_tree
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
@@ -204,8 +204,8 @@ def is_unfinished(path: Path) -> bool:
     if not _is_folder(path):
         return False
     try:
-        made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
-    except FileNotFoundError:  # its owner has removed it just now
+        made = [each for each in path.iterdir() if each.name != LOCK or not _is_file(each) or each.stat().st_size]
+    except (FileNotFoundError, PermissionError):  # its owner has removed it just now, or nobody else may look
         return False
     return not made or folder_lock.is_ours(path)
 
@@ -225,9 +225,7 @@ def _claim(partial: Path) -> int:
             break
     try:
         with machine_errors("empty", partial):
-            for each in partial.iterdir():
-                if each.name != LOCK:
-                    remove(each)
+            empty(partial)
     except MachineError:
         os.close(held)
         raise
@@ -236,12 +234,18 @@ def _claim(partial: Path) -> int:
 
 def _make_and_take(partial: Path) -> int | None:
     """Returns the lock of the folder, or None if its owner has removed it just now."""
-    with machine_errors("make", partial), contextlib.suppress(FileExistsError):
-        partial.mkdir(0o700)
+    existed = False
+    with machine_errors("make", partial):
+        try:
+            partial.mkdir(0o700)
+        except FileExistsError:
+            existed = True
     if not is_unfinished(partial):
         if not os.path.lexists(partial):
             return None
         raise UsageError(f"{partial} exists and no run made it; give another --out")
+    if existed and partial.lstat().st_uid != os.geteuid():
+        raise UsageError(f"{partial} belongs to another user; remove it (dcgym clean {partial.parent}), or give another --out")
     try:
         with machine_errors("lock", partial):
             held = folder_lock.take(partial)
@@ -320,6 +324,10 @@ def _require_free(out: Path, force: bool) -> None:
 def _may_go(path: Path) -> bool:
     """Returns True for a result or an empty folder, which --force may replace."""
     return is_result(path) or (_is_folder(path) and not any(path.iterdir()))
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _is_folder(path: Path) -> bool:

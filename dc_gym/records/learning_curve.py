@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import PARTIAL, machine_errors
 
@@ -131,14 +132,17 @@ def _evaluations(table: Path) -> list[Evaluation]:
 
 
 def _header(table: Path) -> list[str]:
-    with machine_errors("read", table), table.open(newline="", encoding="utf-8", errors="replace") as file:
-        return next(csv.reader(file), [])
+    return next(csv.reader(_text(table).splitlines(keepends=True)), [])
+
+
+def _text(table: Path) -> str:
+    with machine_errors("read", table):
+        return bounded.read_text(table, bounded.TABLE_BYTES, errors="replace")
 
 
 def _rows(table: Path) -> list[dict[str, str]]:
     """Returns the complete rows of a table."""
-    with machine_errors("read", table):
-        text = table.read_bytes().decode("utf-8", errors="replace")
+    text = _text(table)
     lines = text[: text.rfind("\n") + 1].splitlines()
     try:
         found = list(csv.DictReader(lines))

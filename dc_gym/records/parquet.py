@@ -13,10 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import ResultError
 from dc_gym.base.files import machine_errors
+from dc_gym.records import parquet_pages
 from dc_gym.records.tables import PIECE_ROWS, Names, Piece, Records, TableSchema
 
+PIECE_BYTES = 256_000_000
+"""The most that a row group may take in memory. It is what is read at a time; those of a run have PIECE_ROWS rows."""
+WHOLE_BYTES, WHOLE_RATIO = 1_000_000_000, 256
+"""The most that a table may take that is read whole: so many bytes, or so many times what its file has."""
+IN_PIECES, AGAIN = "read it in pieces (Result.stored.pieces)", "get the result again"
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
@@ -46,31 +53,89 @@ def check(path: Path, table: TableSchema) -> None:
 
     Further columns are those of a later minor version.
     """
-    with _readable(path):
-        found = pq.read_schema(path)
+    with _readable(path), pa.OSFile(str(path)) as file:
+        opened = pq.ParquetFile(file, pre_buffer=False)
+        found = opened.schema_arrow
     for field in schema(table):
         if field.name not in found.names:
             raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
         if found.field(field.name).type != field.type:
             raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
+    _require_small_groups(path, opened.metadata, schema(table))
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Returns these columns of a file; None means all.
+    """Returns these columns of a file; None means all. Raises ResultError if they state more than WHOLE_BYTES.
 
     Arrow reads its own file, in this thread. Its threads must not hold a Python object when the interpreter ends: a process whose
     work was done then aborted now and then, with exit code 134 (apache/arrow issue 34314).
     """
     with _readable(path), pa.OSFile(str(path)) as file:
-        return pq.ParquetFile(file, pre_buffer=False).read(columns, use_threads=False)
+        kind = pq.ParquetFile(file, pre_buffer=False).schema_arrow
+        texts = [field.name for field in kind if pa.types.is_string(field.type)]
+        opened = pq.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+        wanted = kind.names if columns is None else columns
+        _require_small(path, opened, wanted, file.size())
+        return _unfolded(path, opened.read(wanted, use_threads=False), [name for name in texts if name in wanted])
 
 
 def read_pieces(path: Path, table: TableSchema, columns: Sequence[str], names: Names) -> Iterator[Piece]:
     """Yields these columns of a table's file, at most PIECE_ROWS rows at a time."""
     with _readable(path), pa.OSFile(str(path)) as file:
-        batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(PIECE_ROWS, columns=list(columns), use_threads=False)
-        for batch in batches:
+        opened = pq.ParquetFile(file, pre_buffer=False)
+        parquet_pages.require_as_stated(path, opened.metadata, columns)
+        for batch in opened.iter_batches(PIECE_ROWS, columns=list(columns), use_threads=False):
             yield {name: _values(path, table, name, [batch.column(name)], names) for name in columns}
+
+
+def _require_small_groups(path: Path, found: pq.FileMetaData, kind: pa.Schema) -> None:
+    """Raises an error if a row group states more than PIECE_BYTES."""
+    for number in range(found.num_row_groups):
+        group = found.row_group(number)
+        stated_bytes = max(group.total_byte_size, group.num_rows * _row_bytes(path, kind))
+        bounded.require(f"{path}: row group {number}", stated_bytes, PIECE_BYTES, AGAIN, ResultError)
+
+
+def _require_small(path: Path, opened: pq.ParquetFile, columns: Sequence[str], file_bytes: int) -> None:
+    """Raises an error if these columns state more than may be read whole."""
+    found = opened.metadata
+    groups = (found.row_group(number) for number in range(found.num_row_groups))
+    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+    stated_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    kind = pa.schema([opened.schema_arrow.field(name) for name in columns])
+    most_bytes = max(WHOLE_BYTES, WHOLE_RATIO * file_bytes)
+    bounded.require(f"{path}:", max(stated_bytes, found.num_rows * _row_bytes(path, kind)), most_bytes, IN_PIECES, ResultError)
+    parquet_pages.require_as_stated(path, found, columns)
+
+
+def _row_bytes(path: Path, kind: pa.Schema) -> int:
+    """Returns the bytes of a row in memory."""
+    total = 0
+    for field in kind:
+        width = field.type.index_type if pa.types.is_dictionary(field.type) else field.type
+        if not (pa.types.is_primitive(width) or pa.types.is_string(width)):
+            raise ResultError(f"{path}: column {field.name} is {field.type}, which no table of dc-gym has; {AGAIN}")
+        total += width.bit_width if pa.types.is_primitive(width) else 0
+    return total // 8
+
+
+def _unfolded(path: Path, table: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """Returns a table that was read with dictionaries of these columns, without them."""
+    for name in texts:
+        chunks = table.column(name).chunks
+        stated_bytes = sum(len(chunk) * _longest_bytes(chunk.dictionary) for chunk in chunks)
+        bounded.require(f"{path}: column {name}", stated_bytes, WHOLE_BYTES, AGAIN, ResultError)
+        unfolded = pa.chunked_array([chunk.dictionary_decode() for chunk in chunks], pa.string())
+        table = table.set_column(table.column_names.index(name), name, unfolded)
+    return table
+
+
+def _longest_bytes(texts: pa.Array) -> int:
+    """Returns the length of the longest text. Arrow's own function for it imports pyarrow.compute: a tenth of a second a run."""
+    if not len(texts):
+        return 0
+    ends = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, 4 * texts.offset)
+    return int(np.diff(ends).max())
 
 
 def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> Records:

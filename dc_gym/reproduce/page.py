@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dc_gym import __version__
+from dc_gym.base import plain_json
 from dc_gym.base.files import csv_bytes, machine_errors, put
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import kit
@@ -61,7 +62,7 @@ def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
     """
     parts = []
     for title, figures in papers.items():
-        told = [json.loads((each / CLAIMS).read_text()) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
+        told = [plain_json.read(each / CLAIMS) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
         parts.append((title, told))
     text = html.render(PACKAGE, "overview.html.j2", title="Papers, reproduced", mark=mark_of(OVERVIEW), papers=parts)
     return put(folder / PAGE, text)

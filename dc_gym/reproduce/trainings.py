@@ -23,7 +23,7 @@ import numpy as np
 
 from dc_gym.base import plain_json
 from dc_gym.base.errors import TestbedError, UsageError
-from dc_gym.base.files import machine_errors
+from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress, Quiet, short_time
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
@@ -115,11 +115,11 @@ def training(
     with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{name}.spec.json"
-        file.write_text(spec.to_json() + "\n")
+        put(file, f"{spec.to_json()}\n".encode())
         made = Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps, batch=batch)
         made = replace(made, levels=levels, evaluated=evaluated)
         if changes := made.changes():
-            made.config.write_text(changes)
+            put(made.config, changes.encode())
     return made
 
 
@@ -150,7 +150,7 @@ def _require_same(asked: Training, force: bool) -> None:
     """Raises UsageError if the training's folder holds another training, or removes the folder with `force`."""
     record = asked.out.with_name(f"{asked.out.name}.json")
     if not asked.out.exists():
-        record.write_text(json.dumps(asked.order(), indent=1) + "\n")
+        put(record, f"{json.dumps(asked.order(), indent=1)}\n".encode())
         return
     try:
         found = plain_json.read(record)
@@ -161,7 +161,7 @@ def _require_same(asked: Training, force: bool) -> None:
     if not force:
         raise UsageError(f"{asked.out}: another spec, preset or version; --force trains it anew, or give another --out")
     shutil.rmtree(asked.out)
-    record.write_text(json.dumps(asked.order(), indent=1) + "\n")
+    put(record, f"{json.dumps(asked.order(), indent=1)}\n".encode())
 
 
 def _begun(asked: Training) -> Training:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import renamed, usercode
+from dc_gym.base import bounded, renamed, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
@@ -149,7 +149,7 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text())
+        data = tomllib.loads(bounded.read_text(path))
     except OSError as error:
         raise UsageError(f"--config {path}: cannot read it: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

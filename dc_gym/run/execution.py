@@ -17,7 +17,8 @@ from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
 
-KEPT_LOG_LINES = 100_000
+KEPT_LOG_LINES, KEPT_LOG_CHARS = 100_000, 32_000_000
+"""The most that is kept of what a ground prints. A program there may print without end."""
 
 
 @dataclass(slots=True)
@@ -66,16 +67,16 @@ def execute(
 
 def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], None]:
     """Returns the function for the lines that a ground prints: phases go to the clock and the user, all others to the log."""
-    kept = 0
+    kept = kept_chars = 0
 
     def on_line(line: str) -> None:
-        nonlocal kept
+        nonlocal kept, kept_chars
         if line.startswith("::phase "):
             name = line.removeprefix("::phase ")
             clock.phase(name)
             progress.phase(name)
-        elif kept < KEPT_LOG_LINES:
-            kept += 1
+        elif kept < KEPT_LOG_LINES and kept_chars + len(line) < KEPT_LOG_CHARS:
+            kept, kept_chars = kept + 1, kept_chars + len(line)
             with naming(log.name):
                 log.write(line + "\n")
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
@@ -57,7 +57,7 @@ class RunCounts:
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has what the ground wrote."""
-    found = json.loads((folder / "ground.json").read_text())
+    found = plain_json.read(folder / "ground.json")
     counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
     paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
     circle = deadlocks.at_end(experiment.graph, experiment.router, experiment.schedule, folder / "queues.trace", paused)

@@ -13,7 +13,7 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym.base import plain_json, renamed, spelling, usercode
+from dc_gym.base import bounded, plain_json, renamed, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
@@ -296,7 +296,7 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
 def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     """Returns the plain contents of a spec file. What a result would run is checked, and said."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.read_text(path)
     except OSError as error:
         raise SpecError(f"{path}: cannot read the spec: {with_remedy(error, 'give the path of a TOML file')}") from None
     except UnicodeDecodeError:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import trusted, usercode
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.key import CODE_PATH, NIC_POLICY, PATH, POLICY
 from dc_gym.base.trusted import Item, Kind
@@ -125,7 +126,7 @@ def _plain_file(source: Path, folder: Path, name: str, digest: str | None) -> Pa
     path = folder / name
     try:
         is_plain = stat.S_ISREG(path.lstat().st_mode)
-        found = hashlib.sha256(path.read_bytes()).hexdigest() if is_plain else None
+        found = sha256_of(path) if is_plain else None
     except OSError as error:
         raise SpecError(f"{source}: {name}: {error.strerror}; get the result again") from None
     if found is None:
@@ -198,9 +199,6 @@ def _items_of_command(command: str, folder: Path) -> Iterator[Item]:
 def _digest_of(path: Path) -> str | None:
     """Returns the SHA-256 of a plain file that can be read, None otherwise."""
     try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(path) if path.is_file() else None
     except OSError:
         return None

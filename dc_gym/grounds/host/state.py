@@ -22,8 +22,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dc_gym.base.errors import KernelError, TestbedError, UsageError, naming
+from dc_gym.base.errors import KernelError, TestbedError, UsageError
+from dc_gym.base.files import whole
 from dc_gym.base.processes import Process
+from dc_gym.base.unfinished import PARTIAL, remove_left_over
 from dc_gym.kernel import cable_module
 
 STATE = Path("/run/dcgym")
@@ -116,9 +118,8 @@ def _clean(folder: Path) -> list[str]:
             said += _end(run.ground)
         path.unlink()
         said.append(f"removed {path}")
-    for path in folder.glob("*.new"):
-        if not Path("/proc", path.stem).exists():
-            path.unlink()
+    for path in folder.glob(f"*{PARTIAL}"):
+        remove_left_over(path)
     if (folder / MARK).exists() and not living:
         said += _unload(folder / MARK)
     if not any(folder.iterdir()):
@@ -146,13 +147,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _put(path: Path, text: str) -> None:
     """Writes the whole file, or leaves it as it was."""
-    new = path.with_name(f"{os.getpid()}.new")
-    try:
-        with naming(path):
-            new.write_text(text)
-            new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    with whole(path) as work:
+        work.write_text(text)
 
 
 def _is_ours(mark: Path) -> bool:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays
 from dc_gym.nets import lstm, mlp
@@ -33,7 +33,7 @@ def network(path: Path, scaling: Scaling) -> NicPolicy:
         if not np.issubdtype(found.dtype, np.floating) or found.shape != shape:
             raise AgentError(f"{path}: {name} is {found.dtype} of the shape {found.shape}, not floating point of {shape}")
     provenance = {"command": COMMAND, "made": "imported", "source": path.name}
-    provenance |= {"source_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    provenance |= {"source_sha256": sha256_of(path)}
     try:
         return NicPolicy(NETWORKS[kind](tuple(arrays[name].astype(np.float64) for name in ARRAYS[kind])), scaling, provenance)
     except AgentError as error:
