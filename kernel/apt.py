@@ -7,7 +7,6 @@ state: the package lists, the cache and, if asked, the sources. It writes nothin
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.kernel.cache import locked, make_folder
 
@@ -61,11 +61,6 @@ def run(
         last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no message"]
         raise error(f"{' '.join(map(str, argv[:4]))} failed ({done.returncode}): {last[0]}")
     return done.stdout
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Apt:

@@ -23,12 +23,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.progress import choose as choose_progress
 from dc_gym.kernel import profile, selftests
 from dc_gym.kernel import source as sources
-from dc_gym.kernel.apt import run, sha256_of
+from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, locked, make_folder, partial, publish
 from dc_gym.kernel.source import NotOnOffer, Source
 

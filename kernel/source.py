@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
-from dc_gym.kernel.apt import Apt, Offer, debian_archive, run, sha256_of, source_lines
+from dc_gym.kernel.apt import Apt, Offer, debian_archive, run, source_lines
 
 CATALOGUE = Path(__file__).parent / "sources.toml"
 REMEDY = "name a kernel tree, tarball or linux-source .deb with `dcgym kernel build --source PATH`"

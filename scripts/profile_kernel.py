@@ -20,12 +20,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import KernelError
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import build, profile
 from dc_gym.kernel import source as sources
-from dc_gym.kernel.apt import sha256_of
 from dc_gym.kernel.cache import cache_dir
 
 SPEC = """

@@ -19,11 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dc_gym import __version__
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import TestbedError, UsageError, in_one_line
 from dc_gym.base.files import machine_errors, scratch
 from dc_gym.base.progress import Progress, choose
 from dc_gym.base.units import parse_size_bytes
-from dc_gym.kernel.apt import run, sha256_of
+from dc_gym.kernel.apt import run
 from scripts import vm_disk, vm_ovf, vm_root
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import folder_lock, plain_json, trusted
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import PARTIAL, machine_errors, sync, sync_tree
 from dc_gym.base.trusted import Item, Kind
@@ -66,14 +67,9 @@ def item_of(checkpoint: Path) -> Item:
     for path in sorted(checkpoint.rglob("*")):
         mode = path.lstat().st_mode
         if not stat.S_ISDIR(mode):
-            row = [str(path.relative_to(checkpoint)), stat.S_IFMT(mode), _sha256(path) if stat.S_ISREG(mode) else ""]
+            row = [str(path.relative_to(checkpoint)), stat.S_IFMT(mode), sha256_of(path) if stat.S_ISREG(mode) else ""]
             digest.update(json.dumps(row).encode() + b"\n")
     return Item(Kind.CHECKPOINT, digest.hexdigest(), str(checkpoint))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def save(
