@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab that a program has taken over can do to its user's files and processes: with each version of Landlock, nothing.
+"""A lab that a program has taken over can do nothing to its user's files and processes, with each version of Landlock.
 
 A probe tries it all, under the shipped lab-launch, in place of the lab kernel.
 """
