@@ -257,7 +257,7 @@ class Commands:
     rows: npt.NDArray[np.void]
     """`COMMAND_ROW` records, live. They follow the head."""
     layout: tuple[tuple[int, bytes, int], ...]
-    """What each row was at the start: row of the matrix, actuator, number of values."""
+    """The rows as they were at the start: row of the matrix, actuator, number of values."""
     size: int
     """The number of values of all rows."""
 

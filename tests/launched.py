@@ -14,7 +14,7 @@ from dc_gym.kernel.confinement import landlock_abi
 UID, GID = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 """The user and group of labs."""
 ABIS = range(landlock_abi() + 1)
-"""What machines may have: no Landlock, and each version up to this machine's."""
+"""The versions of Landlock that machines may have, up to this machine's; 0: none."""
 
 
 def launched(argv: Sequence[str], writable: Path, within: Sequence[str] = (), abi: int | None = None) -> str:

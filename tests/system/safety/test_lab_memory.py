@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab writes into the memory that it shares does not lead its user's process astray: it is as planned, or an error."""
+"""The memory that a lab shares does not lead its user's process astray: what is in it is as planned, or an error."""
 
 import mmap
 import os
