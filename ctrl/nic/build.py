@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from dc_gym.base import bounded
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PACKAGE
 from dc_gym.ctrl.nic.algorithm import Algorithm, describe
@@ -82,7 +83,7 @@ def _runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
 
 
 def _key(header: Path) -> tuple[Path, bytes]:
-    return header.resolve(), header.read_bytes() if header.is_file() else b""
+    return header.resolve(), bounded.read_bytes(header) if header.is_file() else b""
 
 
 def _algorithm(header: Path) -> list[str]:

@@ -152,7 +152,7 @@ def _open(lock: Path, flags: int) -> int:
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
     os.close(fd)
-    raise OSError(errno.EINVAL, "is no plain file", str(lock))
+    raise OSError(errno.EEXIST, "is no plain file; remove it", str(lock))
 
 
 def _withdraw(lock: Path, fd: int) -> None:

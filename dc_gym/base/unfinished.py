@@ -38,7 +38,7 @@ def created(path: Path) -> Iterator[tuple[Path, int]]:
 def require_same(work: Path, fd: int) -> None:
     """Raises OSError if the path leads to another file than the descriptor."""
     if not _is_same(work, fd):
-        raise OSError(errno.ESTALE, "somebody else has replaced it; choose a folder that others may not write", str(work))
+        raise OSError(errno.EEXIST, "somebody else has replaced it; choose a folder that others may not write", str(work))
 
 
 def is_left_over(path: Path) -> bool:
