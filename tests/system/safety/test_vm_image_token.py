@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No two copies of the machine image have the same secret. Whoever presents the notebook server's token gets a shell, every web page
-too: Jupyter then checks no origin."""
+"""No two copies of the machine image have the same secret. Whoever presents the notebook server's token gets a shell, every web
+page too: Jupyter then checks no origin."""
 
 from __future__ import annotations
 
