@@ -3,13 +3,24 @@
 
 from __future__ import annotations
 
+import errno
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 INTERRUPTED, TERMINATED, HUNG_UP = 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP
 """Exit codes, as a shell gives them, of a command that Ctrl-C, SIGTERM or SIGHUP ended."""
+
+
+REMEDIES: Mapping[int | None, str] = {
+    errno.ENOSPC: "free some room",
+    errno.EDQUOT: "free some room",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f)",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "raise the machine's limit on open files (sysctl fs.file-max)",
+}
+"""What to do about an error number of the operating system that has one cause."""
 
 
 class TestbedError(Exception):

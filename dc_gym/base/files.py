@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import io
 import os
 import re
@@ -19,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
-from dc_gym.base.errors import MachineError, naming
+from dc_gym.base.errors import REMEDIES, MachineError, naming
 from dc_gym.base.folder_lock import LOCK
 
 __all__ = [
@@ -173,7 +172,7 @@ def machine_errors(doing: str, path: Path, other: str = "another --out") -> Iter
     try:
         yield
     except OSError as error:
-        remedy = f"free some room, or give {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"give {other}"
+        remedy = f"{REMEDIES[error.errno]}, or give {other}" if error.errno in REMEDIES else f"give {other}"
         raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from dc_gym.base import process_room, usercode
-from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, naming
+from dc_gym.base.errors import INTERRUPTED, REMEDIES, TestbedError, UsageError, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
 from dc_gym.cli.signals import ENDS, Terminated, terminable
@@ -116,8 +116,8 @@ def _told(error: OSError) -> str:
     """Returns one line about an error of the operating system."""
     if error.filename is None and "temporary directory" in str(error.strerror):  # an error of tempfile
         return f"{error.strerror}: set TMPDIR to a folder that you may write to"
-    room = "; free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return f"{error.filename or 'reading or writing'}: {error.strerror}{room}"
+    remedy = f"; {REMEDIES[error.errno]}" if error.errno in REMEDIES else ""
+    return f"{error.filename or 'reading or writing'}: {error.strerror}{remedy}"
 
 
 def _missing_library(error: ImportError) -> str | None:
