@@ -18,7 +18,7 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd eventd tgen linkprobe vm-init nicd cctest libsteps.so libfailing.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so libfailing.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
@@ -148,6 +148,9 @@ $(BIN)/lab-launch: $(LAUNCH) $(KERNEL)/confine.h | $(BIN)
 $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
+$(BIN)/vm-launch: dc_gym/grounds/host/vm_launch.c | $(BIN)
+	$(call link,$<)
+
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h) $(KERNEL)/drivers/lab.h
 PROGRAM := $(addprefix $(DAEMON)/,program.c options.c)
 INPUT := $(PROGRAM) $(addprefix $(DAEMON)/,record_file.c fault.c)
@@ -233,7 +236,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
 SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
-	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c \
+	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256

@@ -7,6 +7,7 @@ The host's root directory is the lab's root directory, read-only. The lab can wr
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import re
@@ -26,10 +27,11 @@ from pathlib import Path
 from typing import IO, Self
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, in_words, naming
+from dc_gym.base.errors import USED_UP, LabError, MachineError, ProtocolError, UsageError, in_words, naming
 from dc_gym.base.files import scratch
 from dc_gym.base.pinned import open_folder
 from dc_gym.base.processes import ProcessStat, children
+from dc_gym.kernel import limits
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
@@ -330,6 +332,7 @@ class Lab:
     def _start(self) -> None:
         config = self.config
         _check_run_dir(config.run_dir)
+        limits.check(config.memory_bytes)
         private = config.run_dir / ".lab"
         private.mkdir(exist_ok=True)
         self._share = self._stack.enter_context(RegionServer(private))
@@ -572,6 +575,8 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
         return f"the lab was killed by signal 9; {_NOBODY}"
     if code == -signal.SIGBUS:
         return "the lab was killed by SIGBUS: no room is left for its memory; run fewer labs at a time, or give TMPDIR more room"
+    if code == -signal.SIGXFSZ:
+        return f"the lab was killed by SIGXFSZ: one of its files met a limit: {USED_UP[errno.EFBIG]}"
     if code < 0:
         return f"the lab was killed by signal {-code}"
     return f"the lab ended with status {code} before it said good-bye"

@@ -7,10 +7,13 @@ import os
 import stat
 from pathlib import Path
 
+from dc_gym.base.errors import UsageError
 from dc_gym.base.pinned import pinned
 from dc_gym.base.taken import BITS, OPEN
 
 UNPRIVILEGED = 65534  # nobody, if root was not reached by sudo
+NO_ID = 2**32 - 1
+"""The kernel takes this number for none."""
 ENTER, ENTER_AND_READ, ENTER_AND_WRITE = 0o1, 0o5, 0o3
 
 
@@ -18,9 +21,16 @@ def lab_user() -> tuple[int, int]:
     """Returns uid and gid of a lab: the caller's or, for root, those of the user behind sudo, otherwise those of nobody."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
-    uid = int(os.environ.get("SUDO_UID", "0") or 0)
-    gid = int(os.environ.get("SUDO_GID", "0") or 0)
+    uid, gid = _of_sudo("SUDO_UID"), _of_sudo("SUDO_GID")
     return (uid, gid) if uid and gid else (UNPRIVILEGED, UNPRIVILEGED)
+
+
+def _of_sudo(name: str) -> int:
+    """Returns a number that sudo tells about its caller, 0 without sudo."""
+    text = os.environ.get(name) or "0"
+    if not (text.isascii() and text.isdecimal() and int(text) < NO_ID):
+        raise UsageError(f"{name}={text}: sudo sets it to a number below {NO_ID}; unset it, or call dcgym by sudo")
+    return int(text)
 
 
 def lab_user_may(rights: int, folder: Path) -> bool:

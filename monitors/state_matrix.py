@@ -381,7 +381,10 @@ class StateMatrix:
             raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; {hint}")
         skip = offset % mmap.ALLOCATIONGRANULARITY
         protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        self._map: mmap.mmap | None = mmap.mmap(fd, skip + room, mmap.MAP_SHARED, protection, offset=offset - skip)
+        try:
+            self._map: mmap.mmap | None = mmap.mmap(fd, skip + room, mmap.MAP_SHARED, protection, offset=offset - skip)
+        except (OSError, ValueError, OverflowError) as error:  # beyond the file's end, or beyond memory
+            raise ProtocolError(f"{what}: {room} bytes cannot be mapped: {error}") from None
         try:
             self._view(self._map, skip, room, what)
         except BaseException:

@@ -10,12 +10,14 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import struct
 import subprocess
 import sys
 import tarfile
+import urllib.error
 import urllib.request
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -244,12 +246,24 @@ class Student(vm_console.Vm):
         super().__init__(argv, log)
         self.ssh_port = ssh_port
         self.notebook = f"http://127.0.0.1:{notebook_port}"
+        self.secret = ""
 
-    def file(self, name: str) -> bytes:
-        """Returns a file of the student's home, by the notebook server, which starts after the console."""
+    def boot(self) -> str:
+        shown = super().boot()
+        found = re.search(r"http://localhost:8888/lab\?token=(\w+)", shown)
+        assert found is not None, shown
+        self.secret = found[1]
+        return shown
+
+    def serve(self) -> None:
+        """Waits for the notebook server, which starts after the console."""
         status, said = self.run("until ss -ltn | grep -q :8888; do sleep 1; done", 1500)
         assert status == 0, said
-        with urllib.request.urlopen(f"{self.notebook}/files/{name}?token=dcgym", timeout=300) as answer:
+
+    def file(self, name: str) -> bytes:
+        """Returns a file of the student's home, by the notebook server."""
+        self.serve()
+        with urllib.request.urlopen(f"{self.notebook}/files/{name}?token={self.secret}", timeout=300) as answer:
             return bytes(answer.read())
 
 
@@ -259,7 +273,7 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Student]:
     log = tmp_path_factory.mktemp("vm") / "console.log"
     with Student(vm_console.command(disk, *ports), log, *ports) as machine:
         shown = machine.boot()
-        assert "dcgym doctor" in shown and "http://localhost:8888" in shown, "the message says what to type first"
+        assert "dcgym doctor" in shown and f"password {machine.secret}" in shown, "the message says what to type first"
         yield machine
         assert machine.power_off() == 0
 
@@ -275,7 +289,7 @@ def test_the_doctor_finds_all_that_a_run_needs(student: Student) -> None:
 @pytest.mark.timeout(3600)
 def test_a_student_is_no_root_and_nothing_of_the_building_machine_is_there(student: Student) -> None:
     assert student.run("id -un")[1].split() == ["student"]
-    status, said = student.run("echo dcgym | sudo -S passwd -S root")
+    status, said = student.run(f"sudo -S passwd -S root <{vm_console.SECRET}")
     assert status == 0 and " L " in said.splitlines()[-1], said
     status, said = student.run(
         "cat /etc/apt/sources.list.d/* /etc/pip.conf /etc/xdg/pip/pip.conf 2>/dev/null; grep -ri proxy /etc/apt"
@@ -325,16 +339,35 @@ def test_a_run_has_the_digest_that_it_has_here(student: Student, tmp_path: Path)
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh: apt-get install openssh-client")
 def test_the_password_opens_the_forwarded_port_for_the_student_alone(student: Student, tmp_path: Path) -> None:
-    asked = tmp_path / "askpass"
-    asked.write_text("#!/bin/sh\necho dcgym\n")
+    asked, password = tmp_path / "askpass", tmp_path / "password"
+    asked.write_text(f"#!/bin/sh\ncat {password}\n")
     asked.chmod(0o755)
     env = {"PATH": os.environ["PATH"], "SSH_ASKPASS": str(asked), "SSH_ASKPASS_REQUIRE": "force", "HOME": str(tmp_path)}
     argv = ["ssh", "-p", str(student.ssh_port), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
     argv += ["-o", "ConnectTimeout=300", "-o", "NumberOfPasswordPrompts=1"]
+    password.write_text("dcgym")
+    done = subprocess.run([*argv, "student@127.0.0.1", "true"], env=env, capture_output=True, text=True)
+    assert done.returncode == 255 and "Permission denied" in done.stderr
+    password.write_text(student.secret)
     done = subprocess.run([*argv, "student@127.0.0.1", "dcgym --version"], env=env, capture_output=True, text=True)
     assert done.returncode == 0 and "0.1" in done.stdout, done.stderr
     done = subprocess.run([*argv, "root@127.0.0.1", "true"], env=env, capture_output=True, text=True)
     assert done.returncode == 255 and "Permission denied" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("token", ["", "dcgym", "0" * 24])
+def test_a_foreign_page_gets_no_shell(token: str, student: Student) -> None:
+    assert student.run("stat -c %a:%U /var/lib/dcgym/secret")[1].split() == ["600:student"]
+    student.serve()
+    headers = {"Origin": "http://foreign.example", "Authorization": f"token {token}"}
+    asked = urllib.request.Request(
+        f"{student.notebook}/api/terminals", b"{}", headers if token else {"Origin": headers["Origin"]}
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(asked, timeout=300)
+    assert refused.value.code in (403, 404), "404: to other origins there is no such page"
 
 
 @pytest.mark.long

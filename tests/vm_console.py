@@ -14,6 +14,8 @@ from types import TracebackType
 
 QEMU = "qemu-system-x86_64"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "vm-image.md"
+SECRET = "/var/lib/dcgym/secret"
+"""The file in the machine that has the password of its user, and the token of its notebook server."""
 BOOT_LIMIT_S = 1500.0
 COMMAND_LIMIT_S = 3000.0
 PROMPT = re.compile(r"student@dcgym:[^\n]*\$ $")
@@ -85,7 +87,7 @@ class Vm:
 
     def power_off(self) -> int:
         """Returns qemu's exit status after the machine has gone down."""
-        self._type("echo dcgym | sudo -S poweroff")
+        self._type(f"sudo -S poweroff <{SECRET}")
         return self._qemu.wait(timeout=BOOT_LIMIT_S)
 
     def _type(self, line: str) -> None:

@@ -17,6 +17,7 @@ INTERRUPTED, TERMINATED, HUNG_UP = 128 + signal.SIGINT, 128 + signal.SIGTERM, 12
 USED_UP: Mapping[int, str] = {
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
     errno.ENFILE: "end other programs: the machine can open no further file",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f)",
     errno.ENOMEM: "end other programs, or give the machine more memory",
     errno.ENOBUFS: "end other programs, or give the machine more memory",
 }

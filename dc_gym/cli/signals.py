@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED
+from dc_gym.cli import early
 
 ENDS = {signal.SIGTERM: ("terminated", TERMINATED), signal.SIGHUP: ("hung up", HUNG_UP)}
 """The signals that end a command as Ctrl-C does, with message and exit code."""
@@ -39,7 +40,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Makes the first signal of ENDS raise Terminated; later ones do not disturb the clean-up.
+    """Makes the first signal of ENDS raise Terminated; later ones do not disturb the clean-up. Ctrl-C raises KeyboardInterrupt.
 
     A signal that is ignored (as SIGHUP by `nohup`) or handled already stays so. In a thread of another program nothing changes.
     """
@@ -53,6 +54,9 @@ def terminable() -> Iterator[None]:
         raise Terminated(number)
 
     own = threading.current_thread() is threading.main_thread()
+    unheard = own and signal.getsignal(signal.SIGINT) is early.stop
+    if unheard:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     changed = [each for each in ENDS if own and signal.getsignal(each) is signal.SIG_DFL]
     for each in changed:
         signal.signal(each, terminate)
@@ -62,6 +66,8 @@ def terminable() -> Iterator[None]:
         for each in changed:
             if signal.getsignal(each) is terminate:  # otherwise the process is about to end by its own signal
                 signal.signal(each, signal.SIG_DFL)
+        if unheard:
+            signal.signal(signal.SIGINT, early.stop)
 
 
 def tie_to_parent() -> None:

@@ -213,6 +213,10 @@ def is_unfinished(path: Path) -> bool:
 def partial_of(out: Path) -> Path:
     if not out.name or out.name == "..":
         raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
+    try:
+        str(out.absolute()).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"--out {out.absolute()}: its name is not UTF-8, as a result's files are; give another") from None
     return out.with_name(out.name + PARTIAL)
 
 

@@ -23,10 +23,11 @@ import pyarrow as pa
 from dc_gym.base import plain_json
 from dc_gym.base.errors import ResultError, SpecError, TopologyError, UsageError, with_remedy
 from dc_gym.base.files import FAILED, PARTIAL, machine_errors
+from dc_gym.base.shape import fault
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records import parquet
+from dc_gym.records import parquet, shapes
 from dc_gym.records.copies import copy_inputs, policies, sha256
 from dc_gym.records.digest import DIGEST_VERSION, Digest, digest_of
 from dc_gym.records.folder import COPIES, FAILURE, FILES, GRAPH, finish, is_result, writing
@@ -270,7 +271,9 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
         raise ResultError(f"{path}: not a result: {', '.join(missing)} missing; give the folder that `dcgym run` wrote")
     manifest = _read_json(path / "manifest.json", dict)
     _check_version(path, manifest)
+    _check_shape(path / "manifest.json", manifest, shapes.MANIFEST)
     summary = _read_json(path / "summary.json", dict)
+    _check_shape(path / "summary.json", summary, shapes.SUMMARY)
     result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
     for table in TABLES.values():
         if result.stored.has(table.name):
@@ -349,7 +352,13 @@ def _read_ports(path: Path) -> list[dict[str, Any]]:
         missing = [key for key in ("name", "owner", "rate_bps") if not isinstance(port, dict) or key not in port]
         if missing:
             raise ResultError(f"{path}: port {row} has no {missing[0]}; the file was changed")
+    _check_shape(path, ports, shapes.PORTS)
     return ports
+
+
+def _check_shape(path: Path, value: Any, shape: shapes.Shape) -> None:
+    if told := fault(value, shape):
+        raise ResultError(f"{path}: {told}; the file was changed")
 
 
 def _read_json(path: Path, kind: type) -> Any:

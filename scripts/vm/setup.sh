@@ -5,10 +5,9 @@
 set -eu
 umask 022
 HERE=$(dirname "$0")
-PASSWORD=dcgym
 
+# Nobody has a password before the first boot, when secret.service makes the student's.
 useradd --uid 1000 --user-group --no-create-home --home-dir /home/student --shell /bin/bash --groups sudo,adm student
-usermod --password "$(openssl passwd -6 -salt dcgym "$PASSWORD")" student
 passwd --quiet --lock root
 cp /etc/skel/.[!.]* /home/student/
 chown -R student:student /home/student
@@ -19,7 +18,7 @@ python3 -m venv /opt/dcgym
 
 : >/etc/motd # scripts/vm/files has what a login shows
 rm -f /etc/update-motd.d/10-uname
-systemctl --quiet enable systemd-networkd systemd-resolved ssh-keys ssh notebook
+systemctl --quiet enable systemd-networkd systemd-resolved secret ssh-keys ssh notebook
 systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
 rm -f /etc/ssh/ssh_host_*
 # The first boot makes them again: each copy of the image has its own.

@@ -35,7 +35,8 @@ from dc_gym.kernel.cache import cache_dir
 QEMU = "qemu-system-x86_64"
 PACKAGE = "qemu-system-x86"
 INIT = "vm-init"
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # from util-linux
+LAUNCH = ("setpriv", "--pdeathsig", "KILL", str(PROGRAMS / "vm-launch"))  # setpriv is from util-linux
+"""Runs qemu so that it ends with its caller, and passes on no set-user-ID bit, device or capability to the machine's files."""
 PORTS = ("control", "output", "errors")  # numbered from 1, as vm-init expects
 BOOT_LIMIT_S = 300.0
 INTERRUPT_LIMIT_S = 60.0  # an emulated CPU cleans up slowly
@@ -74,8 +75,9 @@ def check() -> None:
         raise UsageError(f"{QEMU} is not installed: apt-get install --no-install-recommends {PACKAGE}")
     if Path.cwd() == Path("/") or any(Path.cwd().is_relative_to(hidden) for hidden in HIDDEN):
         raise UsageError(f"{Path.cwd()}: the VM has this folder for itself: change to the one that shall have the results")
-    if not (PROGRAMS / INIT).is_file():
-        raise TestbedError(f"{PROGRAMS}: {INIT} not built; run `make programs`")
+    for name in (INIT, Path(LAUNCH[-1]).name):
+        if not (PROGRAMS / name).is_file():
+            raise TestbedError(f"{PROGRAMS}: {name} not built; run `make programs`")
 
 
 def environment() -> dict[str, str]:
@@ -173,18 +175,23 @@ class _Conversation:
 
 def _qemu(kernel: VmKernel, work: Path, fds: Sequence[int], share: Path, memory_bytes: int, cpus: int) -> list[str]:
     argv = [
-        *DIES_WITH_US, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        *LAUNCH, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", f"{memory_bytes >> 20}M",
         "-kernel", str(kernel.image), "-initrd", str(work / "initrd"),
         "-append", "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on no_timer_check",
         "-serial", f"file:{work / 'console.log'}",
         "-device", "virtio-serial",  # must be the first: its ports are then /dev/vport0p1 and so on
         "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
-        "-virtfs", f"local,path={share},mount_tag=share,security_model=none,multidevs=remap",
+        "-virtfs", f"local,path={_quoted(share)},mount_tag=share,security_model=none,multidevs=remap",
     ]  # fmt: skip
     for number, (name, fd) in enumerate(zip(PORTS, fds, strict=True), 1):
         argv += ["-chardev", f"socket,id={name},fd={fd}", "-device", f"virtserialport,chardev={name},nr={number}"]
     return argv
+
+
+def _quoted(path: Path) -> str:
+    """Returns a path as it stands in an option of qemu's, where a comma alone ends a value."""
+    return str(path).replace(",", ",,")
 
 
 def _initramfs(kernel: VmKernel, command: bytes) -> bytes:

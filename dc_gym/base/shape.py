@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what was read from a JSON file against its shape, before anybody uses it.
+
+A shape is one of these:
+
+    str, bool, None, ANY        a value of that type; ANY is every value
+    Number(least, most)         a finite number in that range; COUNT is a whole one that is not negative
+    (SHAPE, SHAPE)              a value of one of these shapes
+    [SHAPE]                     a list of any length
+    {"key": SHAPE}              an object with that key; further ones are free. "key?": it may lack the key
+    {..., str: SHAPE}           all its further keys have values of this shape
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ANY = object()
+SHOWN = 40
+"""Letters of a wrong value that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number. What a run measures stays far below the default's largest, and arithmetic with it below infinity."""
+
+    least: float = -1e30
+    most: float = 1e30
+    whole: bool = False
+
+    def __str__(self) -> str:
+        return f"a {'whole ' if self.whole else ''}number from {self.least:.6g} to {self.most:.6g}"
+
+    def holds(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            return False
+        return self.least <= value <= self.most  # false for NaN
+
+
+NUMBER = Number()
+COUNT = Number(0, 2**63 - 1, whole=True)
+
+
+def fault(value: Any, shape: Any, place: str = "") -> str | None:
+    """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `place`: the value's own key."""
+    if shape is ANY:
+        return None
+    if isinstance(shape, tuple):
+        found = [fault(value, each, place) for each in shape]
+        return None if None in found else found[-1] if isinstance(value, dict | list) else _wrong(value, shape, place)
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return _fault_of_keys(value, shape, place)
+    if isinstance(shape, list) and isinstance(value, list):
+        return next((told for row, each in enumerate(value) if (told := fault(each, shape[0], f"{place}[{row}]"))), None)
+    return None if _holds(value, shape) else _wrong(value, shape, place)
+
+
+def _fault_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any], place: str) -> str | None:
+    rest = shape.get(str, ANY)
+    named = {name.removesuffix("?"): each for name, each in shape.items() if isinstance(name, str)}
+    for name in shape:
+        if isinstance(name, str) and not name.endswith("?") and name not in value:
+            return f"{_inside(place, name)}: is missing"
+    for name, each in value.items():
+        if told := fault(each, named.get(name, rest), _inside(place, name)):
+            return told
+    return None
+
+
+def _holds(value: Any, shape: Any) -> bool:
+    if isinstance(shape, Number):
+        return shape.holds(value)
+    return value is None if shape is None else isinstance(shape, type) and isinstance(value, shape)
+
+
+def _wrong(value: Any, shape: Any, place: str) -> str:
+    text = repr(value)
+    shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return f"{place or 'the whole'}: {shown} is not {_named(shape)}"
+
+
+def _named(shape: Any) -> str:
+    if isinstance(shape, tuple):
+        return " or ".join(dict.fromkeys(_named(each) for each in shape))
+    if isinstance(shape, dict | list):
+        return "an object" if isinstance(shape, dict) else "a list"
+    return {str: "a text", bool: "true or false", None: "null"}.get(shape) or str(shape)
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command's process does before it imports anything that takes time, and after its end: Ctrl-C without a traceback, and
+standard streams that are there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 128 + signal.SIGINT
+"""As in base/errors.py."""
+
+
+def stop(number: int, frame: FrameType | None) -> None:
+    """Ends the process at Ctrl-C while there is nothing to clean up: an exception would be shown as a traceback."""
+    try:
+        os.write(2, b"dcgym: interrupted\n")
+    except OSError:  # the terminal may be gone
+        pass
+    os._exit(INTERRUPTED)
+
+
+def stop_at_interrupts() -> None:
+    """Lets Ctrl-C end the process, unless its caller wants it to be ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)
+
+
+def open_streams() -> None:
+    """Opens those standard streams that the caller has closed, with nothing behind them.
+
+    Otherwise the next file to be opened gets their number, and what is printed goes into it.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
