@@ -36,9 +36,9 @@ class Action:
     """Something that a spec runs."""
 
     line: str
-    """What it does, for the user to see."""
+    """One line that says what it does, for the user to see."""
     items: tuple[Item, ...]
-    """What the user's list must have for it."""
+    """The items that the user's list must have for it."""
 
 
 def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

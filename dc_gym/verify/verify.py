@@ -129,7 +129,7 @@ def _verify_all(folder: Path, progress: Progress, to_json: bool, *, trust: bool)
 
 
 def verify(folder: Path, progress: Progress, *, trust: bool = False) -> Verdict:
-    """Runs a result's spec again and compares the results. Code and programs of somebody else's run only with `trust`."""
+    """Runs a result's spec again and compares the results. What the user has not run before runs only with `trust`."""
     result = results.load_result(folder, check_digest=True)
     written = _stated(result, "spec")
     if written is None:

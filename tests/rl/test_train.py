@@ -125,6 +125,8 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     run(order(tmp_path, resume=True, options={"steps": 1000}))
     assert [int(row["steps"]) for row in rows(folder / "progress.csv")] == [256, 512, 768, 1024]
     assert len(list((folder / "checkpoints").iterdir())) == 3  # run.keep_checkpoints
+    for checkpoint in checkpoints.find(folder):
+        assert checkpoints.require_trusted(checkpoint, trust=False) == [], "its user made it, and reading it changed nothing"
 
     changed = CONFIG.replace("[16]", "[17]")
     text = refused(order(tmp_path, resume=True, config=changed))

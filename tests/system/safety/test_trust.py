@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose code a result or a training holds is known by its content: a download makes its user the owner of what others wrote."""
+"""Code of a result or a training runs if its content is known: a download makes its user the owner of what others wrote."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from dc_gym.base.trusted import Item, Kind
 from dc_gym.cli import main
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.records.results import write_graph
+from dc_gym.rl import checkpoints
 from dc_gym.spec.result_code import items_of, require_safe
 from dc_gym.sweep import cluster, grid
 from dc_gym.sweep import command as sweep
@@ -132,6 +133,23 @@ def test_an_unpacked_training_is_read_only_with_trust(
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "which run code of whoever wrote them" in err and "add --trust" in err
     assert not mark.exists()
+
+
+class Algorithm:
+    """A stand-in for RLlib's: its checkpoint is one file."""
+
+    def save_to_path(self, path: str, state: object) -> None:
+        (Path(path) / "state.pkl").write_bytes(pickle.dumps(state))
+
+
+def test_ones_own_checkpoints_and_their_copies_are_read(tmp_path: Path) -> None:
+    own = checkpoints.save(Algorithm(), checkpoints.TrainingState(1, 100, pickle.dumps("x")), tmp_path / "own", keep=1)
+    shutil.copytree(tmp_path / "own", tmp_path / "copy")
+    (copy,) = checkpoints.find(tmp_path / "copy")
+    assert checkpoints.require_trusted(own, trust=False) == checkpoints.require_trusted(copy, trust=False) == []
+    (copy / "state.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
+    with pytest.raises(UsageError, match="add --trust"):
+        checkpoints.require_trusted(copy, trust=False)
 
 
 def remember_code(folder: Path) -> None:
