@@ -27,6 +27,7 @@ from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, in_words, 
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
 from dc_gym.cli.signals import ENDS, Terminated, terminable
+from dc_gym.figures import settings
 
 __all__ = ["main"]
 
@@ -56,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command not in WITH_THREADS:
         os.environ.setdefault(NUMPY_THREADS, "1")
     args = parser.build(command).parse_args(words, Namespace(argv=tuple(words)))
+    settings.ignore_current_folder()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
     warnings.filterwarnings("ignore", "Glyph .* missing")  # from matplotlib, with the raw character
     try:
