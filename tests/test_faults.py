@@ -81,6 +81,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
         ("read", r"import .*run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
         ("lock", r"cache\.py:\d+:in_use ", errno.ENOLCK, 0, ""),
         ("lock", r"folder_lock\.py:\d+:take ", errno.ENOLCK, 2, "cannot lock .*No locks available; its file system has no locks"),
+        ("status", r"taken\.py:\d+:_taken ", errno.EACCES, 2, "/out.partial/.*: Permission denied$"),
         ("status", r"folder_lock\.py:\d+:_is .*_claim ", errno.EACCES, 2, "cannot lock .*Permission denied; give another --out"),
         (
             "create",

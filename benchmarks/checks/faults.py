@@ -4,7 +4,8 @@
 Each distinct call site of the product's own code fails once, with one of the error numbers that its call can return. Those of a
 run are sites of the sweep's runs, too. Then calls drawn by number fail, until the bench has spent its CPU time.
 Calls fail by a preloaded library (failing_calls.c), in the Python processes of the machine's side. Programs in labs are linked
-statically and meet no fault. Memory that the interpreter asks for is always given: it does not survive the want of it.
+statically and meet no fault. An import looks for its files undisturbed: Python takes one that it cannot look at for one that is
+not there. Memory that the interpreter asks for is always given: it does not survive the want of it.
 """
 
 from __future__ import annotations

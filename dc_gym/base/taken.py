@@ -24,9 +24,13 @@ def take_over(folder: Path) -> list[str]:
         found = os.fstat(fd)
         _own(fd, found.st_mode & BITS | stat.S_IRWXU)
         for name in sorted([*folders, *files]):
-            if not _taken(name, fd):
-                os.unlink(name, dir_fd=fd)
-                removed.append(str(Path(path, name).relative_to(folder)))
+            try:
+                if not _taken(name, fd):
+                    os.unlink(name, dir_fd=fd)
+                    removed.append(str(Path(path, name).relative_to(folder)))
+            except OSError as error:
+                error.filename = str(Path(path, name))
+                raise
     return removed
 
 
