@@ -219,7 +219,7 @@ class Session:
         self._stack.enter_context(cache.in_use())
         start = self._on_host if experiment.spec.ground == "host" else self._in_lab
         ovs = openvswitch.ensure(Quiet())
-        self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH, self.label and f"{self.label}-"))
+        self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH, self.label and f"{self.label}-", mode=0o700))
         private = make_folders(self._folder, experiment.spec)
         self._flow_rows = _rows(len(experiment.schedule.flows))
         publish = publish_ns(experiment.spec)

@@ -85,7 +85,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
     ground.prepare(progress)
     progress.phase("boot")
     try:
-        with scratch(Path(tempfile.gettempdir()), SCRATCH) as work:
+        with scratch(Path(tempfile.gettempdir()), SCRATCH, mode=0o700) as work:
             private = make_folders(work, spec)
 
             def write_plan() -> None:

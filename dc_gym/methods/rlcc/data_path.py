@@ -180,7 +180,7 @@ class DataPath:
         try:
             self._stack.enter_context(cache.in_use())
             ovs = openvswitch.ensure(Quiet())
-            folder = self._stack.enter_context(scratch(self._parent, "dcgym-env-"))
+            folder = self._stack.enter_context(scratch(self._parent, "dcgym-env-", mode=0o700))
             private = make_folders(folder, self.experiment.spec)
             write_plan(self.experiment, ovs, private, nic_step_ns=self.step_ns)
             nic_policy.write_table(self._tables[0], private / NIC_TABLE)
