@@ -17,6 +17,7 @@ Only dc-gym's own folders are ever removed: a result is a folder with all of FIL
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import time
 import traceback
@@ -27,6 +28,7 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line
 from dc_gym.base.files import FAILED, PARTIAL, discard, machine_errors, remove, sync, sync_tree
 from dc_gym.base.folder_lock import LOCK
+from dc_gym.base.process_bound import this_process
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
@@ -98,7 +100,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
 
     Raises UsageError if DIR is taken, or if another run writes to it.
     """
-    partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
+    owner, partial, aside = this_process(), partial_of(out), out.with_name(out.name + ASIDE)
     _require_free(out, force)
     with machine_errors("make", partial):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -116,8 +118,9 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
                     out.rename(aside)
             yield partial
         finally:
-            _give_up(partial, out, aside, held)
-            watch.done = not os.path.lexists(partial)
+            if owner.is_here():
+                _give_up(partial, out, aside, held)
+                watch.done = not os.path.lexists(partial)
 
 
 @contextlib.contextmanager
@@ -126,10 +129,11 @@ def kept_on_failure(partial: Path) -> Iterator[None]:
 
     The error then says so. A user who interrupts the run wants nothing to be kept.
     """
+    owner = this_process()
     try:
         yield
     except Exception as error:
-        kept = _keep(partial, error)
+        kept = _keep(partial, error) if owner.is_here() else None
         if kept is None:
             raise
         told = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {kept}")
@@ -184,7 +188,7 @@ def recover(out: Path) -> None:
         settle(out)
     finally:
         discard(partial)
-        os.close(held)
+        held.close()
 
 
 def is_result(path: Path) -> bool:
@@ -209,7 +213,7 @@ def partial_of(out: Path) -> Path:
     return out.with_name(out.name + PARTIAL)
 
 
-def _claim(partial: Path) -> int:
+def _claim(partial: Path) -> io.FileIO:
     """Creates the folder, or takes over what a killed run left of it."""
     while True:
         with folder_lock.beginning(partial.parent):
@@ -223,7 +227,7 @@ def _claim(partial: Path) -> int:
     return held
 
 
-def _make_and_take(partial: Path) -> int | None:
+def _make_and_take(partial: Path) -> io.FileIO | None:
     """Returns the lock of the folder, or None if its owner has removed it just now."""
     with machine_errors("make", partial), contextlib.suppress(FileExistsError):
         partial.mkdir()
@@ -245,7 +249,7 @@ def _make_and_take(partial: Path) -> int | None:
     return held
 
 
-def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
+def _give_up(partial: Path, out: Path, aside: Path, held: io.FileIO) -> None:
     """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
     try:
         if folder_lock.holds(held, out):
@@ -255,7 +259,7 @@ def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
                 aside.rename(out)
         discard(partial)
     finally:
-        os.close(held)
+        held.close()
 
 
 def _keep(partial: Path, error: Exception) -> Path | None:
@@ -276,7 +280,7 @@ def _keep(partial: Path, error: Exception) -> Path | None:
     return kept
 
 
-def _patiently(out: Path) -> int:
+def _patiently(out: Path) -> io.FileIO:
     """Takes the lock of a result that another process may be finishing."""
     deadline = time.monotonic() + PATIENCE_S
     while (held := folder_lock.take(out)) is None:

@@ -21,7 +21,6 @@ from dc_gym.run.execution import Clock, execute
 
 pytestmark = pytest.mark.lab
 LIMIT_S = 60
-WRONG = pytest.mark.xfail(strict=True, reason="a fork shares its parent's lab")
 REFUSED = "a lab cannot be shared by a fork"
 HOLDERS = {
     "one lab": """
@@ -199,7 +198,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
     return {holder: forked(holder, "", tmp_path_factory.mktemp("alone"))[0] for holder in HOLDERS}
 
 
-@pytest.mark.parametrize("act", [act if act == "exits" else pytest.param(act, marks=WRONG) for act in ACTS])
+@pytest.mark.parametrize("act", ACTS)
 def test_what_a_child_does_harms_nothing(act: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
     own, child = forked("one lab", ACTS[act], tmp_path)
     assert own == undisturbed["one lab"] and own[-1] == "left []"
@@ -208,7 +207,6 @@ def test_what_a_child_does_harms_nothing(act: str, undisturbed: dict[str, list[s
         assert REFUSED in child[0] and "belongs to process" in child[0]
 
 
-@WRONG
 @pytest.mark.parametrize("holder", ["a vector of labs", "one agent a host"])
 @pytest.mark.parametrize("act", ["exits as a program does", "closes, and exits as a program does", "steps"])
 def test_so_do_vectors_and_many_agents(holder: str, act: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
@@ -241,7 +239,7 @@ def test_gymnasiums_own_processes_have_labs_of_their_own(method: str, tmp_path: 
     assert not any(folder.iterdir())
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=WRONG), signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_lab_ends_with_its_process_although_a_child_lives_on(number: signal.Signals, tmp_path: Path) -> None:
     script = PREAMBLE.format(holder=HOLDERS["a vector of labs"]) + OUTLIVED
     process = subprocess.Popen(
@@ -264,7 +262,6 @@ def test_a_lab_ends_with_its_process_although_a_child_lives_on(number: signal.Si
         process.stdout.close()
 
 
-@WRONG
 def test_a_plug_in_that_forks_does_not_end_its_run(tmp_path: Path) -> None:
     """One child unwinds all of the run's stack, the other one returns to it."""
     (tmp_path / "forking.py").write_text(PLUG_IN)
@@ -287,7 +284,6 @@ def test_a_plug_in_that_forks_does_not_end_its_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["forking", "own"]
 
 
-@WRONG
 def test_a_child_does_not_write_its_copy_of_a_log_that_is_under_way(tmp_path: Path) -> None:
     ground: Any = Forking()
     try:

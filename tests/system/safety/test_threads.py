@@ -30,7 +30,6 @@ from dc_gym.run.runner import run
 pytestmark = pytest.mark.lab
 SPEC = SPECS["dcgym/Dumbbell10m-v0"]
 WAIT_S = 60
-WRONG = pytest.mark.xfail(strict=True, reason="a lab is tied to the thread that started it")
 BUSY = "another thread"
 """Part of the error that a second thread gets while a first one uses an environment."""
 
@@ -55,7 +54,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return found
 
 
-@WRONG
 def test_a_lab_outlives_the_thread_that_started_it(alone: list[Any], tmp_path: Path) -> None:
     env = DataCenterEnv(SPEC, folder=tmp_path)
     found = [in_thread(lambda: env.reset(seed=1)[0])]
@@ -66,7 +64,6 @@ def test_a_lab_outlives_the_thread_that_started_it(alone: list[Any], tmp_path: P
     assert not any(tmp_path.iterdir())
 
 
-@WRONG
 def test_a_vector_outlives_its_thread(tmp_path: Path) -> None:
     labs = LabVectorEnv(2, SPEC, folder=tmp_path)
     in_thread(lambda: labs.reset(seed=1))
@@ -77,7 +74,6 @@ def test_a_vector_outlives_its_thread(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-@WRONG
 def test_agents_outlive_their_thread(tmp_path: Path) -> None:
     agents = Agents(SPEC, folder=tmp_path)
     in_thread(lambda: agents.begin(1))
@@ -139,7 +135,6 @@ USES: dict[str, tuple[Callable[[Path], Any], Callable[[Any], Any], Callable[[Any
 }
 
 
-@WRONG
 @pytest.mark.parametrize("name", USES)
 def test_a_second_thread_is_refused_and_disturbs_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make, reset, step = USES[name]
@@ -173,7 +168,6 @@ def test_a_second_thread_is_refused_and_disturbs_nothing(name: str, tmp_path: Pa
     env.close()
 
 
-@WRONG
 def test_threads_that_all_step_one_environment_break_nothing(tmp_path: Path) -> None:
     env = DataCenterEnv(SPEC, folder=tmp_path)
     env.reset(seed=1)
@@ -226,7 +220,6 @@ def test_a_process_may_end_while_a_daemon_thread_steps(end: str, tmp_path: Path)
         time.sleep(0.05)
 
 
-@WRONG
 def test_a_killed_lab_is_not_said_to_lack_memory(tmp_path: Path) -> None:
     """The kernel counts what it kills for want of memory."""
     env = DataCenterEnv(SPEC, folder=tmp_path)
