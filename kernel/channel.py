@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import Self
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.base.process_bound import this_process
 
 PROTOCOL_VERSION = 2
 MESSAGE_MAX_BYTES = 4096
@@ -94,11 +95,11 @@ class Channel:
     """The socket to a lab and, after the HELLO message, the page and the region that the lab shares.
 
     `region` is the memory of the state matrix. `state()` reads the clock and the running task. Both stay readable after the lab's
-    death, until `close()`.
+    death, until `close()`. Only the process that made the channel can use it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+        self._sock, self._owner = sock, this_process()
         self._page: mmap.mmap | None = None
         self._memory_fd = -1
         self.region: mmap.mmap | None = None
@@ -119,6 +120,7 @@ class Channel:
 
     def receive(self) -> Message | None:
         """Returns the next message (blocking), or None when the lab has closed its end."""
+        self._owner.require_here("receive from a lab")
         try:
             data, control, _, _ = self._sock.recvmsg(HEADER.size + MESSAGE_MAX_BYTES, ONE_DESCRIPTOR, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
@@ -137,6 +139,7 @@ class Channel:
 
     def reply_step(self, step: int, code: int) -> None:
         """Resumes a lab that is paused in step `step`. The lab's call returns `code`."""
+        self._owner.require_here("answer a lab")
         payload = STEP_REPLY.pack(step, code, 0)
         self._sock.send(HEADER.pack(MessageType.STEP, len(payload)) + payload)
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from dc_gym.base.errors import MachineError
+from dc_gym.base.process_bound import unshared
 
 
 @contextmanager
@@ -23,7 +24,9 @@ def claimed_cpu() -> Iterator[int]:
     A claim is an abstract UNIX socket whose name contains the CPU and a place number. It needs no file and ends with the process.
     """
     allowed = sorted(os.sched_getaffinity(0))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
+    with unshared() as keep:
+        claim = keep(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    with claim:
         yield next(cpu for place in count() for cpu in allowed if _is_free(claim, cpu, place))
 
 

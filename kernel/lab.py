@@ -8,6 +8,7 @@ The host's root directory is the lab's root directory, read-only. The lab can wr
 from __future__ import annotations
 
 import errno
+import io
 import mmap
 import os
 import re
@@ -30,12 +31,13 @@ from dc_gym.base import process_room
 from dc_gym.base.errors import USED_UP, LabError, MachineError, ProtocolError, UsageError, in_words, naming
 from dc_gym.base.files import scratch
 from dc_gym.base.pinned import open_folder
+from dc_gym.base.process_bound import this_process, unshared
 from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel import limits
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
-from dc_gym.kernel.memory import memory_folder
+from dc_gym.kernel.memory import memory_folder, oom_kills
 from dc_gym.kernel.mounts import LabFolders, behind
 from dc_gym.kernel.share import RegionServer
 from dc_gym.kernel.user import lab_user, let_lab_read
@@ -159,7 +161,7 @@ class Lab:
         self._partial = ""
         self._death: str | None = None
         self._bye: LabExit | None = None
-        self._stack = ExitStack()
+        self._stack, self._owner = ExitStack(), this_process()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._asked: tuple[int, int] | None = None  # set by until_step: the request that has not been answered yet
@@ -168,6 +170,7 @@ class Lab:
         self._attended = -1
         self._poll, self._channel_fd = select.poll(), -1
         self._standstill = _Standstill(-1, 0.0)
+        self._oom_kills = oom_kills()
         self.cpu: int
         """The CPU on which the lab runs."""
         self._share: RegionServer
@@ -304,7 +307,7 @@ class Lab:
         elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
             raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts)))
         if self._standstill.lost:
-            raise LabError(self._story(_KILLED_PROCESS))
+            raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
         if state.virtual_ns > self.config.virtual_limit_ns:
             raise LabError(self._story(_SLEEPS))
 
@@ -320,7 +323,9 @@ class Lab:
                     os.kill(pid, signal.SIGFPE)
 
     def close(self) -> None:
-        """Kills the lab if it still runs and frees all resources. May be called twice."""
+        """Kills the lab if it still runs and frees all resources. May be called twice. Does nothing in a forked child."""
+        if not self._owner.is_here():
+            return
         if self._borrower is not None:
             (_, ended), self._borrower = self._borrower, None
             ended()
@@ -353,13 +358,14 @@ class Lab:
             for folder in (*writable, *([] if memory is None else [memory])):
                 self._hand_over(folder, uid, gid)
 
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with unshared() as keep:
+            ours, theirs = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            lifeline, held = os.pipe()
+            self._stack.enter_context(keep(io.FileIO(held, "w")))
         self._channel = self._stack.enter_context(Channel(ours))
         self._channel_fd = ours.fileno()
         self._poll.register(ours, select.POLLIN)
         self.cpu = cpu = self._stack.enter_context(claimed_cpu())
-        lifeline, held = os.pipe()
-        self._stack.callback(os.close, held)
         argv = [
             str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid), str(cpu), may_write,
             str(config.kernel), *_kernel_args(config, folders, theirs.fileno()), "--", folders.reach(private),
@@ -443,7 +449,7 @@ class Lab:
             self._lines.append(self._folders.named(line))
             self._on_log(line)
             if LOST_PROCESS in line and self._bye is None:
-                raise LabError(self._story(_KILLED_PROCESS))
+                raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
             if REFUSED in line:
                 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
                 self.shortage = f"the lab needs more open files than this machine allows (ulimit -n is {most}); raise that"
@@ -460,7 +466,15 @@ class Lab:
             self._log("\n")
         if self._bye is not None:
             return self._bye
+        if self._death is None and code == -signal.SIGKILL:
+            raise LabError(self._story(f"the lab was killed by signal 9{self._who_kills()}"))
         raise LabError(self._story(_cause(self._death, code, self.config.memory_bytes)))
+
+    def _who_kills(self) -> str:
+        """Returns words on who killed the lab, or a process of it."""
+        if self._oom_kills is not None and self._oom_kills == oom_kills():
+            return ", and not by this machine for want of memory"
+        return "; if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
 
     def _story(self, what: str) -> str:
         state = self.state()
@@ -523,8 +537,7 @@ def _kernel_args(config: LabConfig, folders: LabFolders, channel_fd: int) -> lis
     ]  # fmt: skip
 
 
-_NOBODY = "if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
-_KILLED_PROCESS = f"a process of the lab was killed from outside; {_NOBODY}"
+_KILLED_PROCESS = "a process of the lab was killed from outside"
 _SLEEPS = "the lab sleeps forever: its time has run past the end of the experiment, so a program in it waits without a deadline"
 
 
@@ -571,8 +584,6 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
         return f"the lab did not boot: {death[death.index(NATIVE) :].strip()}"
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
-    if code == -signal.SIGKILL:
-        return f"the lab was killed by signal 9; {_NOBODY}"
     if code == -signal.SIGBUS:
         return "the lab was killed by SIGBUS: no room is left for its memory; run fewer labs at a time, or give TMPDIR more room"
     if code == -signal.SIGXFSZ:

@@ -5,9 +5,9 @@
  *
  *     lab-launch [--landlock VERSION] PARENT_PID LIFELINE_FD UID GID CPU WRITABLE PROGRAM [ARG ...]
  *
- * - The lab is killed when its parent dies (PR_SET_PDEATHSIG), and when the write end of the pipe
- *   behind LIFELINE_FD is closed (F_SETSIG): the first is tied to the thread that started the lab, the
- *   second to the process. Neither needs the lab's help, so a lab that hangs dies too.
+ * - The lab is killed when the write end of the pipe behind LIFELINE_FD is closed (F_SETSIG), as it is when
+ *   the parent dies. That needs no help of the lab, so a lab that hangs dies too. A parent-death signal would
+ *   come as soon as the thread ends that started the lab.
  * - The lab has a session of its own, and so no terminal, from which it could read or into which it could
  *   type. Ctrl-C and Ctrl-Z reach its parent alone.
  * - UID other than 0 while the caller is root: all groups and capabilities are dropped. PROGRAM may lie
@@ -75,8 +75,6 @@ static int tie_to_parent(pid_t parent, int lifeline)
 	if (fcntl(lifeline, F_SETOWN, getpid()) || fcntl(lifeline, F_SETSIG, SIGKILL) ||
 	    fcntl(lifeline, F_SETFL, O_ASYNC))
 		return fail("watch the lifeline");
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return fail("set the parent-death signal");
 	if (getppid() != parent) {
 		errno = ESRCH;
 		return fail("find the parent");

@@ -46,6 +46,15 @@ def machine_room() -> int:
     return min(_meminfo_room(), *_control_group_rooms(), UNLIMITED_BYTES)
 
 
+def oom_kills() -> int | None:
+    """Returns how many processes the machine's kernel has killed for want of memory; None if it does not say."""
+    try:
+        counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    except OSError:
+        return None
+    return int(counts["oom_kill"]) if "oom_kill" in counts else None
+
+
 def _unfit(folder: Path, memory_bytes: int) -> str:
     """Returns why a lab's memory file cannot live in that folder, or '' if it can."""
     found = os.statvfs(folder)

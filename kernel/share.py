@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.process_bound import this_process, unshared
 
 PLACE = struct.Struct("<QQ")  # offset and length of the region in the file behind the descriptor
 NAME = "share"
@@ -22,7 +23,9 @@ class RegionServer:
     """Listens at `folder`/share. Each client gets the descriptor and the region's place; then the connection is closed."""
 
     def __init__(self, folder: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self._owner = this_process()
+        with unshared() as keep:
+            self._socket = keep(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
         self._path = folder / NAME
         self._path.unlink(missing_ok=True)  # left by an earlier lab
         with _short(folder) as short:
@@ -34,7 +37,8 @@ class RegionServer:
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
-        self._path.unlink(missing_ok=True)
+        if self._owner.is_here():
+            self._path.unlink(missing_ok=True)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -34,9 +34,9 @@ def names_in(path: Path) -> list[str]:
 
 def claimed_before(path: Path) -> None:
     """Leaves a folder as a run does that is killed together with its janitor."""
-    fd = folder_lock.take(path)
-    assert fd is not None
-    os.close(fd)
+    held = folder_lock.take(path)
+    assert held is not None
+    held.close()
 
 
 def run(*folders: Path, cache: bool = False) -> int:

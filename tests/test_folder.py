@@ -37,9 +37,9 @@ def write(partial: Path, seed: int = 1) -> None:
 
 def claimed_before(path: Path) -> None:
     """Leaves a folder as a run does that is killed together with its janitor."""
-    fd = folder_lock.take(path)
-    assert fd is not None
-    os.close(fd)
+    held = folder_lock.take(path)
+    assert held is not None
+    held.close()
 
 
 # Folders of other people in which lies something that a result has, too.

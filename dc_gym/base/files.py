@@ -21,6 +21,7 @@ from dc_gym.base import folder_lock, janitor, unfinished
 from dc_gym.base.errors import MachineError, naming, with_remedy
 from dc_gym.base.folder_lock import LOCK
 from dc_gym.base.pinned import pinned
+from dc_gym.base.process_bound import this_process
 from dc_gym.base.unfinished import PARTIAL
 
 __all__ = [
@@ -72,7 +73,7 @@ def scratch(parent: Path, prefix: str, name: str = "", *, mode: int = 0o755) -> 
     By default the unprivileged user as whom root's labs run can read it.
     """
     assert prefix in SCRATCH, "`dcgym clean` finds them by name"
-    path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
+    owner, path = this_process(), parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
     with janitor.watching(path) as watch:
         with machine_errors("make", path, SCRATCH_REMEDY):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,10 +86,11 @@ def scratch(parent: Path, prefix: str, name: str = "", *, mode: int = 0o755) -> 
             yield path
         finally:
             try:
-                discard(path)
-                watch.done = not path.exists()
+                if owner.is_here():
+                    discard(path)
+                    watch.done = not path.exists()
             finally:
-                os.close(held)  # the janitor, for which this waits, removes what is left
+                held.close()  # the janitor, for which this waits, removes what is left
 
 
 def put(path: Path, content: bytes) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import stat
 import time
@@ -18,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError, naming
+from dc_gym.base.process_bound import this_process, unshared
 
 LOCK = ".lock"
 MARK = "dcgym"
@@ -26,30 +28,31 @@ PATIENCE_S = 2.0
 """The time for which a beginning waits for a removal in the same folder, and a removal for a beginning."""
 
 
-def take(folder: Path) -> int | None:
-    """Returns a descriptor that holds `folder` until it is closed, or None while another process holds it."""
+def take(folder: Path) -> io.FileIO | None:
+    """Returns a file that holds `folder` until it is closed, or None while another process holds it."""
     lock = folder / LOCK
     while True:
-        fd = _open(lock, os.O_RDWR | os.O_CREAT)
+        with unshared() as keep:
+            file = keep(io.FileIO(_open(lock, os.O_RDWR | os.O_CREAT), "r+"))
         try:
             with naming(lock):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is(fd, lock):
-                    if not os.fstat(fd).st_size:
-                        os.write(fd, f"{MARK}\n".encode())
-                    return fd
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is(file.fileno(), lock):
+                    if not os.fstat(file.fileno()).st_size:
+                        os.write(file.fileno(), f"{MARK}\n".encode())
+                    return file
         except BlockingIOError:
-            held = _is_locked(fd)
-            os.close(fd)
+            held = _is_locked(file.fileno())
+            file.close()
             if held:
                 return None
             continue  # it was is_held() of another process, which tested the lock just now
         except BaseException as error:
             if isinstance(error, OSError):
-                _withdraw(lock, fd)
-            os.close(fd)
+                _withdraw(lock, file.fileno())
+            file.close()
             raise
-        os.close(fd)  # its last holder removed the file in the meantime
+        file.close()  # its last holder removed the file in the meantime
 
 
 def is_held(folder: Path) -> bool:
@@ -76,27 +79,28 @@ def is_ours(folder: Path) -> bool:
         os.close(fd)
 
 
-def holds(fd: int, folder: Path) -> bool:
-    """Returns True if this descriptor holds the folder, also if the folder got another name since."""
-    return _is(fd, folder / LOCK)
+def holds(file: io.FileIO, folder: Path) -> bool:
+    """Returns True if this file holds the folder, also if the folder got another name since."""
+    return _is(file.fileno(), folder / LOCK)
 
 
-def release(folder: Path, fd: int) -> None:
+def release(folder: Path, file: io.FileIO) -> None:
     """Gives up a folder that stays, and removes the lock's file."""
     (folder / LOCK).unlink(missing_ok=True)
-    os.close(fd)
+    file.close()
 
 
 @contextmanager
 def held(folder: Path, who: str) -> Iterator[None]:
     """Holds `folder` for this process while the context is open. Raises UsageError where `who` already works in it."""
-    fd = take(folder)
-    if fd is None:
+    owner, file = this_process(), take(folder)
+    if file is None:
         raise UsageError(f"{folder}: {who} is under way here; wait for its end, or give another --out")
     try:
         yield
     finally:
-        release(folder, fd)
+        if owner.is_here():
+            release(folder, file)
 
 
 @contextmanager

@@ -6,17 +6,18 @@ A janitor is a shell that waits for a word on its standard input. A run that end
 was about to replace gets its name back, or is removed if there is a new one. The janitor acts only on what a dc-gym run claimed
 (folder_lock.py), because it starts to watch before the run has checked what lies there, and that may belong to somebody else. It
 acts only on what nobody holds, because the next run on the same folder may have begun already. It has its own session, so that
-Ctrl-C does not reach it.
+Ctrl-C does not reach it. Forked children of the run neither keep the pipe nor send the word.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dc_gym.base.folder_lock import LOCK, MARK
+from dc_gym.base.process_bound import this_process, unshared
 
 # It works in the folder itself, into which it does not go through a link: what its name leads to may change at any time.
 # flock(1) creates the file that it locks, so each lock is read first. The lock goes last, because it shows whose the rest is.
@@ -59,18 +60,18 @@ def watching(partial: Path, out: Path | None = None, aside: Path | None = None) 
     claimed nor empty.
     """
     argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
-    janitor = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/"
-    )
-    assert janitor.stdin is not None
-    watch = JanitorMessage()
+    owner, watch, nothing = this_process(), JanitorMessage(), subprocess.DEVNULL
+    with unshared() as keep:
+        janitor = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, bufsize=0, start_new_session=True, cwd="/"
+        )
+        assert janitor.stdin is not None
+        keep(janitor.stdin)
     try:
         yield watch
     finally:
-        try:
-            if watch.done:
-                janitor.stdin.write(b"done\n")
+        if owner.is_here():
+            with suppress(BrokenPipeError):  # somebody killed the janitor; this process cleans up itself
+                janitor.stdin.write(b"done\n" if watch.done else b"clean\n")
             janitor.stdin.close()
-        except BrokenPipeError:
-            pass  # somebody killed the janitor; this process cleans up itself
-        janitor.wait()
+            janitor.wait()

@@ -111,7 +111,7 @@ def _remove(path: Path) -> Iterator[str]:
                 settle(path.with_suffix(""))  # an older result that was to be replaced gets its name back first
             discard(path)
         finally:
-            os.close(held)
+            held.close()
         yield f"left    {path}: cannot be removed" if path.exists() else f"removed {path}"
 
 

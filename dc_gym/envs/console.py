@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.base.process_bound import this_process
 from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.scene import Scene
@@ -61,7 +62,7 @@ class Console:
         self._take(matrix)
 
     def _take(self, matrix: StateMatrix) -> None:
-        self._matrix = matrix
+        self._matrix, self._owner = matrix, this_process()
         self._order = _places(self._scene)
         self._wanted = matrix.commands.wanted.astype(np.float64)
         self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, but raw bytes in one piece
@@ -73,6 +74,7 @@ class Console:
 
     def send(self, values: npt.NDArray[np.float64]) -> None:
         """Sets what the scene's agents set from now on, [values]. Everything else stays as it was at the start."""
+        self._owner.require_here("step")
         if self._ordered:
             self._scene.check(values)
         self._wanted[self._order] = values

@@ -28,6 +28,7 @@ from dc_gym.envs.observation import Vector
 from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.session import Session, check_seed
 from dc_gym.envs.stepper import LabStepper
+from dc_gym.envs.turn import Turn, in_turn
 from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -119,10 +120,12 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         in_lab = self.session.experiment.spec.ground == "lab"
         self.stepper = LabStepper((self.session,), (self.episode,)) if in_lab else None
         """Steps the lab; None on the host ground."""
+        self.turn = Turn()
         self._under_way = False
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
 
+    @in_turn
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
         fresh = check_options(options)
         if seed is not None:
@@ -137,6 +140,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         info = self.stepper.begin(0, frame, drawn)
         return self.stepper.observations[0], info
 
+    @in_turn
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         if not self._under_way:
             raise AgentError("step: there is no episode under way; reset first")
@@ -173,6 +177,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         """One name for each element of the observation, such as s1-eth3/backlog."""
         return self.episode.observer.names
 
+    @in_turn
     def close(self) -> None:
         self.session.close()
         self.episode.frame, self._under_way = None, False

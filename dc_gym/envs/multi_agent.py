@@ -30,6 +30,7 @@ from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import metrics
+from dc_gym.envs.turn import Turn, in_turn
 from dc_gym.spec import Spec
 
 REWARDS = ("shared", "own")
@@ -155,6 +156,7 @@ class Agents:
         self._own, self._step_info = reward == "own", step_info
         self._seeds, self.seed = Seeds(), 0
         self._views: tuple[View, ...] = ()
+        self.turn = Turn()
 
     @property
     def under_way(self) -> bool:
@@ -162,6 +164,7 @@ class Agents:
         frame = self.episode.frame
         return frame is not None and frame.step < self.session.steps
 
+    @in_turn
     def begin(self, seed: int | None = None, *, fresh: bool = False) -> StepResults:
         """Begins an episode and returns its first observations; rewards are 0. Without a seed the episode has the next seed of
         the series."""
@@ -171,6 +174,7 @@ class Agents:
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
 
+    @in_turn
     def step(self, actions: Mapping[str, npt.ArrayLike]) -> StepResults:
         """Enforces the agents' actions, one of each, for an interval."""
         if not self.under_way:
@@ -190,6 +194,7 @@ class Agents:
         _, reward, terminated, truncated, network = self.episode.advance(frame)
         return self._turn(frame, reward, terminated, truncated, network)
 
+    @in_turn
     def close(self) -> None:
         self.session.close()
         self.episode.frame = None

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.files import scratch
+from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
@@ -96,7 +97,7 @@ class SteppedNetwork(Protocol):
 
 class Session:
     """One lab, or one network on the host. It starts at the first `begin`. After `close`, or if it has died, the next `begin`
-    starts a new one."""
+    starts a new one. In a forked child of the process that started it, it is refused, and `close` does nothing."""
 
     def __init__(self, spec: Spec, parent: Path | None = None, like: Session | None = None) -> None:
         """`parent`: where the lab's folder is created; None: the folder for temporary files. `like`: another Session of this
@@ -113,7 +114,7 @@ class Session:
         self.label = ""
         """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
         self._parent = parent or Path(tempfile.gettempdir())
-        self._stack = ExitStack()
+        self._stack, self._owner = ExitStack(), this_process()
         self._lab: SteppedNetwork | None = None
         self._folder: Path
         self._console: Console
@@ -166,6 +167,8 @@ class Session:
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
         """Starts what `begin` does; `collect` returns the frame."""
         check_seed(seed)
+        if self._lab is not None:
+            self._owner.require_here("reset")
         experiment = self.experiment.episode(seed)
         if fresh or not self._has_room(experiment):
             self.close()
@@ -183,6 +186,7 @@ class Session:
         """Lets the lab run for one interval with these values in force; `collect` waits for its end."""
         if self._lab is None:  # no episode was begun, or the lab has died
             raise AgentError("step: there is no episode under way; reset first")
+        self._owner.require_here("step")
         self._console.send(values)
         self._lab.answer(GO_ON)
 
@@ -201,13 +205,15 @@ class Session:
 
     def close(self) -> None:
         """Ends the lab and removes its folder. It may be called twice; the next `begin` boots another lab."""
+        if not self._owner.is_here():
+            return
         if self._lab is not None:
             self._console.close()
             self._lab = None
         self._stack.close()
 
     def _start(self, experiment: Experiment, seed: int) -> None:
-        self._stack = ExitStack()
+        self._stack, self._owner = ExitStack(), this_process()
         weakref.finalize(self, self._stack.close)  # at exit it runs before the modules that closing needs are unloaded
         try:
             self._boot(experiment, seed)

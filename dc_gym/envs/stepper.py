@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError, LabError
+from dc_gym.base.process_bound import this_process
 from dc_gym.envs.console import InForce
 from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.frame import Floats, Frame
@@ -75,7 +76,7 @@ class LabStepper:
     """Steps labs whose observations and actions have the same meaning. Each session is one lab, which `begin` starts to use."""
 
     def __init__(self, sessions: Sequence[Session], episodes: Sequence[EpisodeTracker]) -> None:
-        self._library = load()
+        self._library, self._owner = load(), this_process()
         self.sessions, self.episodes = tuple(sessions), tuple(episodes)
         self._count = count = len(self.sessions)
         shared: dict[int, Network] = {}
@@ -113,6 +114,7 @@ class LabStepper:
 
     def begin(self, place: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of one lab, which stands still at this frame. Returns the info of the frame."""
+        self._owner = this_process()
         session, episode, info = self.sessions[place], self.episodes[place], frame.info
         agent, matrix, lab = session.experiment.spec.agent, session.console.matrix, session.lab
         by_kernel = agent.control == "network"
@@ -174,6 +176,7 @@ class LabStepper:
     def step(self, values: Floats, places: Iterable[int] | None = None) -> Steps:
         """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns what
         came of it."""
+        self._owner.require_here("step")
         chosen = range(self._count) if places is None else list(places)
         if self._room <= 0:
             if any(self._owned[place] is None for place in chosen):

@@ -31,6 +31,7 @@ from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session, check_seed
 from dc_gym.envs.stepper import LabStepper, Steps
+from dc_gym.envs.turn import Turn, in_turn
 from dc_gym.spec import Spec
 
 Batch = npt.NDArray[np.float32]
@@ -81,8 +82,10 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._seeds = tuple(Seeds() for _ in range(num_envs))
         self._over: list[int] = []
+        self.turn = Turn()
         self._under_way = False
 
+    @in_turn
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Batch, dict[str, Any]]:
@@ -95,6 +98,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self._over = []
         return self._seen(), self._batched([infos[index] for index in range(self.num_envs)])
 
+    @in_turn
     def step(self, actions: npt.NDArray[np.floating[Any]]) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         if not self._under_way:
             raise AgentError("step: there are no episodes under way; reset first")
@@ -114,6 +118,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             info = LazyInfo(BATCH_BLANK, partial(_filled, self._stepper.infos()))
         return steps.observations, steps.rewards, steps.terminated, steps.truncated, info
 
+    @in_turn
     def close_extras(self, **kwargs: Any) -> None:
         for session in self.sessions:
             session.close()

@@ -17,6 +17,7 @@ Only dc-gym's own folders are ever removed: a result is a folder with all of FIL
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import time
@@ -28,6 +29,7 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError, in_one_line, is_of_machine
 from dc_gym.base.files import FAILED, PARTIAL, discard, empty, machine_errors, remove, sync, sync_tree
 from dc_gym.base.folder_lock import LOCK
+from dc_gym.base.process_bound import this_process
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
@@ -99,7 +101,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
 
     Raises UsageError if DIR is taken, or if another run writes to it.
     """
-    partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
+    owner, partial, aside = this_process(), partial_of(out), out.with_name(out.name + ASIDE)
     _require_free(out, force)
     with machine_errors("make", partial):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -119,8 +121,9 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
                     out.rename(aside)
             yield partial
         finally:
-            _give_up(partial, out, aside, held)
-            watch.done = not os.path.lexists(partial)
+            if owner.is_here():
+                _give_up(partial, out, aside, held)
+                watch.done = not os.path.lexists(partial)
 
 
 @contextlib.contextmanager
@@ -129,10 +132,11 @@ def kept_on_failure(partial: Path) -> Iterator[None]:
 
     The error then says so. A user who interrupts the run wants nothing to be kept.
     """
+    owner = this_process()
     try:
         yield
     except Exception as error:
-        kept = _keep(partial, error)
+        kept = _keep(partial, error) if owner.is_here() else None
         if kept is None:
             raise
         told = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {kept}")
@@ -191,7 +195,7 @@ def recover(out: Path) -> None:
         settle(out)
     finally:
         discard(partial)
-        os.close(held)
+        held.close()
 
 
 def is_result(path: Path) -> bool:
@@ -220,7 +224,7 @@ def partial_of(out: Path) -> Path:
     return out.with_name(out.name + PARTIAL)
 
 
-def _claim(partial: Path) -> int:
+def _claim(partial: Path) -> io.FileIO:
     """Creates the folder, or takes over what a killed run left of it."""
     while True:
         with folder_lock.beginning(partial.parent):
@@ -231,12 +235,12 @@ def _claim(partial: Path) -> int:
         with machine_errors("empty", partial):
             empty(partial)
     except MachineError:
-        os.close(held)
+        held.close()
         raise
     return held
 
 
-def _make_and_take(partial: Path) -> int | None:
+def _make_and_take(partial: Path) -> io.FileIO | None:
     """Returns the lock of the folder, or None if its owner has removed it just now."""
     existed = False
     with machine_errors("make", partial):
@@ -264,7 +268,7 @@ def _make_and_take(partial: Path) -> int | None:
     return held
 
 
-def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
+def _give_up(partial: Path, out: Path, aside: Path, held: io.FileIO) -> None:
     """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
     try:
         if folder_lock.holds(held, out):
@@ -274,7 +278,7 @@ def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
                 aside.rename(out)
         discard(partial)
     finally:
-        os.close(held)
+        held.close()
 
 
 def _keep(partial: Path, error: Exception) -> Path | None:
@@ -302,7 +306,7 @@ def _open(partial: Path) -> None:
     partial.chmod(0o777 & ~int(umask[1], 8) if umask else 0o700)
 
 
-def _patiently(out: Path) -> int:
+def _patiently(out: Path) -> io.FileIO:
     """Takes the lock of a result that another process may be finishing."""
     deadline = time.monotonic() + PATIENCE_S
     while (held := folder_lock.take(out)) is None:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym.base.interpreter import python
+from dc_gym.base.process_bound import this_process, unshared
 
 DONE, ALONE = b"done\n", b"alone\n"
 GRACE_S = 2.0
@@ -59,7 +60,6 @@ class Reaper:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the reaper was killed
             self._process.stdin.write(word)
-            self._process.stdin.flush()
 
 
 @contextlib.contextmanager
@@ -68,14 +68,19 @@ def watching(folder: Path) -> Iterator[Reaper]:
     killed."""
     argv = python("-m", "dc_gym.rl.reaper", str(folder), str(os.getpid()))
     path = str(Path(__file__).resolve().parents[2])
-    process = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PYTHONPATH": path}
-    )
+    owner, env = this_process(), {**os.environ, "PYTHONPATH": path}
+    with unshared() as keep:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0, start_new_session=True, env=env
+        )
+        assert process.stdin is not None
+        keep(process.stdin)
     reaper = Reaper(process)
     try:
         yield reaper
     finally:
-        reaper.dismiss()
+        if owner.is_here():
+            reaper.dismiss()
 
 
 def raylet_of(pid: int) -> int | None:

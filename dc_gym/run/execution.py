@@ -13,6 +13,7 @@ from typing import TextIO
 
 from dc_gym.base import process_room
 from dc_gym.base.errors import LabError, MachineError, TestbedError, naming
+from dc_gym.base.process_bound import unshared
 from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
@@ -52,7 +53,8 @@ def execute(
     Raises TestbedError if it fails.
     """
     log = folder / f"{name}.log"
-    file = log.open("w")
+    with unshared() as keep:
+        file = keep(log.open("w"))
     try:
         status = ground.run(folder, plan, _log_to(file, clock, progress), progress, driver)
     except LabError as error:

@@ -207,7 +207,7 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 
 
 def test_a_training_that_was_killed_before_its_first_checkpoint_can_begin_again(tmp_path):
-    os.close(folder_lock.take(tmp_path))
+    folder_lock.take(tmp_path).close()
     above_any_process = 4194305
     (tmp_path / f"checkpoint.npz.{above_any_process}.partial").touch()
     tensorboard.Events(tmp_path / EVENTS)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.process_bound import Owner, this_process
 from dc_gym.envs.native import MASK_WORDS, TEAM, WORKER, Library, address
 
 
@@ -25,6 +26,7 @@ class Team:
         own: Any = self._record[0]
         own["labs"], own["count"] = address(labs), len(labs)
         self._cpus: tuple[int, ...] = ()
+        self._owner = this_process()
         self._end: weakref.finalize[Any, Any] | None = None
 
     def use(self, cpus: Iterable[int]) -> None:
@@ -37,7 +39,7 @@ class Team:
         if wanted == self._cpus:
             return
         self.close()
-        self._cpus = wanted
+        self._owner, self._cpus = this_process(), wanted
         if len(wanted) < 2:
             return
         workers = np.zeros(len(wanted), WORKER)
@@ -46,14 +48,15 @@ class Team:
         self._record, self.address = record, address(record)
         own = record[0]
         own["workers"], own["worker_count"] = address(workers), len(workers)
-        self._end = weakref.finalize(self, _stop, self._library, record, workers)
+        self._end = weakref.finalize(self, _stop, self._owner, self._library, record, workers)
         for place in range(len(workers)):
             arguments = self._library, record, workers, place, self._labs
             threading.Thread(target=_work, args=arguments, name=f"labs of CPU {wanted[place]}", daemon=True).start()
 
     def settle(self) -> None:
-        """Waits until no thread is at work."""
-        self._library.settle(self.address)
+        """Waits until no thread is at work. A forked child has no threads."""
+        if self._owner.is_here():
+            self._library.settle(self.address)
 
     def close(self) -> None:
         """Ends the threads. It may be called twice."""
@@ -69,6 +72,7 @@ def _work(library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[n
     library.work(address(record), address(workers) + place * WORKER.itemsize)
 
 
-def _stop(library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[np.void]) -> None:
-    library.settle(address(record))
-    library.stop(address(record))
+def _stop(owner: Owner, library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[np.void]) -> None:
+    if owner.is_here():
+        library.settle(address(record))
+        library.stop(address(record))

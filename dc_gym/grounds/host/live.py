@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dc_gym.base.errors import FabricError, LabError
+from dc_gym.base.process_bound import this_process, unshared
 from dc_gym.grounds.ground import inside
 from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE
 from dc_gym.grounds.host import state
@@ -58,7 +59,7 @@ class LiveNetwork:
         """
         self._argv, self._folder, self._module, self._step_ns = argv, folder, module, step_ns
         self._on_line, self._on_note = on_line, on_note
-        self._stack = ExitStack()
+        self._stack, self._owner = ExitStack(), this_process()
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._rest = b""
         self.t0_ns: int | None = None
@@ -98,6 +99,7 @@ class LiveNetwork:
 
         Raises Ended if the network has ended instead, and LabError if sweeps do not come.
         """
+        self._owner.require_here("step")
         t0_ns = self._until_t0()
         due_ns = t0_ns + self._next_step * self._step_ns
         while (left_ns := due_ns - time.monotonic_ns()) > 0:
@@ -114,6 +116,7 @@ class LiveNetwork:
 
     def answer(self, code: int) -> None:
         """Passes on the agent's decision about the episode. If the agent ends the episode, it is over at its next step."""
+        self._owner.require_here("answer a network")
         if code == GO_ON:
             return
         self._mapped().commands.end(code)
@@ -148,6 +151,9 @@ class LiveNetwork:
         return self._process.wait()
 
     def close(self) -> None:
+        """Ends the network. Does nothing in a forked child."""
+        if not self._owner.is_here():
+            return
         if self._matrix is not None:
             self._matrix.close()
             self._matrix = None
@@ -164,11 +170,14 @@ class LiveNetwork:
         self._memory = os.memfd_create("dcgym-matrix", os.MFD_CLOEXEC)
         self._stack.callback(os.close, self._memory)
         self._share = self._serve()
-        self._process = subprocess.Popen(
-            self._argv(self._memory),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=[self._memory], env=inside("/run"), cwd="/", start_new_session=True,
-        )  # fmt: skip
+        with unshared() as keep:
+            self._process = subprocess.Popen(
+                self._argv(self._memory),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                pass_fds=[self._memory], env=inside("/run"), cwd="/", start_new_session=True,
+            )  # fmt: skip
+            assert self._process.stdin is not None
+            keep(self._process.stdin)
         self._stack.callback(_end, self._process)
         in_ground(self._process.pid)
 

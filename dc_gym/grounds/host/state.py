@@ -20,10 +20,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.files import whole
+from dc_gym.base.process_bound import Owner, this_process
 from dc_gym.base.processes import Process
 from dc_gym.base.unfinished import PARTIAL, remove_left_over
 from dc_gym.kernel import cable_module
@@ -66,7 +68,8 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
             why = f"this process has a network there ({other.out}); close that first, real time has one"
             raise UsageError(f'ground "host": {why}')
         run.write(folder)
-    atexit.register(path.unlink, missing_ok=True)
+    withdraw = partial(_withdraw, this_process(), path)
+    atexit.register(withdraw)
 
     def in_ground(pid: int) -> None:
         replace(run, ground=Process.of(pid)).write(folder)
@@ -74,8 +77,13 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
     try:
         yield in_ground
     finally:
+        withdraw()
+        atexit.unregister(withdraw)
+
+
+def _withdraw(owner: Owner, path: Path) -> None:
+    if owner.is_here():
         path.unlink(missing_ok=True)
-        atexit.unregister(path.unlink)
 
 
 def use_cable(module: Path, folder: Path = STATE) -> None:
