@@ -103,12 +103,14 @@ $(VENV)/.installed: pyproject.toml setup.py requirements.lock
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
-# The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml. Then those of the machine
-# image, for its Python alone.
+# The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml. Then those of them that the
+# container has, and those of the machine image, for its Python alone.
 lock: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check uv
 	$(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 --extra dev \
 		--custom-compile-command "make lock" --upgrade --output-file requirements.lock pyproject.toml
+	$(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
+		--custom-compile-command "make lock" --upgrade --constraint requirements.lock --output-file scripts/container.lock pyproject.toml
 	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_36 \
 		--custom-compile-command "make lock" --upgrade --constraint requirements.lock --output-file scripts/vm/requirements.lock \
 		scripts/vm/requirements.in pyproject.toml
