@@ -69,11 +69,11 @@ def run_cells(
         asyncio.set_child_watcher(asyncio.ThreadedChildWatcher() if inside else asyncio.PidfdChildWatcher())
     if inside:
         return _run_in_thread(_run_all(list(cells), jobs, progress, on_end))
-    with asyncio.Runner(loop_factory=_event_loop) as runner:
-        try:
+    try:
+        with asyncio.Runner(loop_factory=_event_loop) as runner:
             return runner.run(_run_all(list(cells), jobs, progress, on_end))
-        finally:
-            asyncio.set_event_loop(None)
+    finally:
+        asyncio.set_event_loop(None)
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
