@@ -413,6 +413,14 @@ def test_a_training_of_another_spec_is_refused_and_replaced_by_force(asked, trai
     assert trained[-1].preset == "iroko-thesis" and not asked.policy.exists()
 
 
+def test_force_removes_no_folder_that_is_no_training(asked, trained):
+    asked.out.mkdir(parents=True)
+    (asked.out / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match="does not say that it is a training"):
+        trainings.run_all([asked], 1, Quiet(), force=True)
+    assert (asked.out / "thesis.tex").read_text() == "mine" and not trained
+
+
 def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
     def run_cells(cells, jobs, progress, on_end):
         on_end(CellOutcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))

@@ -158,6 +158,10 @@ def _require_same(asked: Training, force: bool) -> None:
         found = None
     if found == asked.order():
         return
+    if not isinstance(found, dict) or not found.keys() >= {"spec", "algorithm", "preset"}:
+        raise UsageError(
+            f"{asked.out}: {record.name} beside it does not say that it is a training; move it, or give another --out"
+        )
     if not force:
         raise UsageError(f"{asked.out}: another spec, preset or version; --force trains it anew, or give another --out")
     shutil.rmtree(asked.out)
