@@ -9,7 +9,7 @@ import resource
 from dc_gym.base.errors import USED_UP, MachineError
 
 OPEN_FILES = 256
-"""What a lab needs at most, unless hosts run many programs."""
+"""The most that a lab needs, unless hosts run many programs."""
 
 
 def check(memory_bytes: int) -> None:

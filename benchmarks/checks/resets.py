@@ -177,7 +177,7 @@ def compare(keys: Mapping[str, Any], folder: Path) -> tuple[TrajectoryDifference
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a lab, and this process with it, hold of the machine."""
+    """The things of the machine that a lab, and this process with it, hold."""
 
     lab_descriptors: int
     own_descriptors: int

@@ -132,7 +132,7 @@ Allowed = Callable[[str, str], bool]
 
 
 def left(before: State, allowed: Allowed) -> list[str]:
-    """What still differs when the time is over."""
+    """Returns the differences that stay until the time is over."""
     until = time.monotonic() + PATIENCE_S
     while True:
         after = snapshot()
@@ -145,7 +145,7 @@ def left(before: State, allowed: Allowed) -> list[str]:
 
 
 def until_clean(kind: str, each: str) -> bool:
-    """What a killed run may leave until `dcgym clean`: its record and the module, whose users are gone."""
+    """Returns True for what a killed run may leave until `dcgym clean`: its record and the module, whose users are gone."""
     return kind == "module" or " /run/dcgym" in each
 
 

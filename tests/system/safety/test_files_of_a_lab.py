@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab's programs set of a file (mode, owner, times) stays in the lab: the host gets no set-user-ID program of them.
+"""Mode, owner and times that a lab's programs set stay in the lab: the host gets no set-user-ID program of them.
 
 Ordinary programs notice nothing of it.
 """
