@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, in_words, naming
+from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError, naming, with_remedy
 from dc_gym.base.files import scratch
 from dc_gym.base.processes import ProcessStat, children
 from dc_gym.kernel.cache import cache_dir
@@ -369,7 +369,7 @@ class Lab:
         except OSError as error:
             if process_room.is_refusal(error):
                 raise MachineError(process_room.refused()) from error
-            raise MachineError(f"the lab could not be started: {argv[0]}: {in_words(error)}") from error
+            raise MachineError(f"the lab could not be started: {argv[0]}: {with_remedy(error)}") from error
         finally:
             theirs.close()
             os.close(lifeline)
