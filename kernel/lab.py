@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import USED_UP, LabError, MachineError, ProtocolError, UsageError, in_words, naming
+from dc_gym.base.errors import USED_UP, LabError, MachineError, ProtocolError, UsageError, naming, with_remedy
 from dc_gym.base.files import scratch
 from dc_gym.base.pinned import open_folder
 from dc_gym.base.process_bound import this_process, unshared
@@ -384,7 +384,7 @@ class Lab:
         except OSError as error:
             if process_room.is_refusal(error):
                 raise MachineError(process_room.refused()) from error
-            raise MachineError(f"the lab could not be started: {argv[0]}: {in_words(error)}") from error
+            raise MachineError(f"the lab could not be started: {argv[0]}: {with_remedy(error)}") from error
         finally:
             theirs.close()
             os.close(lifeline)

@@ -19,6 +19,7 @@ import pytest
 
 from dc_gym.benchmarks.checks import disturbed, faults, signals
 from dc_gym.benchmarks.checks.disturbed import DisturbedJob, Job
+from dc_gym.cli import main
 
 pytestmark = pytest.mark.lab
 
@@ -129,6 +130,17 @@ def test_a_sweep_without_a_descriptor_for_its_pool_says_so(adopting: None, tmp_p
     played = [bench.play(rule) for rule in rules]
     (end,) = [end for end, failed in played if re.search(stack, failed)]
     assert not end.faults and end.exit == 2 and "raise the limit on open files" in end.errors, end
+
+
+def test_a_module_of_the_command_line_that_cannot_be_read_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error", "/x/rlcc.pyc")
+
+    monkeypatch.setattr(main.parser, "build", build)
+    assert main.main(["rlcc", "train"]) == 2
+    assert capsys.readouterr().err == "dcgym: /x/rlcc.pyc: Input/output error; its disk or network failed; try again\n"
 
 
 def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:

@@ -56,11 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = words[0] if words else ""
     if command not in WITH_THREADS:
         os.environ.setdefault(NUMPY_THREADS, "1")
-    args = parser.build(command).parse_args(words, Namespace(argv=tuple(words)))
     settings.ignore_current_folder()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
     warnings.filterwarnings("ignore", "Glyph .* missing")  # from matplotlib, with the raw character
     try:
+        args = parser.build(command).parse_args(words, Namespace(argv=tuple(words)))
         with terminable():
             code = _dispatch(args)
             with naming(STANDARD_OUTPUT):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dc_gym.base import bounded
-from dc_gym.base.errors import ResultError
+from dc_gym.base.errors import MachineError, ResultError, is_of_machine, with_remedy
 from dc_gym.base.files import machine_errors
 from dc_gym.records import parquet_pages
 from dc_gym.records.tables import PIECE_ROWS, Names, Piece, Records, TableSchema
@@ -213,5 +214,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
+        if is_of_machine(error):
+            plain = OSError(error.errno, os.strerror(error.errno or 0))  # without Arrow's own text
+            raise MachineError(f"{path}: {with_remedy(plain)}") from None
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise ResultError(f"{path}: not a readable Parquet file: {why}") from None

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import MachineError, TestbedError, in_words
+from dc_gym.base.errors import MachineError, TestbedError, with_remedy
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, short_time
 
@@ -187,7 +187,7 @@ async def _run_one(cell: Cell) -> CellOutcome:
     try:
         process = await _start(cell)
     except OSError as error:
-        words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {in_words(error)}"
+        words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {with_remedy(error)}"
         return CellOutcome(cell, MachineError.exit_code, f"dcgym: {words}")
     try:
         _, errors = await process.communicate()
