@@ -47,9 +47,9 @@ def public() -> Iterator[Path]:
 
 def claim(path: Path) -> None:
     """Leaves a folder as a run does that is killed together with its janitor."""
-    fd = folder_lock.take(path)
-    assert fd is not None
-    os.close(fd)
+    lock = folder_lock.take(path)
+    assert lock is not None
+    lock.close()
 
 
 def is_intact(precious: Path) -> bool:
