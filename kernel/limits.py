@@ -9,7 +9,7 @@ import resource
 from dc_gym.base.errors import REMEDIES, MachineError
 
 OPEN_FILES = 256
-"""What a lab needs at most, unless hosts run many programs."""
+"""The number that a lab needs at most, unless hosts run many programs."""
 
 
 def check(memory_bytes: int) -> None:

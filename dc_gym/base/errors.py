@@ -20,7 +20,7 @@ REMEDIES: Mapping[int | None, str] = {
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
     errno.ENFILE: "raise the machine's limit on open files (sysctl fs.file-max)",
 }
-"""What to do about an error number of the operating system that has one cause."""
+"""Advice for those error numbers of the operating system that have one cause."""
 
 
 class TestbedError(Exception):

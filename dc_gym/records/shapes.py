@@ -13,7 +13,7 @@ TEXT_OR_NOTHING = (str, None)
 NUMBER_OR_NOTHING = (NUMBER, None)
 TIME_NS = Number(-1, 2**63 - 1, whole=True)
 PAIR = [(NUMBER, str, None)]
-"""What was asked of a port, and what was found."""
+"""A quantity of a port as it was asked for, and as it was found."""
 
 SPEC: Shape = {
     **{f"{section}?": {} for section in SECTIONS if section},
@@ -22,7 +22,7 @@ SPEC: Shape = {
     "controller?": {"name?": str, "policy?": TEXT_OR_NOTHING},
     "topology?": {"preset?": TEXT_OR_NOTHING, "kind?": TEXT_OR_NOTHING},
 }
-"""What is read of a spec without loading it: the loader checks the rest."""
+"""The keys of a spec that are read without loading it. The loader checks the rest."""
 
 MANIFEST: Shape = {
     "result_version": Number(1, 2**31, whole=True),

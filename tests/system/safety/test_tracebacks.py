@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user or another person can get wrong ends with one line and exit code 2, never with a traceback."""
+"""Whatever a user or another person gets wrong ends with one line and exit code 2, never with a traceback."""
 
 from __future__ import annotations
 
