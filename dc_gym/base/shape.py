@@ -48,8 +48,9 @@ def fault(value: Any, shape: Any, place: str = "") -> str | None:
     if shape is ANY:
         return None
     if isinstance(shape, tuple):
-        found = [fault(value, each, place) for each in shape]
-        return None if None in found else found[-1] if isinstance(value, dict | list) else _wrong(value, shape, place)
+        alike = [each for each in shape if isinstance(value, dict | list) and isinstance(each, type(value))]
+        faults = [fault(value, each, place) for each in (*alike, *shape)]
+        return None if None in faults else faults[0] if alike else _wrong(value, shape, place)
     if isinstance(shape, dict) and isinstance(value, dict):
         return _fault_of_keys(value, shape, place)
     if isinstance(shape, list) and isinstance(value, list):

@@ -28,7 +28,6 @@ MANIFEST: Shape = {
     "result_version": Number(1, 2**31, whole=True),
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
-    "controllers?": ([str], None),
     "spec?": SPEC,
     "seed?": COUNT,
     "ground?": str,
