@@ -31,7 +31,8 @@ class Number:
     whole: bool = False
 
     def __str__(self) -> str:
-        return f"a {'whole ' if self.whole else ''}number from {self.least:.6g} to {self.most:.6g}"
+        limits = "" if self == NUMBER else f" from {self.least:.6g} to {self.most:.6g}"
+        return f"a {'whole ' if self.whole else ''}number{limits}"
 
     def holds(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):

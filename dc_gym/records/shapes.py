@@ -11,7 +11,7 @@ from dc_gym.spec.experiment import SECTIONS
 Shape = Any
 TEXT_OR_NOTHING = (str, None)
 NUMBER_OR_NOTHING = (NUMBER, None)
-TIME_NS = Number(-1, 2**63 - 1, whole=True)
+TIME_NS = Number(-(2**63), 2**63 - 1, whole=True)
 PAIR = [(NUMBER, str, None)]
 """A quantity of a port as it was asked for, and as it was found."""
 
@@ -39,8 +39,8 @@ MANIFEST: Shape = {
     "sources?": {str: str},
     "t0_ns?": TIME_NS,
     "virtual_s?": Number(0),
-    "wall_s?": {str: Number(0)},
-    "cpu_s?": {str: Number(0)},
+    "wall_s?": {str: NUMBER},
+    "cpu_s?": {str: NUMBER},
     "fit?": bool,
     "unfit_reasons?": [str],
     "disturb?": str,
