@@ -9,7 +9,7 @@ import resource
 from dc_gym.base.errors import USED_UP, MachineError
 
 OPEN_FILES = 256
-"""The most that a lab needs, unless hosts run many programs."""
+"""The number that a lab needs at most, unless hosts run many programs."""
 
 
 def check(memory_bytes: int) -> None:

@@ -31,7 +31,8 @@ class Number:
     whole: bool = False
 
     def __str__(self) -> str:
-        return f"a {'whole ' if self.whole else ''}number from {self.least:.6g} to {self.most:.6g}"
+        limits = "" if self == NUMBER else f" from {self.least:.6g} to {self.most:.6g}"
+        return f"a {'whole ' if self.whole else ''}number{limits}"
 
     def holds(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
@@ -48,8 +49,9 @@ def fault(value: Any, shape: Any, place: str = "") -> str | None:
     if shape is ANY:
         return None
     if isinstance(shape, tuple):
-        found = [fault(value, each, place) for each in shape]
-        return None if None in found else found[-1] if isinstance(value, dict | list) else _wrong(value, shape, place)
+        alike = [each for each in shape if isinstance(value, dict | list) and isinstance(each, type(value))]
+        faults = [fault(value, each, place) for each in (*alike, *shape)]
+        return None if None in faults else faults[0] if alike else _wrong(value, shape, place)
     if isinstance(shape, dict) and isinstance(value, dict):
         return _fault_of_keys(value, shape, place)
     if isinstance(shape, list) and isinstance(value, list):

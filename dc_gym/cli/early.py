@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first and last acts of a command's process, before it imports anything that takes time, and after its end: Ctrl-C without
-a traceback, and standard streams that are there."""
+"""The first steps of a command's process, before it imports anything that takes time: Ctrl-C without a traceback, and standard
+streams that are there."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from dc_gym.spec.experiment import SECTIONS
 Shape = Any
 TEXT_OR_NOTHING = (str, None)
 NUMBER_OR_NOTHING = (NUMBER, None)
-TIME_NS = Number(-1, 2**63 - 1, whole=True)
+TIME_NS = Number(-(2**63), 2**63 - 1, whole=True)
 PAIR = [(NUMBER, str, None)]
-"""The value that was asked of a port, and the one that was found."""
+"""A quantity of a port as it was asked for, and as it was found."""
 
 SPEC: Shape = {
     **{f"{section}?": {} for section in SECTIONS if section},
@@ -22,13 +22,12 @@ SPEC: Shape = {
     "controller?": {"name?": str, "policy?": TEXT_OR_NOTHING},
     "topology?": {"preset?": TEXT_OR_NOTHING, "kind?": TEXT_OR_NOTHING},
 }
-"""The keys of a spec that are read without loading it: the loader checks the rest."""
+"""The keys of a spec that are read without loading it. The loader checks the rest."""
 
 MANIFEST: Shape = {
     "result_version": Number(1, 2**31, whole=True),
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
-    "controllers?": ([str], None),
     "spec?": SPEC,
     "seed?": COUNT,
     "ground?": str,
@@ -40,8 +39,8 @@ MANIFEST: Shape = {
     "sources?": {str: str},
     "t0_ns?": TIME_NS,
     "virtual_s?": Number(0),
-    "wall_s?": {str: Number(0)},
-    "cpu_s?": {str: Number(0)},
+    "wall_s?": {str: NUMBER},
+    "cpu_s?": {str: NUMBER},
     "fit?": bool,
     "unfit_reasons?": [str],
     "disturb?": str,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build takes from elsewhere the file that was chosen: by its hash, not by a name that its owner can move."""
+"""A build takes from elsewhere the files that were chosen: by their hashes, not by names that their owners can move."""
 
 from __future__ import annotations
 
