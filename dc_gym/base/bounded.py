@@ -35,9 +35,9 @@ def require(
 def read_bytes(path: Path, most_bytes: int = TEXT_BYTES) -> bytes:
     """Returns the content of a file. Raises UsageError if it is too large, OSError if it cannot be read."""
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        if stat.S_ISREG(found.st_mode):
-            require(f"{path}:", found.st_size, most_bytes)
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            require(f"{path}:", status.st_size, most_bytes)
         content = file.read(most_bytes + 1)
     require(f"{path}:", len(content), most_bytes)
     return content

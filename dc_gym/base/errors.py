@@ -70,8 +70,8 @@ def _file_of(error: OSError) -> str:
     such as pathlib's or the one that loads a module."""
     name, trace = "", error.__traceback__
     while trace is not None:
-        found = [trace.tb_frame.f_locals.get(each) for each in ("self", "path")]
-        name = next((str(each) for each in found if isinstance(each, (Path, str))), name)
+        values = [trace.tb_frame.f_locals.get(variable) for variable in ("self", "path")]
+        name = next((str(value) for value in values if isinstance(value, (Path, str))), name)
         trace = trace.tb_next
     return name
 

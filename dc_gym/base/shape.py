@@ -44,30 +44,30 @@ NUMBER = Number()
 COUNT = Number(0, 2**63 - 1, whole=True)
 
 
-def fault(value: Any, shape: Any, place: str = "") -> str | None:
-    """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `place`: the value's own key."""
+def fault(value: Any, shape: Any, key: str = "") -> str | None:
+    """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `key`: the value's own key."""
     if shape is ANY:
         return None
     if isinstance(shape, tuple):
-        alike = [each for each in shape if isinstance(value, dict | list) and isinstance(each, type(value))]
-        faults = [fault(value, each, place) for each in (*alike, *shape)]
-        return None if None in faults else faults[0] if alike else _wrong(value, shape, place)
+        alike = [part for part in shape if isinstance(value, dict | list) and isinstance(part, type(value))]
+        faults = [fault(value, part, key) for part in (*alike, *shape)]
+        return None if None in faults else faults[0] if alike else _wrong(value, shape, key)
     if isinstance(shape, dict) and isinstance(value, dict):
-        return _fault_of_keys(value, shape, place)
+        return _fault_of_keys(value, shape, key)
     if isinstance(shape, list) and isinstance(value, list):
-        return next((told for row, each in enumerate(value) if (told := fault(each, shape[0], f"{place}[{row}]"))), None)
-    return None if _holds(value, shape) else _wrong(value, shape, place)
+        return next((words for row, entry in enumerate(value) if (words := fault(entry, shape[0], f"{key}[{row}]"))), None)
+    return None if _holds(value, shape) else _wrong(value, shape, key)
 
 
-def _fault_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any], place: str) -> str | None:
+def _fault_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any], key: str) -> str | None:
     rest = shape.get(str, ANY)
-    named = {name.removesuffix("?"): each for name, each in shape.items() if isinstance(name, str)}
+    named = {name.removesuffix("?"): part for name, part in shape.items() if isinstance(name, str)}
     for name in shape:
         if isinstance(name, str) and not name.endswith("?") and name not in value:
-            return f"{_inside(place, name)}: is missing"
-    for name, each in value.items():
-        if told := fault(each, named.get(name, rest), _inside(place, name)):
-            return told
+            return f"{_inside(key, name)}: is missing"
+    for name, entry in value.items():
+        if words := fault(entry, named.get(name, rest), _inside(key, name)):
+            return words
     return None
 
 
@@ -77,19 +77,19 @@ def _holds(value: Any, shape: Any) -> bool:
     return value is None if shape is None else isinstance(shape, type) and isinstance(value, shape)
 
 
-def _wrong(value: Any, shape: Any, place: str) -> str:
+def _wrong(value: Any, shape: Any, key: str) -> str:
     text = repr(value)
     shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-    return f"{place or 'the whole'}: {shown} is not {_named(shape)}"
+    return f"{key or 'the whole'}: {shown} is not {_named(shape)}"
 
 
 def _named(shape: Any) -> str:
     if isinstance(shape, tuple):
-        return " or ".join(dict.fromkeys(_named(each) for each in shape))
+        return " or ".join(dict.fromkeys(_named(part) for part in shape))
     if isinstance(shape, dict | list):
         return "an object" if isinstance(shape, dict) else "a list"
     return {str: "a text", bool: "true or false", None: "null"}.get(shape) or str(shape)
 
 
-def _inside(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+def _inside(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name

@@ -25,7 +25,7 @@ from typing import Self
 from dc_gym.base import folder_lock
 from dc_gym.base.terminal import visible
 
-__all__ = ["Item", "Kind", "missing", "place", "remember", "why_missing"]
+__all__ = ["Item", "Kind", "list_path", "missing", "remember", "why_missing"]
 
 MOST_BYTES = 16 << 20
 """The bytes of the list that are read, from its end: the items of a hundred thousand runs."""
@@ -69,11 +69,11 @@ class _NoList(Exception):
     """The list does not count; the text says why."""
 
 
-_told = False
+_note_shown = False
 """True if the user knows that the list cannot be written."""
 
 
-def place() -> Path:
+def list_path() -> Path:
     """Returns the list's path. It is relative if the user has no home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     try:
@@ -101,8 +101,8 @@ def why_missing() -> str:
     except FileNotFoundError:
         pass
     except (_NoList, OSError) as error:
-        return f"{place()}, the list of what you ran, does not count: {_words(error)}"
-    return f"{place()}, the list of what you ran, does not have it"
+        return f"{list_path()}, the list of what you ran, does not count: {_words(error)}"
+    return f"{list_path()}, the list of what you ran, does not have it"
 
 
 def remember(items: Iterable[Item]) -> str | None:
@@ -110,7 +110,7 @@ def remember(items: Iterable[Item]) -> str | None:
 
     Returns None or, the first time in this process, a line that says why it cannot. What needs the list goes on without it.
     """
-    global _told
+    global _note_shown
     wanted = missing(items)
     if not wanted:
         return None
@@ -119,9 +119,9 @@ def remember(items: Iterable[Item]) -> str | None:
         with _opened(os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
             _add(fd, wanted)
     except (_NoList, OSError) as error:
-        first, _told = not _told, True
-        told = f"{place()} cannot keep what you ran: {_words(error)}; its code runs again only with --trust"
-        return told if first else None
+        first, _note_shown = not _note_shown, True
+        note = f"{list_path()} cannot keep what you ran: {_words(error)}; its code runs again only with --trust"
+        return note if first else None
     return None
 
 
@@ -140,8 +140,8 @@ def _add(fd: int, wanted: list[Item]) -> None:
 
 def _keys(content: bytes) -> set[tuple[str, str]]:
     """Returns SHA-256 and kind of each line. What is no line of the list matches no item."""
-    found = (line.split(b" ", 2) for line in content.split(b"\n"))
-    return {(words[0].decode(errors="replace"), words[1].decode(errors="replace")) for words in found if len(words) > 1}
+    rows = (line.split(b" ", 2) for line in content.split(b"\n"))
+    return {(words[0].decode(errors="replace"), words[1].decode(errors="replace")) for words in rows if len(words) > 1}
 
 
 def _end_of(fd: int) -> bytes:
@@ -152,7 +152,7 @@ def _end_of(fd: int) -> bytes:
 @contextmanager
 def _opened(flags: int) -> Iterator[int]:
     """Opens the list. Raises OSError if that fails, and _NoList if somebody else could have written it."""
-    path = place()
+    path = list_path()
     if not path.is_absolute():
         raise _NoList("you have no home folder; set XDG_CONFIG_HOME")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -170,10 +170,10 @@ def _opened(flags: int) -> Iterator[int]:
 
 def _make_folder() -> None:
     """Makes the list's folder, unless the place is somebody else's, such as the caller's home under `sudo -E`."""
-    folder = place().parent
+    folder = list_path().parent
     if not folder.is_absolute():
         return
-    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if nearest.lstat().st_uid not in (0, os.geteuid()):
         raise _NoList(f"{nearest} belongs to {_user(nearest.lstat().st_uid)}")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -182,12 +182,12 @@ def _make_folder() -> None:
 
 def _require_own(fd: int, path: Path, is_kind: Callable[[int], bool]) -> None:
     """Raises _NoList unless the file is of the right kind, and nobody but the caller may write it."""
-    found = os.fstat(fd)
-    if not is_kind(found.st_mode):
+    status = os.fstat(fd)
+    if not is_kind(status.st_mode):
         raise _NoList(f"{path} is not a plain file")
-    if found.st_uid != os.geteuid():
-        raise _NoList(f"{path} belongs to {_user(found.st_uid)}")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.geteuid():
+        raise _NoList(f"{path} belongs to {_user(status.st_uid)}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _NoList(f"others may write {path}; remove it")
 
 
@@ -202,7 +202,7 @@ def _words(error: Exception) -> str:
     """Returns the reason in words. Links are not followed: to open one is an error about loops, and as a folder it is none."""
     if not isinstance(error, OSError):
         return str(error)
-    links = [each for each in (place().parent, place()) if _is_link(each)]
+    links = [path for path in (list_path().parent, list_path()) if _is_link(path)]
     if links and error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EEXIST):
         return f"{links[0]} is a symbolic link"
     return str(error.strerror)

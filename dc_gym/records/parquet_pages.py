@@ -29,11 +29,11 @@ STOP, TRUE, FALSE, BYTE, DOUBLE, BINARY, STRUCT = 0, 1, 2, 3, 7, 8, 12
 DEEPEST = 8
 
 
-def require_as_stated(path: Path, found: pq.FileMetaData, columns: Collection[str]) -> None:
+def require_as_stated(path: Path, footer: pq.FileMetaData, columns: Collection[str]) -> None:
     """Raises ResultError if the pages of these columns are not as the footer states them."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for group in map(found.row_group, range(found.num_row_groups)):
+        for group in map(footer.row_group, range(footer.num_row_groups)):
             for column in map(group.column, range(group.num_columns)):
                 if column.path_in_schema in columns:
                     _require_column(path, fd, column)
@@ -118,12 +118,12 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    found = shift = 0
+    value = shift = 0
     while shift < 70:
         byte = data[at]
-        found, shift, at = found | (byte & 0x7F) << shift, shift + 7, at + 1
+        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
         if byte < 0x80:
-            return found, at
+            return value, at
     raise ValueError("a number in a page header does not end")
 
 

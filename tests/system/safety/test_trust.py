@@ -295,7 +295,7 @@ def test_a_sweep_lists_what_it_hands_out(tmp_path: Path, mark: Path, monkeypatch
     monkeypatch.setattr(sweep.SweepFolder, "status", lambda self, point: sweep.Status(point, sweep.RunState.WAITING))
     sweep.run_grid(asked, tmp_path / "out", lambda *_: None, Quiet())
     assert not trusted.missing(items_of(asked.points[0].spec))
-    lines = trusted.place().read_text().splitlines()
+    lines = trusted.list_path().read_text().splitlines()
     assert [line.split()[1] for line in lines] == ["code"] and lines[0].endswith(" code/mine.py")
 
 
@@ -305,7 +305,7 @@ ITEM = Item.of(Kind.CODE, b"print()", "x.py")
 def test_the_list_is_its_users_alone(tmp_path: Path) -> None:
     assert trusted.missing([ITEM]) == [ITEM] and trusted.remember([ITEM]) is None and not trusted.missing([ITEM])
     assert trusted.missing([replace(ITEM, kind=Kind.KERNEL)]), "content of one kind is not that of another"
-    place = trusted.place()
+    place = trusted.list_path()
     assert place == tmp_path / "config" / "dcgym" / "trusted"
     assert [path.stat().st_mode & 0o777 for path in (place, place.parent)] == [0o600, 0o700]
 
@@ -314,7 +314,7 @@ def test_a_name_adds_no_line(tmp_path: Path) -> None:
     other = Item.of(Kind.CODE, b"hostile", "y.py")
     for end in ("\n", "\r", "\x85", "\u2028", "\udc80\n"):
         trusted.remember([Item.of(Kind.CODE, end.encode(errors="replace"), f"x.py{end}{other.line()}")])
-    assert trusted.missing([other]) and trusted.place().read_bytes().count(b"\n") == 5
+    assert trusted.missing([other]) and trusted.list_path().read_bytes().count(b"\n") == 5
 
 
 def is_a_link(place: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_list_that_others_could_write_counts_as_empty(how: str, tmp_path: Path
     folder = a_result(tmp_path / "theirs", mark)
     remember_code(folder)
     break_it, words = BROKEN[how]
-    break_it(trusted.place())
+    break_it(trusted.list_path())
     if how == "another user's":
         uid = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
@@ -410,6 +410,6 @@ for number in range(40):
 def test_writers_side_by_side_lose_nothing() -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(number)]) for number in range(4)]
     assert [each.wait() for each in writers] == [0] * 4
-    lines = trusted.place().read_text().splitlines()
+    lines = trusted.list_path().read_text().splitlines()
     assert not trusted.missing(Item.of(Kind.CODE, f"{number}".encode(), "") for number in range(100))
     assert len(lines) == len({line.split()[0] for line in lines}) == 100
