@@ -255,9 +255,9 @@ class Student(vm_console.Vm):
         self.secret = found[1]
         return shown
 
-    def serve(self) -> None:
-        """Waits for the notebook server, which starts after the console."""
-        status, said = self.run("until ss -ltn | grep -q :8888; do sleep 1; done", 1500)
+    def serve(self, port: int = 8888) -> None:
+        """Waits for the notebook server, or for another one, which starts after the console."""
+        status, said = self.run(f"until ss -ltn | grep -q ':{port} '; do sleep 1; done", 1500)
         assert status == 0, said
 
     def file(self, name: str) -> bytes:
@@ -345,6 +345,7 @@ def test_the_password_opens_the_forwarded_port_for_the_student_alone(student: St
     env = {"PATH": os.environ["PATH"], "SSH_ASKPASS": str(asked), "SSH_ASKPASS_REQUIRE": "force", "HOME": str(tmp_path)}
     argv = ["ssh", "-p", str(student.ssh_port), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
     argv += ["-o", "ConnectTimeout=300", "-o", "NumberOfPasswordPrompts=1"]
+    student.serve(22)
     password.write_text("dcgym")
     done = subprocess.run([*argv, "student@127.0.0.1", "true"], env=env, capture_output=True, text=True)
     assert done.returncode == 255 and "Permission denied" in done.stderr
