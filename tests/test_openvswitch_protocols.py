@@ -53,7 +53,6 @@ def test_a_call_returns_its_result_in_however_many_pieces_it_comes(tmp_path: Pat
     assert asked == [{"id": 0, "method": "dpctl/show", "params": ["x"]}]
 
 
-@pytest.mark.xfail(strict=True, reason="a daemon that does not listen yet counts as one that does not answer")
 def test_a_daemon_that_does_not_listen_yet_is_waited_for(tmp_path: Path) -> None:
     """It binds its socket, and listens a little later. On a busy machine a call comes in between."""
     path = tmp_path / "s"
@@ -83,7 +82,6 @@ def test_a_refused_call_is_one_line(tmp_path: Path, reply: bytes, why: str) -> N
         jsonrpc.call(path, "f", [], 5)
 
 
-@pytest.mark.xfail(strict=True, reason="a daemon that does not listen yet counts as one that does not answer")
 def test_a_daemon_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with pytest.raises(FabricError, match=r"none: call f: No such file or directory; the daemon did not answer"):
         jsonrpc.call(tmp_path / "none", "f", [], 5)
