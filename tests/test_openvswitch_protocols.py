@@ -53,6 +53,18 @@ def test_a_call_returns_its_result_in_however_many_pieces_it_comes(tmp_path: Pat
     assert asked == [{"id": 0, "method": "dpctl/show", "params": ["x"]}]
 
 
+def test_a_daemon_that_does_not_listen_yet_is_waited_for(tmp_path: Path) -> None:
+    """It binds its socket, and listens a little later. On a busy machine a call comes in between."""
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        late = threading.Timer(0.2, listener.listen)
+        late.start()
+        with pytest.raises(FabricError, match="timed out"):  # it never answers
+            jsonrpc.call(path, "f", [], 0.5)
+        late.join()
+
+
 @pytest.mark.parametrize(
     ("reply", "why"),
     [

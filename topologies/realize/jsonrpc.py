@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import FabricError
 
 CHUNK_BYTES = 1 << 16
+REFUSALS, REFUSAL_S = 200, 0.01
+"""Refused attempts to connect to a daemon that starts, and seconds between them."""
 
 
 def call(path: Path, method: str, params: list[Any], deadline_s: float) -> Any:
@@ -22,7 +25,7 @@ def call(path: Path, method: str, params: list[Any], deadline_s: float) -> Any:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(deadline_s)
-            sock.connect(str(path))
+            connect(sock, path)
             sock.sendall(request.encode())
             reply = _receive(sock)
     except OSError as error:
@@ -32,6 +35,16 @@ def call(path: Path, method: str, params: list[Any], deadline_s: float) -> Any:
     if reply.get("error") is not None:
         raise FabricError(f"{path}: call {method} {json.dumps(params)[:200]}: {_told(reply['error'])}")
     return reply["result"]
+
+
+def connect(sock: socket.socket, path: Path) -> None:
+    """Connects to the daemon at `path`, which may have its socket already and not listen yet. Raises OSError if nobody does."""
+    for _ in range(REFUSALS):
+        try:
+            return sock.connect(str(path))
+        except ConnectionRefusedError:
+            time.sleep(REFUSAL_S)
+    return sock.connect(str(path))
 
 
 def _receive(sock: socket.socket) -> dict[str, Any] | None:

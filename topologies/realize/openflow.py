@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.realize import jsonrpc
 
 VERSION = 5
 HEADER = struct.Struct("!BBHI")  # version, type, length, transaction id (7.1)
@@ -71,7 +72,7 @@ class _Bundle:
         self._socket.close()
 
     def open(self, flows: Sequence[str]) -> None:
-        self._socket.connect(str(self.path))
+        jsonrpc.connect(self._socket, self.path)
         self._socket.sendall(_message(HELLO) + _control(OPEN_REQUEST))
 
     def add(self, flows: Sequence[str]) -> None:

@@ -28,9 +28,9 @@ TEMPORARY = Path("/run/tmp")
 PATIENCE_S, START_S = 120.0, 400.0
 VOLATILE = (
     "fs/aio-nr", "fs/dentry-state", "fs/file-nr", "fs/inode-nr", "fs/inode-state", "kernel/ns_last_pid",
-    "kernel/perf_event_max_sample_rate", "kernel/pty/nr", "kernel/random/", "net/netfilter/nf_conntrack_count",
+    "kernel/perf_event_max_sample_rate", "kernel/pty/nr", "kernel/random/", "kernel/tainted", "net/netfilter/nf_conntrack_count",
 )  # fmt: skip
-"""Settings that are counters."""
+"""Settings that count, or that tell what has ever been loaded."""
 BPF = 321
 BPF_KINDS = {"programs": 11, "maps": 12, "btf": 23, "links": 31}
 """The commands of bpf(2) that give the next id of each kind."""
@@ -149,6 +149,11 @@ def until_clean(kind: str, each: str) -> bool:
     return kind == "module" or " /run/dcgym" in each
 
 
+def of_a_sweep(kind: str, each: str) -> bool:
+    """Also the folder of a sweep, which the same command continues, without the run that was under way."""
+    return until_clean(kind, each) or (" out" in each and ".partial" not in each)
+
+
 def of_the_kernel(kind: str, each: str) -> bool:
     """Modules of the stock kernel, which the kernel loads when they are needed."""
     return kind == "module" and "cable" not in each
@@ -216,8 +221,11 @@ def is_traffic(pid: int) -> bool:
 def victim_of(case: Case, process: subprocess.Popen[str], draw: random.Random) -> int | None:
     """Waits for a moment of the phase and returns the process to kill; None: the command has ended before."""
     assert process.stderr is not None
-    if case.phase:
-        next((line for line in process.stderr if line.strip().endswith(case.phase)), None)
+    said = [line := "begins"]
+    while case.phase and line and not line.strip().endswith(case.phase):
+        said.append(line := process.stderr.readline())
+    if case.phase and not line:
+        print("  ".join(["  it ends:\n", *said[-6:]]), flush=True)
     threading.Thread(target=process.stderr.read, daemon=True).start()  # it must never wait for a reader
     until = time.monotonic() + START_S
     while not case.phase and not is_traffic(process.pid) and time.monotonic() < until:
@@ -240,7 +248,7 @@ def kill(case: Case, draw: random.Random, before: State) -> list[str]:
         time.sleep(draw.uniform(0, case.wait_s))
         process.kill()
     process.wait(PATIENCE_S)
-    found = [] if case.victim == "dcgym-janitor" else left(before, until_clean)
+    found = [] if case.victim == "dcgym-janitor" else left(before, of_a_sweep if case.name == "sweep" else until_clean)
     for line in sh(*CLI, "clean", ".").splitlines():
         print(f"  {line}", flush=True)
     sh("rm", "-rf", "out")  # a result that was whole, or the folder of a sweep
