@@ -57,7 +57,7 @@ class Evil:
 def victim(registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives the test a list of its own, which is empty, and makes files those of the caller alone, whatever the umask."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(trusted, "_told", False)
+    monkeypatch.setattr(trusted, "_note_shown", False)
     monkeypatch.delenv("SUDO_UID", raising=False)
     before = os.umask(0o022)
     yield
