@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
 
-from dc_gym.base.errors import ProtocolError
+from dc_gym.base.errors import USED_UP, ProtocolError
 from dc_gym.base.process_bound import this_process
 
 PROTOCOL_VERSION = 2
@@ -181,6 +181,8 @@ class Channel:
             self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
             self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
         except OSError as error:
+            if error.errno in USED_UP:
+                raise
             raise ProtocolError(f"lab channel: HELLO carries what is no memory: {error.strerror}") from None
         self.region_offset = region_offset
 

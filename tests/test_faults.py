@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
     [
         ("open", r"^\S+:iterdir (\S+:empty )?folder\.py:\d+:_claim ", errno.EACCES, 2, "out.partial: Permission denied"),
         ("open", r"contents\.py:\d+:_digest ", errno.EMFILE, 2, "Too many open files; raise the limit on open files"),
-        ("read", r"import .*run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
+        ("read", r"import run\.py:\d+:main ", errno.EIO, 2, r"/.*\.pyc?: Input/output error; its disk or network failed"),
         ("lock", r"cache\.py:\d+:in_use ", errno.ENOLCK, 0, ""),
         ("lock", r"folder_lock\.py:\d+:take ", errno.ENOLCK, 2, "cannot lock .*No locks available; its file system has no locks"),
         ("status", r"taken\.py:\d+:_taken ", errno.EACCES, 2, "/out.partial/.*: Permission denied$"),
@@ -110,7 +110,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
             2,
             "the traffic ended, .*queues.trace: Too many open files; raise",
         ),
-        ("open", r"load\.py:\d+:_read ", errno.EMFILE, 2, "cannot read the spec: Too many open files; raise the limit"),
+        ("open", r"read_text load\.py:\d+:_read ", errno.EMFILE, 2, "cannot read the spec: Too many open files; raise the limit"),
         ("read", r"fingerprint\.py:\d+:_digest ", errno.EIO, 2, r"the traffic ended, .*: /.*: Input/output error; its disk"),
     ],
 )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -265,9 +264,14 @@ def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:
         timeline.plot_result(synthetic.result(tmp_path / "run", spec=None))
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = timeline.run_figure(a_series(), "t", [])
-    (tmp_path / f"x.png.{os.getpid()}.partial").symlink_to("/dev/full")
+
+    def fill(path: Path, content: bytes) -> int:
+        with Path("/dev/full").open("wb", buffering=0) as full:
+            return full.write(content)
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
     with pytest.raises(TestbedError, match=r"cannot write .*x\.png: No space left"):
         kit.save(figure, tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []

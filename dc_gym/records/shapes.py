@@ -28,14 +28,14 @@ MANIFEST: Shape = {
     "result_version": Number(1, 2**31, whole=True),
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
-    "spec?": SPEC,
+    "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # what runs a spec says itself that it is none
     "seed?": COUNT,
     "ground?": str,
     "clock?": str,
     "dcgym?": str,
     "created?": str,
-    "environment?": {str: str},
-    "fingerprint?": str,
+    "environment?": ({str: str}, str, None),
+    "fingerprint?": (str, NUMBER, None),
     "sources?": {str: str},
     "t0_ns?": TIME_NS,
     "virtual_s?": Number(0),
@@ -102,7 +102,7 @@ SUMMARY: Shape = {
     "fct_bins_hpcc?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],
     "fct_bins_pias?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],
     "fct_bins_homa?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],
-    str: NUMBER_OR_NOTHING,
+    str: (NUMBER, None, [ANY]),
 }
 
 PORTS: Shape = [

@@ -158,7 +158,7 @@ def _require_same(asked: Training, force: bool) -> None:
         found = None
     if found == asked.order():
         return
-    if not isinstance(found, dict) or not found.keys() >= {"spec", "algorithm", "preset"}:
+    if not isinstance(found, dict) or not asked.order().keys() - found.keys() <= {"levels"}:
         raise UsageError(
             f"{asked.out}: {record.name} beside it does not say that it is a training; move it, or give another --out"
         )

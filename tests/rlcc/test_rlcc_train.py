@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.base import folder_lock, tensorboard
+from dc_gym.base import folder_lock, tensorboard, unfinished
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
@@ -208,8 +208,8 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 
 def test_a_training_that_was_killed_before_its_first_checkpoint_can_begin_again(tmp_path):
     folder_lock.take(tmp_path).close()
-    above_any_process = 4194305
-    (tmp_path / f"checkpoint.npz.{above_any_process}.partial").touch()
+    with unfinished.created(tmp_path / "checkpoint.npz"):
+        pass
     tensorboard.Events(tmp_path / EVENTS)
     with open_folder(tmp_path, resume=False):
         assert folder_lock.is_held(tmp_path)
