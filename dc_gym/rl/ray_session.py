@@ -101,13 +101,15 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
 def _on_one_machine() -> Iterator[None]:
     """Makes the Ray that this process starts listen on the loopback address alone, also if Ray was imported before."""
     constants: Any = importlib.import_module("ray._private.ray_constants")
-    kept = constants.ENABLE_RAY_CLUSTER
+    kept, named = constants.ENABLE_RAY_CLUSTER, os.environ.get(SEVERAL_MACHINES)
     constants.ENABLE_RAY_CLUSTER, os.environ[SEVERAL_MACHINES] = False, "0"  # for this process, and for those of Ray
     try:
         yield
     finally:
         constants.ENABLE_RAY_CLUSTER = kept
-        del os.environ[SEVERAL_MACHINES]
+        os.environ.pop(SEVERAL_MACHINES)
+        if named is not None:
+            os.environ[SEVERAL_MACHINES] = named
 
 
 def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:

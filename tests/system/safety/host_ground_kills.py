@@ -132,7 +132,7 @@ Allowed = Callable[[str, str], bool]
 
 
 def left(before: State, allowed: Allowed) -> list[str]:
-    """Returns the differences that stay until the time is over."""
+    """Returns each difference that is there when the time is over."""
     until = time.monotonic() + PATIENCE_S
     while True:
         after = snapshot()
@@ -145,17 +145,17 @@ def left(before: State, allowed: Allowed) -> list[str]:
 
 
 def until_clean(kind: str, each: str) -> bool:
-    """Returns True for what a killed run may leave until `dcgym clean`: its record and the module, whose users are gone."""
+    """Returns True for a leftover that `dcgym clean` removes: the record of a run, and the module, whose users are gone."""
     return kind == "module" or " /run/dcgym" in each
 
 
 def of_a_sweep(kind: str, each: str) -> bool:
-    """Also the folder of a sweep, which the same command continues, without the run that was under way."""
+    """Returns True also for the folder of a sweep, which the same command continues; not for a run that was under way in it."""
     return until_clean(kind, each) or (" out" in each and ".partial" not in each)
 
 
 def of_the_kernel(kind: str, each: str) -> bool:
-    """Modules of the stock kernel, which the kernel loads when they are needed."""
+    """Returns True for a module of the stock kernel, which loads it when it is needed."""
     return kind == "module" and "cable" not in each
 
 
@@ -178,7 +178,7 @@ def cases(spec: str) -> Iterator[Case]:
         return [*CLI, word, spec, "--no-plot", "--out", "out", *more, *(word for key in settings for word in ("--set", key))]
 
     cable, netem = command("run", HOST, *LONG), command("run", HOST, NETEM, *LONG)
-    rdma = command("run", HOST, *LONG, "controller.name=dcqcn", "workload.jitter=0s", "host.lead=60s")
+    rdma = command("run", HOST, *LONG, "controller.name=timely", "workload.jitter=0s", "host.lead=60s")
     agent = command("run", HOST, NETEM, *LONG, "controller=fair-share")
     sweep = command("sweep", HOST, NETEM, *LONG, more=("--seeds", "1,2", "--jobs", "1"))
     environment = [sys.executable, "-c", ENVIRONMENT, *SHORT, NETEM]
@@ -244,7 +244,7 @@ def kill(case: Case, draw: random.Random, before: State) -> list[str]:
     print(f"{case.name}, {case.phase or 'traffic'}: kill -9 of {victim} {command_line(victim or 0)[:100]}", flush=True)
     if victim is not None:
         os.kill(victim, signal.SIGKILL)
-    if case.victim in ("any", "dcgym-janitor", "ovs-vswitchd"):  # the run may go on without it
+    if case.victim in ("any", "dcgym-janitor", "nicd", "ovs-vswitchd"):  # the run may go on without it
         time.sleep(draw.uniform(0, case.wait_s))
         process.kill()
     process.wait(PATIENCE_S)

@@ -117,6 +117,13 @@ def test_a_token_that_others_may_read_is_told(
         assert not capsys.readouterr().err
 
 
+def test_a_session_within_another_keeps_that_ones_addresses(socket_of_ray: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", StandIn())
+    with ray_session.session(None, 1, 1):
+        pass
+    assert os.environ[ray_session.SEVERAL_MACHINES] == "0"
+
+
 def test_a_ray_that_was_imported_before_gets_a_token_of_this_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one it would make a token for ever, in a file of the user's home that others may read."""
     monkeypatch.setitem(sys.modules, "ray", StandIn())
