@@ -144,13 +144,13 @@ $(BIN)/lab-init: $(INIT) $(KERNEL)/boot_file.h $(KERNEL)/drivers/lab.h | $(BIN)
 	$(call link,$(INIT))
 
 LAUNCH := $(addprefix $(KERNEL)/,launch.c confine.c)
-$(BIN)/lab-launch: $(LAUNCH) $(KERNEL)/confine.h | $(BIN)
+$(BIN)/lab-launch: $(LAUNCH) $(addprefix $(KERNEL)/,confine.h seccomp_filter.h) | $(BIN)
 	$(call link,$(LAUNCH))
 
 $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
-$(BIN)/vm-launch: dc_gym/grounds/host/vm_launch.c | $(BIN)
+$(BIN)/vm-launch: dc_gym/grounds/host/vm_launch.c $(KERNEL)/seccomp_filter.h | $(BIN)
 	$(call link,$<)
 
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h) $(KERNEL)/drivers/lab.h
@@ -237,7 +237,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS)

@@ -4,9 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +14,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "seccomp_filter.h"
 
 #ifndef SYS_close_range /* Linux 5.9 */
 #define SYS_close_range 436
@@ -169,12 +168,7 @@ int confine_writes(const char *folders, long newest_abi)
 	return failed;
 }
 
-#define LOAD(field)    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
-#define AND(mask)      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)
-#define RETURN(value)  BPF_STMT(BPF_RET | BPF_K, value)
-#define REFUSE(number) RETURN(SECCOMP_RET_ERRNO | (number))
-/* Skips `yes` or `no` instructions. */
-#define COMPARE(how, value, yes, no) BPF_JUMP(BPF_JMP | BPF_##how | BPF_K, value, yes, no)
+#define AND(mask) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)
 
 /* The calls whose numbers lie between these two. */
 #define ALLOW(first, last)                                                                                   \

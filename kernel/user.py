@@ -58,8 +58,8 @@ def _let_read(path: Path) -> None:
     """Opens a file to everybody, unless it has a second name: that may be the one of a file that is to stay closed."""
     fd = os.open(path, OPEN)
     try:
-        found = os.fstat(fd)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-            os.fchmod(fd, found.st_mode & BITS | 0o444)
+        status = os.fstat(fd)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+            os.fchmod(fd, status.st_mode & BITS | 0o444)
     finally:
         os.close(fd)

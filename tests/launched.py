@@ -16,6 +16,16 @@ UID, GID = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 ABIS = range(landlock_abi() + 1)
 """The versions of Landlock that machines may have, up to this machine's; 0: none."""
 
+CODE = """
+def code(doing):
+    try:
+        doing()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+"""
+"""Part of such a program: what the operating system says to a function. It needs `errno`."""
+
 
 def launched(argv: Sequence[str], writable: Path, within: Sequence[str] = (), abi: int | None = None) -> str:
     """Runs a program as lab-launch runs a lab kernel that may write to `writable`. Returns what it printed.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from exec_spec import spec_text
-from launched import launched
+from launched import CODE, launched
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.taken import take_over
@@ -149,13 +149,6 @@ TRY = """
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 
-def code(doing):
-    try:
-        doing()
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "done"
-
 def call(number, *words):
     ctypes.set_errno(0)
     return "done" if libc.syscall(number, *words) >= 0 else errno.errorcode[ctypes.get_errno()]
@@ -172,7 +165,7 @@ def given(outside):
 
 
 def tried(body, given, *words):
-    return launched([sys.executable, "-c", TRY + body, str(given), *words], given).splitlines()
+    return launched([sys.executable, "-c", TRY + CODE + body, str(given), *words], given).splitlines()
 
 
 @needs_landlock

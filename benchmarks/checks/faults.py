@@ -73,9 +73,9 @@ def checks(jobs: Sequence[Job] = JOBS, seed: int = 1, cpu_minutes: float = CPU_M
         benches = [FaultBench(job, folder.absolute() / job.name) for job in jobs]
         played: set[str] = set()
         for bench in benches:
-            own = [site for site in bench.sites if site.site not in played]
-            played |= {site.site for site in own}
-            yield bench.check(f"{len(own)} call sites", [site.rule(seed) for site in own])
+            unplayed = [site for site in bench.sites if site.site not in played]
+            played |= {site.site for site in unplayed}
+            yield bench.check(f"{len(unplayed)} call sites", [site.rule(seed) for site in unplayed])
         for number, bench in enumerate(benches):
             share_s = (begun_s + limit_s - _cpu_s()) / (len(benches) - number)
             yield bench.check(f"drawn (seed {seed})", _until(_cpu_s() + share_s, bench.draw(random.Random(seed))))
@@ -132,8 +132,8 @@ class FaultBench:
 
 def _cpu_s() -> float:
     """Returns the CPU time of this process and of all that have ended below it."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _until(cpu_s: float, rules: Iterator[str]) -> Iterator[str]:

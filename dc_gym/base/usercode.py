@@ -85,7 +85,7 @@ def find_module(name: str, folder: Path | None = None) -> ModuleType:
     parts = name.split(".")
     with blamed():
         if folder is not None and importlib.util.find_spec(parts[0]) is None:
-            _names.update(str(folder / place) for place in (f"{parts[0]}.py", f"{parts[0]}/__init__.py"))
+            _names.update(str(folder / file) for file in (f"{parts[0]}.py", f"{parts[0]}/__init__.py"))
             import_from(folder, parts[0])
         for count in range(1, len(parts) + 1):  # looking for a module imports the packages above it
             found = importlib.util.find_spec(".".join(parts[:count]))

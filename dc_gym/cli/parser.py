@@ -76,8 +76,8 @@ def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = Fals
 
 def _add_trust(parser: ArgumentParser, what: str) -> None:
     """Adds --trust to a command that may run code of somebody else."""
-    told = f"{what} even if you neither ran nor made it before; from then on it counts as run"
-    parser.add_argument("--trust", action="store_true", help=told)
+    help_text = f"{what} even if you neither ran nor made it before; from then on it counts as run"
+    parser.add_argument("--trust", action="store_true", help=help_text)
 
 
 TRUST_RESULT = "run the code and programs of a result's spec"

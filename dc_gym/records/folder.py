@@ -160,7 +160,7 @@ def finish(partial: Path) -> Path:
         if not (partial / name).is_file():
             raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
     with machine_errors("finish", out):
-        _open(partial)
+        _open_as_usual(partial)
         sync_tree(partial)
         partial.rename(out)
         sync(out.parent)
@@ -290,7 +290,7 @@ def _keep(partial: Path, error: Exception) -> Path | None:
     try:
         if (kept / FAILURE).is_file():
             remove(kept)
-        _open(partial)
+        _open_as_usual(partial)
         partial.rename(kept)
     except (OSError, MachineError):  # finished, or somebody else's folder is in the way
         return None
@@ -300,7 +300,7 @@ def _keep(partial: Path, error: Exception) -> Path | None:
     return kept
 
 
-def _open(partial: Path) -> None:
+def _open_as_usual(partial: Path) -> None:
     """Gives a folder that was closed to others the mode that its user gives to folders."""
     umask = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)  # proc(5), Linux 4.7
     partial.chmod(0o777 & ~int(umask[1], 8) if umask else 0o700)

@@ -72,10 +72,10 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     work was done then aborted now and then, with exit code 134 (apache/arrow issue 34314).
     """
     with _readable(path), pa.OSFile(str(path)) as file:
-        kind = pq.ParquetFile(file, pre_buffer=False).schema_arrow
-        texts = [field.name for field in kind if pa.types.is_string(field.type)]
-        opened = pq.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
-        wanted = kind.names if columns is None else columns
+        plain = pq.ParquetFile(file, pre_buffer=False)
+        texts = [field.name for field in plain.schema_arrow if pa.types.is_string(field.type)]
+        opened = pq.ParquetFile(file, metadata=plain.metadata, pre_buffer=False, read_dictionary=texts)
+        wanted = plain.schema_arrow.names if columns is None else columns
         _require_small(path, opened, wanted, file.size())
         return _unfolded(path, opened.read(wanted, use_threads=False), [name for name in texts if name in wanted])
 

@@ -10,9 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../kernel/seccomp_filter.h"
+
 #define EXIT_CANNOT_LAUNCH 125
 #define SYS_FCHMODAT2      452 /* Linux 6.6 */
 #define SYS_SETXATTRAT     463 /* Linux 6.13 */
@@ -30,12 +29,7 @@
 #define DEVICE             S_IFCHR /* a bit of S_IFBLK, too */
 #define CREATES            (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
 
-#define LOAD(field)    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
-#define RETURN(value)  BPF_STMT(BPF_RET | BPF_K, value)
-#define REFUSE(number) RETURN(SECCOMP_RET_ERRNO | (number))
-/* Skips `yes` or `no` instructions. */
-#define COMPARE(how, value, yes, no) BPF_JUMP(BPF_JMP | BPF_##how | BPF_K, value, yes, no)
-#define NOT(call, number)            COMPARE(JEQ, call, 0, 1), REFUSE(number)
+#define NOT(call, number) COMPARE(JEQ, call, 0, 1), REFUSE(number)
 /* A call whose argument has none of these bits. */
 #define WITHOUT(call, argument, bits)                                                                        \
 	COMPARE(JEQ, call, 0, 4), LOAD(args[argument]), COMPARE(JSET, bits, 0, 1), REFUSE(EPERM),            \

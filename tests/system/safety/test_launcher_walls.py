@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from launched import ABIS, GID, UID, launched
+from launched import ABIS, CODE, GID, UID, launched
 
 from dc_gym.kernel.confinement import SIGNALS_ABI
 
@@ -143,13 +143,6 @@ found = {"kill": call(62, pid, 9), "tkill": call(200, pid, 9), "tgkill": call(23
 """
 
 OWN = """
-def code(doing):
-    try:
-        doing()
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "done"
-
 own = given + "/own"
 found = {
     "writes": code(lambda: open(own, "w").write("own")),
@@ -260,4 +253,4 @@ def test_no_large_interface_is_open(folder, victim):
 
 @pytest.mark.parametrize("abi", ABIS)
 def test_what_a_lab_kernel_needs_it_may_do(abi, folder, victim):
-    assert set(tried(OWN, folder, victim, abi).values()) == {"done"}
+    assert set(tried(CODE + OWN, folder, victim, abi).values()) == {"done"}
