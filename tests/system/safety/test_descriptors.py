@@ -84,7 +84,7 @@ RESETS = """
 import sys
 from pathlib import Path
 from dc_gym.benchmarks.checks.resets import footprints
-settled, last, boots = footprints(Path(sys.argv[1]), int(sys.argv[2]))
+settled, last, boots = footprints(Path(sys.argv[1]), int(sys.argv[2]), 100)
 assert boots == 1, f"{boots} labs were booted"
 assert not last.growth(settled), last.growth(settled)
 """
