@@ -4,8 +4,8 @@ them (stepper.py).
 
 Each sub-environment is a lab of its own, with the traffic of its own seed, and if asked for with a spec of its own. Autoreset is
 Gymnasium's NEXT_STEP: the step after the last one of an episode resets. If a lab dies or hangs, its episode ends as truncated
-with `lab_died` in its info, and the reset that follows boots another lab; the other labs are not affected. A lab that dies in a
-reset is replaced at once.
+with `lab_died` in its info, and the reset that follows boots another lab; the other labs are not affected. So it is if a reset
+finds that the episode before it was unfit. A lab that dies in a reset otherwise is replaced at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.base.errors import AgentError, LabError
+from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.envs.action import VectorAction
 from dc_gym.envs.env import Seeds, add_timing, as_spec, check_options
 from dc_gym.envs.episode import EpisodeTracker
@@ -94,7 +94,10 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         fresh = check_options(options)
         seeds = [own.take(given) for own, given in zip(self._seeds, self._spread(seed), strict=True)]
         with self._running() as running:
-            infos = self._begin(dict(enumerate(seeds)), running, fresh=fresh)
+            infos, unfit = self._begin(dict(enumerate(seeds)), running, fresh=fresh)
+            for index, error in unfit.items():
+                frame = self.sessions[index].begin(seeds[index])
+                infos[index] = self._first(index, frame, seeds[index]) | _death(error)
         self._over = []
         return self._seen(), self._batched([infos[index] for index in range(self.num_envs)])
 
@@ -132,8 +135,10 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
                 running.add(index)
                 self.sessions[index].post_begin(drawn)
             steps = stepper.step(values, going)
-            infos = self._begun(begun, running)
+            infos, unfit = self._begun(begun, running)
         steps.observations = stepper.observations
+        steps.died |= unfit
+        steps.truncated[[*unfit]] = True
         return self._with_ends(stepper, steps, infos)
 
     def _with_ends(
@@ -141,7 +146,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     ) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         """Returns the results of a step in which episodes ended or began. `infos`: of those that began."""
         infos = infos | steps.ends
-        infos |= {index: {"lab_died": str(error).splitlines()[0]} for index, error in steps.died.items()}
+        infos |= {index: _death(error) for index, error in steps.died.items()}
         self._over = sorted({*steps.ends, *steps.died})
         fills = stepper.infos() if self._step_info else [None] * self.num_envs
         batch = [infos[index] if index in infos else {} if fill is None else fill() for index, fill in enumerate(fills)]
@@ -149,18 +154,18 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
 
     def _step_by_frames(self, values: Values) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         """Steps the one network on the host ground."""
+        ends = np.zeros((2, 1), bool)
         if self._over:
             with self._running() as running:
-                infos = self._begin({0: self._seeds[0].take(None)}, running)
-            self._over = []
-            return self._seen(), np.zeros(1), np.zeros(1, bool), np.zeros(1, bool), self._batched([infos[0]])
-        ends = np.zeros((2, 1), bool)
+                infos, unfit = self._begin({0: self._seeds[0].take(None)}, running)
+            self._over, ends[1] = [*unfit], bool(unfit)
+            return self._seen(), np.zeros(1), ends[0], ends[1], self._batched([_death(unfit[0]) if unfit else infos[0]])
         with self._running():
             try:
                 frame = self.sessions[0].step(values[0])
             except LabError as error:
                 self._over, ends[1] = [0], True
-                return self._seen(), np.zeros(1), ends[0], ends[1], self._batched([{"lab_died": str(error).splitlines()[0]}])
+                return self._seen(), np.zeros(1), ends[0], ends[1], self._batched([_death(error)])
             turn = add_timing(self.episodes[0].advance(frame), self.sessions[0].pace)
         self._frame_seen, reward, ends[0], ends[1], info = turn
         self._over = [0] if ends.any() else []
@@ -193,19 +198,27 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             raise
         self._under_way = True
 
-    def _begin(self, begun: Mapping[int, int], running: set[int], *, fresh: bool = False) -> dict[int, dict[str, Any]]:
-        """Begins episodes with these seeds, by lab, all at the same time. Returns the infos."""
+    def _begin(
+        self, begun: Mapping[int, int], running: set[int], *, fresh: bool = False
+    ) -> tuple[dict[int, dict[str, Any]], dict[int, LabError]]:
+        """Begins episodes with these seeds, by lab, all at the same time. Returns the same as `_begun`."""
         for index, drawn in begun.items():
             running.add(index)
             self.sessions[index].post_begin(drawn, fresh=fresh)
         return self._begun(begun, running)
 
-    def _begun(self, begun: Mapping[int, int], running: set[int]) -> dict[int, dict[str, Any]]:
-        """Returns the infos of the episodes that begin. A lab that dies is booted again, once, after all others have answered."""
-        found, dead = {}, []
+    def _begun(self, begun: Mapping[int, int], running: set[int]) -> tuple[dict[int, dict[str, Any]], dict[int, LabError]]:
+        """Returns the infos of the episodes that begin, and errors of labs whose last episode was unfit.
+
+        A lab that dies is booted again, once, after all others have answered.
+        """
+        found, dead, unfit = {}, [], dict[int, LabError]()
         for index, seed in begun.items():
             try:
                 frame = self.sessions[index].collect()
+            except UnfitError as error:
+                unfit[index] = error
+                continue
             except LabError:
                 dead.append(index)
                 continue
@@ -214,7 +227,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             found[index] = self._first(index, frame, seed)
         for index in dead:
             found[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
-        return found
+        return found, unfit
 
     def _first(self, index: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of a lab that stands still at its first frame, and returns the frame's info."""
@@ -233,6 +246,11 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             if each is not None:
                 check_seed(each)
         return seeds
+
+
+def _death(error: LabError) -> dict[str, Any]:
+    """Returns the info of an episode that ended with its lab."""
+    return {"lab_died": str(error).splitlines()[0]}
 
 
 def _filled(fills: Sequence[Callable[[], dict[str, Any]] | None]) -> dict[str, Any]:

@@ -4,9 +4,9 @@
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
 and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, events are undone, and the
 site lets time pass. In a lab that is QUIET_NS of virtual time or more, which costs no wall-clock time. In this time TIME_WAIT
-ends (60 s), queues drain, frames arrive, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait
-is as long as queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
-the network. Those of new connections are added before traffic starts.
+ends (60 s), queues drain, frames arrive, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the
+wait is as long as queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules
+of the network. Those of new connections are added before traffic starts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,22 @@ from re import search
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.grounds import conservation
+from dc_gym.grounds.conservation import Counters
 from dc_gym.grounds.guest.events import Events, undo
 from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
-from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, OUT, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import (
+    ACTUATORS,
+    END_OF_RUN,
+    NEXT_EPISODE,
+    OUT,
+    PORTS,
+    UNFIT,
+    AgentPlan,
+    ControlPlan,
+    Episode,
+    Plan,
+)
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import S, Site
@@ -73,11 +87,11 @@ def run(
         stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
         if site.virtual:
             _draw_first(fabric)
-        before = count(fabric)
+        before = counters = count(fabric)
         number = 0
         while _one(stage, t0_ns, number):
             phase("reset")
-            _rest(stage)
+            counters = _rest(stage, counters)
             t0_ns = site.next_t0(plan.waits.warm_ns(agent.flow_rows))
             number += 1
         agentd.hang_up()
@@ -157,8 +171,11 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(stage: Stage) -> None:
+def _rest(stage: Stage, before: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
     """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
+
+    Raises FabricError if something is left, and for an episode that was unfit. `before` are the counters before it. Returns those
+    after it.
 
     Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
     running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing
@@ -170,17 +187,23 @@ def _rest(stage: Stage) -> None:
         _outlast(stage.agent.control, fabric)
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
+    counters: dict[str, dict[str, int]] = {}
+
     def left() -> dict[str, int]:
-        found = in_use(fabric)
+        counters.update(count(fabric))
+        found = in_use(fabric, counters)
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
     began_ns = time.monotonic_ns()
     if remaining := stage.site.rest(stage.plan.waits.drain_ns, left):
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
-        raise FabricError(
-            f"reset: {(time.monotonic_ns() - began_ns) // S} s after the traffic was stopped there are still {what}"
-        )
+        waited_s = (time.monotonic_ns() - began_ns) // S
+        raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {what}")
+    stage.ovs.thaw()
+    if unfit := conservation.violations(fabric.graph, before, counters, fabric.losses()):
+        raise FabricError(f"{UNFIT}: {'; '.join(unfit)}")
+    return counters
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
@@ -197,15 +220,18 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
         tc.check_queues(sock, queues)
 
 
-def in_use(fabric: Fabric) -> dict[str, int]:
-    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+def in_use(fabric: Fabric, counters: Mapping[str, Counters]) -> dict[str, int]:
+    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned.
+
+    `counters` are those of all ports (`count`).
+    """
     from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
 
-    found = {"frames on links": sum(device.flight_packets for device in fabric.devices().values())}
-    for node in ("", *(host.name for host in fabric.graph.hosts)):
-        backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
-        found["queued bytes"] = found.get("queued bytes", 0) + backlog
+    found = {
+        "frames on links": sum(port["flight_packets"] for port in counters.values()),
+        "queued bytes": sum(port["queue_backlog_bytes"] for port in counters.values()),
+    }
     for host in fabric.graph.hosts:
         with entered(netns_path(host.name)):
             text = Path("/proc/thread-self/net/sockstat").read_text()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from dc_gym.base.errors import TestbedError
 from dc_gym.grounds.guest.captures import Captures
 from dc_gym.grounds.guest.events import Events
-from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, Plan
+from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, REASON, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.site import LabSite, Site, await_plan
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
             await_plan()
         run(Path(argv[1]) / ".lab", site or LabSite())
     except TestbedError as error:
-        print(f"ground: {error}", file=sys.stderr, flush=True)
+        print(f"{REASON}{error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
