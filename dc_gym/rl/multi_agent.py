@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.base.errors import AgentError, LabError, MachineError
+from dc_gym.base.errors import AgentError, LabError, MachineError, UnfitError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import check_options
 from dc_gym.envs.multi_agent import NETWORK, Agents, StepResults

@@ -14,7 +14,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +23,11 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds import conservation
-from dc_gym.grounds.conservation import Counters
 from dc_gym.grounds.guest.events import Events, undo
 from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
 from dc_gym.grounds.guest.plan import (
     ACTUATORS,
     END_OF_RUN,
-    NEXT_EPISODE,
     OUT,
     PORTS,
     UNFIT,
@@ -39,7 +37,7 @@ from dc_gym.grounds.guest.plan import (
     Plan,
 )
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
-from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.report import Counts, count, phase
 from dc_gym.grounds.guest.site import S, Site
 from dc_gym.topologies.realize import tc
 from dc_gym.topologies.realize.control_network import NETNS as CONTROL_NETNS
@@ -73,9 +71,18 @@ class Stage:
 
 
 def run(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
-) -> tuple[dict[str, dict[str, int]], str]:
-    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and agentd's last line."""
+    plan: Plan,
+    folder: Path,
+    site: Site,
+    fabric: Fabric,
+    ovs: OpenVSwitchDaemons,
+    t0_ns: int,
+    conclude: Callable[[str], Counts],
+) -> tuple[Counts, Counts]:
+    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and those after the last.
+
+    `conclude` is called with agentd's last line then, and returns the latter.
+    """
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
@@ -87,15 +94,14 @@ def run(
         stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
         if site.virtual:
             _draw_first(fabric)
-        before = counters = count(fabric)
+        before = count(fabric)
         number = 0
-        while _one(stage, t0_ns, number):
+        while (after := _one(stage, t0_ns, number, conclude)) is None:
             phase("reset")
-            counters = _rest(stage, counters)
+            _rest(stage)
             t0_ns = site.next_t0(plan.waits.warm_ns(agent.flow_rows))
             number += 1
-        agentd.hang_up()
-        return before, agentd.expect_end()
+        return before, after
 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
@@ -128,8 +134,11 @@ def _draw_first(fabric: Fabric) -> None:
             end.close()
 
 
-def _one(stage: Stage, t0_ns: int, number: int) -> bool:
-    """Runs one episode. Returns True if another follows."""
+def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts]) -> Counts | None:
+    """Runs one episode. Returns the counters at the run's end, or None if another episode follows.
+
+    Raises FabricError if another follows, and this one was unfit.
+    """
     episode = Episode.read(stage.folder, number)
     plan, loader, ids = stage.plan, None, ""
     stage.ovs.thaw()
@@ -146,6 +155,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs))
         if not plan.execs:
             stage.ovs.freeze()
+        before = count(stage.fabric)
         stage.fabric.seed_draws(episode.seed)
         stage.fabric.impair(episode.seed, t0_ns, events.lossy)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
@@ -153,15 +163,27 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         phase("traffic")
         tgen.tell("go\n")
         code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
+        after = None
         if code == END_OF_RUN:
+            stage.agentd.hang_up()
+            after = conclude(stage.agentd.expect_end())
             tgen.tell("end\n")
             tgen.expect_end()
         else:
+            _require_fit(stage, before)
             tgen.stop(TGEN_ABORTED)
         events.finish()
         if loader is not None:
             loader.finish()
-    return code == NEXT_EPISODE
+    return after
+
+
+def _require_fit(stage: Stage, before: Counts) -> None:
+    """Raises FabricError if an episode is as a run that is unfit. `before` are the counters before it."""
+    after = count(stage.fabric)
+    stage.ovs.thaw()
+    if unfit := conservation.violations(stage.fabric.graph, before, after, stage.fabric.losses()):
+        raise FabricError(f"{UNFIT}: {'; '.join(unfit)}")
 
 
 def _code(line: str) -> int:
@@ -171,11 +193,8 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(stage: Stage, before: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
+def _rest(stage: Stage) -> None:
     """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
-
-    Raises FabricError if something is left, and for an episode that was unfit. `before` are the counters before it. Returns those
-    after it.
 
     Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
     running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing
@@ -187,11 +206,8 @@ def _rest(stage: Stage, before: Mapping[str, Counters]) -> dict[str, dict[str, i
         _outlast(stage.agent.control, fabric)
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
-    counters: dict[str, dict[str, int]] = {}
-
     def left() -> dict[str, int]:
-        counters.update(count(fabric))
-        found = in_use(fabric, counters)
+        found = in_use(fabric)
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
@@ -200,10 +216,6 @@ def _rest(stage: Stage, before: Mapping[str, Counters]) -> dict[str, dict[str, i
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
         waited_s = (time.monotonic_ns() - began_ns) // S
         raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {what}")
-    stage.ovs.thaw()
-    if unfit := conservation.violations(fabric.graph, before, counters, fabric.losses()):
-        raise FabricError(f"{UNFIT}: {'; '.join(unfit)}")
-    return counters
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
@@ -220,17 +232,15 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
         tc.check_queues(sock, queues)
 
 
-def in_use(fabric: Fabric, counters: Mapping[str, Counters]) -> dict[str, int]:
-    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned.
-
-    `counters` are those of all ports (`count`).
-    """
+def in_use(fabric: Fabric) -> dict[str, int]:
+    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
     from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
 
+    counters = count(fabric).values()
     found = {
-        "frames on links": sum(port["flight_packets"] for port in counters.values()),
-        "queued bytes": sum(port["queue_backlog_bytes"] for port in counters.values()),
+        "frames on links": sum(port["flight_packets"] for port in counters),
+        "queued bytes": sum(port["queue_backlog_bytes"] for port in counters),
     }
     for host in fabric.graph.hosts:
         with entered(netns_path(host.name)):
@@ -263,5 +273,4 @@ def _tgen(stage: Stage, t0_ns: int, episode: Episode, nic_ids: str) -> list[str]
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     duration_ns, keep_pairs = episode.steps * agent.step_ns, plan.nic is not None and plan.nic["keep_pairs"]
     traffic = Traffic(episode.flows, episode.seed, duration_ns, sample_ns, agent.publish_ns, nic_ids, keep_pairs)
-    # tgen stays because agentd runs after it at the last instant, too, and must find its sockets unchanged.
-    return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]
+    return tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic)
