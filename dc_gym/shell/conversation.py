@@ -34,7 +34,12 @@ WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
-COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
+COMPUTES_S = 3.0
+"""The same without Ctrl-C, after which the user is told."""
+COMPUTES = "has computed for 3 s without a pause, and virtual time stands still meanwhile: wait, or press Ctrl-C"
+COMPUTED = "the command computed without a pause, for which virtual time stands still: interrupted"
+SIGFPE_WORDS, SIGFPE_STATUS, INTERRUPTED = b"Floating point exception", 128 + signal.SIGFPE, 128 + signal.SIGINT
+"""What a shell says and returns for the signal by which a computation is ended, and what it returns for Ctrl-C."""
 DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 
 
@@ -53,7 +58,11 @@ class Conversation:
         self._memory: ShellMemory
         self._presses = 0
         self._still: tuple[int, float] | None = None
-        """Virtual time, in ns, at the last look after Ctrl-C, and since when (wall clock, in s) it is that."""
+        """Virtual time, in ns, at the last look, and since when (wall clock, in s) it is that."""
+        self._running = ""
+        """Node and line of the command that runs. Empty: none, or the user was told that it computes."""
+        self._ended = False
+        """True if this side has ended the command because it computed."""
 
     def step(self, region: Buffer, step: int) -> int:
         """Answers a step of the ground (shell_memory.py)."""
@@ -61,20 +70,25 @@ class Conversation:
         self._memory = ShellMemory(region)
         if step == PROMPT:
             return self._prompt()
-        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), self._memory.read())
+        data = self._memory.read()
+        if self._ended:
+            data = data.replace(SIGFPE_WORDS, b"Interrupted")
+        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), data)
+        self._still = None
         return GO_ON
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
-        """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
-        if not self._presses:
-            return
+        """Is told, now and then, the lab's time. Tells of a command for which it stands still, and after Ctrl-C ends that."""
         wall_s = time.monotonic()
         if self._still is None or self._still[0] != now_ns:
             self._still = now_ns, wall_s
-        elif wall_s > self._still[1] + STILL_S:
-            self._still = None
+        elif self._presses and wall_s > self._still[1] + STILL_S:
+            self._still, self._ended = None, True
             end_computation()
             say(f"dcgym: {COMPUTED}", file=sys.stderr, flush=True)
+        elif self._running and not self._presses and wall_s > self._still[1] + COMPUTES_S:
+            say(f"dcgym: {self._running} {COMPUTES}", file=sys.stderr, flush=True)
+            self._running = ""
 
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the words that may stand in place of `word` after `before`."""
@@ -91,7 +105,8 @@ class Conversation:
             self._on_prompt()
             self._on_prompt = None
         else:
-            self.status = report.status
+            self.status = INTERRUPTED if self._ended and report.status == SIGFPE_STATUS else report.status
+        self._running = ""
         self._be_interruptible()
         name = self._host or "dcgym"
         while (line := self._source.read(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
@@ -99,7 +114,8 @@ class Conversation:
                 break
             if (order := self._understand(line)) is not None:
                 self._memory.tell(order)
-                self._presses, self._still = 0, None
+                self._presses, self._still, self._ended = 0, None, False
+                self._running = f"{order.node}: {order.line}"
                 signal.signal(signal.SIGINT, self._interrupt)
                 return GO_ON
         return END_OF_RUN
