@@ -39,7 +39,7 @@ COMPUTES_S = 3.0
 COMPUTES = "has computed for 3 s without a pause, and virtual time stands still meanwhile: wait, or press Ctrl-C"
 COMPUTED = "the command computed without a pause, for which virtual time stands still: interrupted"
 SIGFPE_WORDS, SIGFPE_STATUS, INTERRUPTED = b"Floating point exception", 128 + signal.SIGFPE, 128 + signal.SIGINT
-"""What a shell says and returns for the signal by which a computation is ended, and what it returns for Ctrl-C."""
+"""Words and status of a shell for the signal by which a computation is ended, and its status for Ctrl-C."""
 DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 
 
