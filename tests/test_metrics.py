@@ -84,7 +84,7 @@ def test_queues_are_of_the_port_with_the_largest_mean_backlog_in_the_window() ->
     found = summarize(synthetic.tables(queues=sweeps(backlog)), Window(1 * S, 3 * S))
     assert found["bottleneck_port"] == "s1-eth3"
     assert (found["mean_queue_bytes"], found["max_queue_bytes"]) == (5000, 9000)
-    assert found["p99_queue_bytes"] == pytest.approx(1000 + 0.99 * 8000)
+    assert found["p99_queue_bytes"] is None, "two sweeps tell no 99th percentile"
     assert found["queueing_delay_s"] == pytest.approx(5000 * 8 / 10**7)
 
 

@@ -37,7 +37,8 @@ class Digest:
         if records.dtype != self._table.dtype:
             raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
         for start in range(0, len(records), CHUNK_RECORDS):
-            self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
+            covered = self._table.digested_bytes(records[start : start + CHUNK_RECORDS])
+            self._hash.update(np.ascontiguousarray(covered).data.cast("B"))
 
     def passing(self, table: str, pieces: Iterable[Records]) -> Iterator[Records] | None:
         """Starts a table, and returns its pieces, which are added as they are read. Returns None for an optional table without

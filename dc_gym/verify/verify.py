@@ -208,7 +208,7 @@ def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFO
     ]
     for side, lacks in zip(sides, ("b", "a"), strict=True):
         side[-1] = None if difference.only == lacks else side[-1]
-    yield from _layout([name for name, _ in table.columns], table.order[:1], *sides)
+    yield from _layout([name for name, _ in table.digested], table.order[:1], *sides)
 
 
 Row = Mapping[str, Value] | None
