@@ -28,9 +28,11 @@ class Metric:
     """True if the metric is left out when it is 0 in every run."""
 
 
+COMPLETION = "Flow completion"
 METRICS = {
     "Throughput and links": (
         Metric("goodput_bps", "Goodput, all flows", "bps", 1),
+        Metric("active_goodput_bps", "Goodput while flows were active", "bps", 1),
         Metric("utilization", "Utilization of the busiest link", "share", 1),
         Metric("retransmits", "Retransmissions", "", -1),
         Metric("drop_ratio", "Frames dropped", "share", -1),
@@ -50,6 +52,7 @@ METRICS = {
     ),
     "Fairness and convergence": (
         Metric("jain", "Jain's index of goodput", "", 1),
+        Metric("jain_flows", "\u2026 flows that it counts"),
         Metric("maxmin_jain", "Jain's index of goodput / fair share", "", 1),
         Metric("maxmin_least", "Poorest flow / its fair share", "", 1),
         Metric("maxmin_total", "Carried / what max-min fairness would", "", 1),
@@ -58,7 +61,7 @@ METRICS = {
         Metric("reaction_p50_s", "Reaction time, median", "s", -1),
         Metric("reaction_never", "Flows that did not react", "", -1),
     ),
-    "Flow completion": (
+    COMPLETION: (
         Metric("fct_flows", "Flows counted"),
         Metric("fct_unfinished", "\u2026 unfinished at the end", "", -1),
         Metric("fct_mean_s", "Completion time, mean", "s", -1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from dc_gym import __version__
 from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.base.terminal import console, say
+from dc_gym.metrics.summary import has_idle_time
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -28,6 +29,7 @@ SHOWN = {
     "drops": "drops",
     "lost_on_links": "lost on links",
     "jain": "Jain",
+    "jain_flows": "Jain flows",
     "fct_mean_s": "mean FCT",
     "fct_p99_s": "p99 FCT",
 }
@@ -80,7 +82,7 @@ def show(statuses: Sequence[Status]) -> None:
     table.add_column("run", overflow="fold")
     table.add_column("")
     columns = []
-    for name, heading in SHOWN.items():
+    for name, heading in _shown(statuses).items():
         values = [status.summary.get(name) for status in statuses]
         if any(values) if name in SELDOM else any(value is not None for value in values):
             unit, cells = readable.column(values, readable.family_of(name))
@@ -93,6 +95,14 @@ def show(statuses: Sequence[Status]) -> None:
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
             say(f"{status.point.name}: exit {status.exit}: {status.message}")
+
+
+def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
+    """Returns the columns. With idle time between flows, completion comes first, and goodput is that of the active time."""
+    if not any(has_idle_time(status.summary) for status in statuses):
+        return SHOWN
+    first = {name: heading for name, heading in SHOWN.items() if name.startswith("fct_")}
+    return first | {"active_goodput_bps" if name == "goodput_bps" else name: heading for name, heading in SHOWN.items()}
 
 
 def counts(statuses: Sequence[Status]) -> str:
