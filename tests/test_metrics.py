@@ -172,7 +172,7 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
 
 def test_every_metric_has_a_formula() -> None:
     found = summarize(synthetic.run(), Window(0, S))
-    assert sorted(names.NAMES) == sorted({*found, *pauses.NAMES})
+    assert sorted(names.NAMES) == sorted({*found, *pauses.NAMES, names.RETURN})
     assert not found.keys() & set(pauses.NAMES), "the ports have no classes"
 
 

@@ -17,6 +17,8 @@ class Metrics:
     """In Markdown."""
 
 
+RETURN = "return"
+
 FORMULAS = (
     Metrics(
         {"goodput_bps": "Goodput of all flows"},
@@ -197,6 +199,7 @@ FORMULAS = (
         " This row and the next exist where `class_queues.parquet` does",
     ),
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics({RETURN: "Return of the agent"}, "with a policy: the sum of the rewards in `agent.parquet`; no row without one"),
     Metrics(
         {"classes": ""},
         "a list: the flows by transport, controller and DSCP; null if all are alike. [Keys of an entry](#classes-of-flows)",

@@ -30,6 +30,7 @@ class Metric:
 
 COMPLETION = "Flow completion"
 METRICS = {
+    "Agent": (Metric("return", "Return: the sum of rewards", "", 1),),
     "Throughput and links": (
         Metric("goodput_bps", "Goodput, all flows", "bps", 1),
         Metric("active_goodput_bps", "Goodput while flows were active", "bps", 1),

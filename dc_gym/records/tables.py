@@ -113,7 +113,7 @@ class TableSchema:
         return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
 
 
-COUNTED = "the port counts it, so it is exact. Null where the port does not, which `qdisc` of `ports.json` tells: `port` does"
+COUNTED = "exact, as the port counts it; null if `qdisc` in `ports.json` is not `port`. Outside the digest"
 STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "event")
 
 TABLES = {

@@ -32,6 +32,7 @@ SHOWN = {
     "jain_flows": "Jain flows",
     "fct_mean_s": "mean FCT",
     "fct_p99_s": "p99 FCT",
+    "return": "return",
 }
 """Columns of the table on the screen: a metric and its heading."""
 SELDOM = ("lost_on_links",)
