@@ -132,4 +132,4 @@ def test_a_random_reward_is_not_equal(tmp_path: Path, capsys: pytest.CaptureFixt
     rewards = result.derived("agent").column("reward").to_pylist()  # type: ignore[union-attr]
     assert result.summary["return"] == pytest.approx(sum(rewards))
     assert main.main(["verify", str(result.path), "--trust", "--quiet"]) == code
-    assert ("reward" in capsys.readouterr().out) == bool(code)
+    assert ("first difference: agent.parquet, step 1" in capsys.readouterr().out) == bool(code)

@@ -92,5 +92,5 @@ def _in_arrays(one: Arrays, other: Arrays) -> str:
 
 def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Returns which values are equal; NaN equals NaN."""
-    equal: npt.NDArray[np.bool_] = a == b
-    return equal | ((a != a) & (b != b))
+    equal: npt.NDArray[np.bool_] = np.asarray((a == b) | ((a != a) & (b != b)))
+    return equal
