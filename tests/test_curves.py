@@ -14,7 +14,7 @@ from synthetic import result
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
-from dc_gym.figures import curves, kit, sweep_figure, titles
+from dc_gym.figures import curves, kit, styles, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint
 from dc_gym.metrics import names
@@ -246,8 +246,8 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     summary = curves.find_results(sweep)[0].summary
     lists = {name for name, value in summary.items() if isinstance(value, list)} - {"flow_goodput_bps"}
     ports = {name for name in summary if name.endswith("_port")}
-    only_with_classes = {"paused_share", "pauses"}
-    assert names.TITLES.keys() - only_with_classes == summary.keys() - lists - ports - {"classes"}
+    only_in_some = {"paused_share", "pauses", "return"}
+    assert names.TITLES.keys() - only_in_some == summary.keys() - lists - ports - {"classes"}
     assert set(titles.KEYS) <= set(curves.spec.keys())
     assert (
         titles.of_key("topology.links.0.delay") == "Propagation delay of links[0]" and titles.of_key("agent.see") == "agent.see"
@@ -288,3 +288,27 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         curves.find_results(tmp_path)
     with pytest.raises(UsageError, match="no such folder"):
         curves.find_results(tmp_path / "none")
+
+
+def test_a_plug_ins_controller_beside_known_ones_is_drawn_with_its_recorded_style(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plug-in does not run when results are read, so its controller is not registered."""
+    style = {"color": "#123456", "marker": "d", "label": "Mine"}
+    for folder in sweep.glob("cubic-*"):
+        spec = json.loads((folder / "manifest.json").read_text())["spec"] | {"controller": {"name": "mine"}}
+        edit(folder / "manifest.json", spec=spec, style=style)
+    assert main.main(["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]) == 0
+    assert main.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us"]) == 2
+    assert "topology.buffer varies, too" in capsys.readouterr().err
+    sheet, _ = curves.sheet_of(sweep, "topology.buffer", ["mean_srtt_us"])
+    legend = sweep_figure.draw(sheet).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["DCTCP", "Mine"]
+    assert "#123456" in styles.colors() and styles.names()[-1] == "mine"
+
+
+def test_a_metric_that_only_some_runs_have_is_null_in_the_others(sweep: Path) -> None:
+    for number, folder in enumerate(sorted(sweep.glob("cubic-*"))):
+        edit(folder / "summary.json", **{"return": float(number)})
+    found = curves.curves(curves.find_results(sweep), "topology.buffer", "return", "controller.name")
+    assert [(line.name, [point.values for point in line.points]) for line in found] == [("cubic", [(2.0, 3.0), (0.0, 1.0)])]

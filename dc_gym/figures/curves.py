@@ -21,6 +21,7 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.terminal import say
 from dc_gym.figures import kit, styles, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
+from dc_gym.metrics.names import NAMES
 from dc_gym.records.results import Result, load_result, result_folders
 
 __all__ = ["curves", "find_results", "main", "tell_axes"]
@@ -259,8 +260,14 @@ def _near(name: str, known: Iterable[str], place: str) -> str:
 
 
 def _metric(result: Result, metric: str) -> float | None:
-    """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0."""
-    if metric.partition(".")[0] not in result.summary:
+    """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0.
+
+    A run may lack a metric that others have: a run without an agent has no return. It counts as null.
+    """
+    name = metric.partition(".")[0]
+    if name not in result.summary and name in NAMES:
+        return None
+    if name not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
         raise UsageError(f"{metric!r} is not a metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
     value = _at(result.summary, metric)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
-from dc_gym.ctrl import controllers
 from dc_gym.figures import kit, styles, titles
 from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 
@@ -145,7 +144,7 @@ class _Places:
         every = [line for lines in sheet.panels.values() for line in lines]
         xs = dict.fromkeys(point.x for line in every for point in line.points)
         numbers = sorted(x for x in xs if isinstance(x, float))
-        known = [name for name in controllers.names() if name in xs] if sheet.axis.names_controllers else []
+        known = [name for name in styles.names() if name in xs] if sheet.axis.names_controllers else []
         ordered: list[float | str] = [*numbers, *known, *(x for x in xs if isinstance(x, str) and x not in known)]
         joined = sheet.axis.measures and len(numbers) == len(xs)
         return cls(sheet.axis, ordered, lines, joined, sheet.axis.scale(ordered))
@@ -260,7 +259,7 @@ def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
     free."""
     known = {name: found for name in names if (found := styles.find(name))}
-    names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
+    names = [*(name for name in styles.names() if name in known), *(name for name in names if name not in known)]
     colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
     markers = _free(MARKERS, [found.marker for found in known.values()])
     return {

@@ -209,9 +209,9 @@ def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _rank(controller: Mapping[str, Any]) -> tuple[int, int]:
-    """Returns a sort key: registered controllers first, in their order. Among policies over one TCP, the TCP alone and "max" come
+    """Returns a sort key: controllers that have a style first, in their order. Among policies over one TCP, the TCP alone and "max" come
     first."""
-    known = controllers.names()
+    known = styles.names()
     name, policies = controller.get("name"), (None, "max")
     policy = controller.get("policy")
     return known.index(name) if name in known else len(known), policies.index(policy) if policy in policies else len(policies)
