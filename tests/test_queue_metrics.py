@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.metrics import Window, summarize
+from dc_gym.metrics import Context, Window, summarize
 from dc_gym.metrics.queues import port_table
 from dc_gym.records import parquet, results
 from dc_gym.records.digest import digest_of
@@ -147,3 +147,51 @@ def test_an_incast_that_overflows_between_two_sweeps_has_its_full_queue(tmp_path
     assert found["bottleneck_port"] == "s1-eth5" and 100_000 - 1514 < found["max_queue_bytes"] <= 100_000
     assert 0 < found["mean_queue_bytes"] < found["max_queue_bytes"] and found["p99_queue_bytes"] is None
     assert found["host_max_queue_bytes"] is None, "hosts' queues are sampled alone, and no sweep met a frame"
+
+
+def class_rows(counts: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, int | str]]:
+    """Returns two ports with two classes each. `counts`: drops and marks of a class at each sweep; the second port has as many."""
+    return [
+        {"t_ns": sweep * 10 * MS, "port": port, "class": number, "drops": drops, "marks": marks}
+        for sweep, of_class in enumerate(counts)
+        for port in ("s1-eth3", "h1-eth0")
+        for number, (drops, marks) in enumerate(of_class)
+    ]
+
+
+def test_drops_are_told_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps = [[(9, 9), (9, 9)], [(10, 0), (20, 5)], [(11, 0), (23, 6)], [(14, 0), (30, 9)]]
+    run = synthetic.tables(class_queues=class_rows(sweeps))
+    context = Context(Window(10 * MS, 30 * MS), port_classes=("rdma", "tcp"))
+    told = [{"class": "rdma", "drops": 8, "marks": 0}, {"class": "tcp", "drops": 20, "marks": 8}]
+    assert summarize(run, context)["class_drops"] == told
+    for rows in (1, 3, 5):
+        monkeypatch.setattr("dc_gym.records.tables.PIECE_ROWS", rows)
+        assert summarize(run, context)["class_drops"] == told
+    one = Context(Window(30 * MS, 40 * MS), port_classes=("rdma", "tcp"))
+    assert summarize(run, one)["class_drops"] is None, "one sweep tells no drops"
+    assert summarize(synthetic.tables(), context)["class_drops"] is None
+
+
+CLASSES = """
+spec_version = 1
+controller.name = "cubic"
+workload = { kind = "many_to_one", dscp = 10, size = "1MB" }
+time.duration = "50ms"
+[topology]
+kind = "single"
+hosts = 5
+rate = "1Gbit/s"
+delay = "1us"
+buffer = "50kB"
+classes = [{ name = "spare", dscp = [20] }, { name = "bulk", dscp = [10] }]
+"""
+
+
+@pytest.mark.lab
+def test_a_run_tells_which_class_dropped(tmp_path: Path) -> None:
+    spec = tmp_path / "classes.toml"
+    spec.write_text(CLASSES)
+    found = runner.run(load(spec), tmp_path / "out", Quiet(), plot=False).summary
+    assert [each["class"] for each in found["class_drops"]] == ["spare", "bulk"]
+    assert [each["drops"] for each in found["class_drops"]] == [0, found["drops"]] and found["drops"] > 0

@@ -82,7 +82,7 @@ def _show_result(result: Result) -> None:
         ("mean queue", f"{_metric(summary, 'mean_queue_bytes')} at {port}"),
         ("mean srtt", _metric(summary, "mean_srtt_us")),
         ("fairness", _fairness(summary)),
-        ("drops", f"{drops}, marks {marks}"),
+        ("drops", f"{drops}{_by_class(summary)}, marks {marks}"),
         *(
             [("lost", f"{lost} on links ({_metric(summary, 'loss_ratio')} of what hosts sent)")]
             if summary.get("lost_on_links")
@@ -121,6 +121,12 @@ def _fairness(summary: Mapping[str, Any]) -> str:
         return "-" if jain is None else f"{number(jain)} (Jain)"
     of = f"{flows:,} of {summary.get('flows') or 0:,} flows"
     return f"{number(jain)} (Jain, {of})" if jain is not None else f"- (Jain; {of} active throughout)"
+
+
+def _by_class(summary: Mapping[str, Any]) -> str:
+    """Returns the drops of each class of ports, where there are several."""
+    found = summary.get("class_drops") or ()
+    return f" ({', '.join('{class} {drops:,}'.format(**each) for each in found)})" if len(found) > 1 else ""
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:

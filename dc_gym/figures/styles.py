@@ -21,7 +21,19 @@ from typing import Any
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
 
-__all__ = ["COLORS", "MARKERS", "Style", "colors", "find", "label_of", "label_of_section", "names", "register", "remember", "to_record"]
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "Style",
+    "colors",
+    "find",
+    "label_of",
+    "label_of_section",
+    "names",
+    "register",
+    "remember",
+    "to_record",
+]
 
 COLORS = (
     *("#661100", "#4A6FE3", "#8E063B", "#7B4B94", "#B5651D", "#2F4F4F"),

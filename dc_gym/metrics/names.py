@@ -75,6 +75,10 @@ FORMULAS = (
     ),
     Metrics({"drops": "Frames dropped by queues", "marks": "Frames marked"}, "frames in the window, over all ports"),
     Metrics(
+        {"class_drops": ""},
+        "a list: `class`, `drops` and `marks` of each [class of ports](fabric.md#classes), over all ports; null without classes",
+    ),
+    Metrics(
         {"drop_ratio": "Share of frames dropped by queues", "mark_ratio": "Share of frames marked"},
         "the same over the frames that hosts sent, or tried to (sent and dropped by hosts' ports)",
     ),

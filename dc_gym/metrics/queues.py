@@ -157,6 +157,31 @@ def queue_metrics(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     return found | _busiest(table)
 
 
+def class_drops(tables: TableSource, window: Window, names: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Returns drops and marks of each class of ports, over all ports from the first sweep in the window to the last; None if
+    ports have no classes. `names`: those of the classes, by number."""
+    sums: dict[int, npt.NDArray[np.int64]] = {}
+    for piece in tables.pieces("class_queues", "t_ns", "class", "drops", "marks"):
+        rows = {name: values[window.spans(piece["t_ns"])] for name, values in piece.items()}
+        if len(rows["t_ns"]):
+            ends = {next(iter(sums), int(rows["t_ns"][0])), int(rows["t_ns"][-1])}
+            sums = {t_ns: sums.get(t_ns, 0) + _by_class(rows, t_ns, len(names)) for t_ns in sorted(ends)}
+    if len(sums) < 2:
+        return None
+    first, last = (sums[t_ns] for t_ns in (min(sums), max(sums)))
+    drops, marks = (last - first).tolist()
+    return [dict(zip(("class", "drops", "marks"), row, strict=True)) for row in zip(names, drops, marks, strict=True)]
+
+
+def _by_class(rows: Piece, t_ns: int, classes: int) -> npt.NDArray[np.int64]:
+    """Returns as [2, classes] the drops and marks at one sweep, summed over ports."""
+    at = rows["t_ns"] == t_ns
+    counted = np.zeros((2, classes), np.int64)
+    for place, name in enumerate(("drops", "marks")):
+        np.add.at(counted[place], rows["class"][at], rows[name][at].astype(np.int64))
+    return counted
+
+
 def _queues(tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
     """Returns mean, percentiles and maximum of each port's queue. `counted`: what the ports sent and dropped in the window."""
     found, exact = _levels(tables, window, counted), _exact(tables, window)

@@ -19,7 +19,7 @@ from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
 from dc_gym.metrics.pauses import Pauses, find_pauses, pause_metrics
-from dc_gym.metrics.queues import port_table, queue_metrics
+from dc_gym.metrics.queues import class_drops, port_table, queue_metrics
 from dc_gym.metrics.window import FAILED, Window, active_throughout
 from dc_gym.records.tables import Records, TableSource
 
@@ -56,6 +56,8 @@ class Context:
     routes: Routes | None = None
     class_of_dscp: Mapping[int, int] = field(default_factory=dict)
     """The classes to which ports assign packets; the first one has all other DSCPs."""
+    port_classes: tuple[str, ...] = ()
+    """The names of the classes that ports may have, by number."""
     ideal_ns: Floats | None = None
     """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
@@ -86,6 +88,7 @@ def summarize(
         | _while_active(tables.flows, window, float(goodput.sum()))
         | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
         | queue_metrics(port_table(tables, window) if ports is None else ports)
+        | {"class_drops": class_drops(tables, window, context.port_classes) if context.port_classes else None}
         | loss_metrics(context.links)
         | _rtt(tables, window)
         | fairness_of(goodput[steady])

@@ -100,6 +100,7 @@ SUMMARY: Shape = {
         ],
         None,
     ),
+    "class_drops?": ([{"class": str, "drops": COUNT, "marks": COUNT}], None),
     "fct_groups?": [{"group": str, **SLOWDOWNS}],
     "fct_bins_hpcc?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],
     "fct_bins_pias?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],

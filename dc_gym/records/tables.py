@@ -114,6 +114,8 @@ class TableSchema:
 
 
 COUNTED = "exact, as the port counts it; null if `qdisc` in `ports.json` is not `port`. Outside the digest"
+NO_TCP = "for other transports. Outside the digest"
+CA_STATES = "0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss"
 STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "event")
 
 TABLES = {
@@ -192,6 +194,9 @@ TABLES = {
                 Column("bytes_acked", "<u8", "`tcpi_bytes_acked`"),
                 Column("bytes_received", "<u8", "payload the receiving application has read so far"),
                 Column("retransmits", "<u4", "packets (`tcpi_total_retrans`)"),
+                Column("ssthresh_packets", "<u4", f"`tcpi_snd_ssthresh`; null before the first, and {NO_TCP}", digested=False),
+                Column("ca_state", "<u4", f"`tcpi_ca_state`: {CA_STATES}; null {NO_TCP}", digested=False),
+                Column("pacing_rate_bps", "<u8", f"8 x `tcpi_pacing_rate`; null if not paced, and {NO_TCP}", digested=False),
             ),
             order=("t_ns", "flow"),
             time="t_ns",
