@@ -14,7 +14,7 @@ import synthetic
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl import controllers
-from dc_gym.records.digest import Digest, digest_of
+from dc_gym.records.digest import Digest, digest_of, told_of_equal_seeds
 from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
@@ -160,3 +160,18 @@ def test_values_that_would_wrap_are_refused() -> None:
         Tables.build(flows=small().flows, queues=small().queues, tcp=wide, ports=synthetic.ports())
     with pytest.raises(ProtocolError, match="missing"):
         Tables.build(flows=small().flows, queues=small().queues, tcp=np.zeros(1, "<i8,<i8"), ports=synthetic.ports())
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ([], ""),
+        ([["a"], ["a"]], ""),
+        ([["a", "b"], ["c", "d"]], ""),
+        ([["a", "a", "a"]], "at its point: the seed changes nothing"),
+        ([["a", "b"], ["c", "c"], ["c"]], "at 1 of 2 points: the seed changes nothing"),
+    ],
+)
+def test_equal_seeds_are_told(points: list[list[str]], words: str) -> None:
+    told = told_of_equal_seeds(points)
+    assert words in told and bool(told) == bool(words)

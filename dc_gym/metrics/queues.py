@@ -257,7 +257,7 @@ def needed_sweeps(percent: float) -> int:
 
 def _missed(most_bytes: int, sweeps: int, sent: int, drops: int) -> bool:
     """Returns True if sweeps that never met a frame do not tell the queue: frames were dropped, or sent between few sweeps."""
-    return not most_bytes and (drops > 0 or sent > 0 and sweeps < needed_sweeps(max(PERCENTILES)))
+    return not most_bytes and (drops > 0 or (sent > 0 and sweeps < needed_sweeps(max(PERCENTILES))))
 
 
 def _fits_drops(port: Mapping[str, Any], most_bytes: int, drops: int) -> bool:

@@ -88,7 +88,10 @@ def plain(value: float, digits: int = 4) -> str:
 
 
 def with_interval(estimate: Estimate, factor: float = 1, signed: bool = False) -> str:
-    """Returns mean and half-width as text, to two digits of the half-width; a single value to four digits."""
+    """Returns mean and half-width as text, to two digits of the half-width; a single value, and a few, to four digits."""
+    if estimate.few:
+        signs = ("+" if signed and value > 0 else "" for value in estimate.values)
+        return ", ".join(sign + plain(value / factor) for sign, value in zip(signs, estimate.values, strict=True))
     half = None if estimate.half is None else estimate.half / factor
     return readable.with_interval(estimate.mean / factor, half, signed=signed, minus=MINUS, plus_minus=PLUS_MINUS)
 

@@ -175,7 +175,7 @@ def from_arrow(values: pa.Array, unknown: int | None = None) -> npt.NDArray[Any]
     pa.Array.to_numpy() imports pandas, as pa.array() does.
     """
     dtype = np.dtype(values.type.to_pandas_dtype())
-    if dtype.kind not in "iu" or values.null_count and unknown is None:
+    if dtype.kind not in "iu" or (values.null_count and unknown is None):
         raise ResultError(f"a column of {values.type} with {values.null_count} missing values is not one of integers")
     valid, buffer = values.buffers()
     found = np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)

@@ -18,6 +18,7 @@ from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.base.terminal import console, say
 from dc_gym.metrics.summary import has_idle_time
+from dc_gym.records.digest import told_of_equal_seeds
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -93,6 +94,8 @@ def show(statuses: Sequence[Status]) -> None:
         state = f"[{COLOURS[status.state]}]{status.state}[/]"
         table.add_row(status.point.name, state, *(cells[row] for cells in columns))
     console(width=None if sys.stdout.isatty() else 160).print(table)
+    if told := told_of_equal_seeds(_by_point(statuses).values()):
+        say(told)
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
             say(f"{status.point.name}: exit {status.exit}: {status.message}")
@@ -104,6 +107,16 @@ def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
         return SHOWN
     first = {name: heading for name, heading in SHOWN.items() if name.startswith("fct_")}
     return first | {"active_goodput_bps" if name == "goodput_bps" else name: heading for name, heading in SHOWN.items()}
+
+
+def _by_point(statuses: Sequence[Status]) -> Mapping[str, list[str]]:
+    """Returns the digests of complete runs, by the values of all keys but the seed."""
+    found: dict[str, list[str]] = {}
+    for status in statuses:
+        if status.digest:
+            values = {key: value for key, value in status.point.values.items() if key != "seed"}
+            found.setdefault(json.dumps(values, default=str), []).append(status.digest)
+    return found
 
 
 def counts(statuses: Sequence[Status]) -> str:
