@@ -150,7 +150,7 @@ def test_an_incast_that_overflows_between_two_sweeps_has_its_full_queue(tmp_path
 
 
 def class_rows(counts: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, int | str]]:
-    """Returns two ports with two classes each. `counts`: drops and marks of a class at each sweep; the second port has as many."""
+    """Returns two ports with two classes each. `counts`: drops and marks of a class at each sweep, of either port."""
     return [
         {"t_ns": sweep * 10 * MS, "port": port, "class": number, "drops": drops, "marks": marks}
         for sweep, of_class in enumerate(counts)

@@ -229,9 +229,9 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
 
     family, most = readable.family_of(metric), _most(metric)
     scale = _scale(family, [point.mean for point in points])
-    drawn = [(value, None) for point in points if point.few for value in point.values]
-    drawn += [(point.mean, point.half_width) for point in points if not point.few]
-    set_scale(ax, "y", [_bar(*each, scale, most) for each in drawn], most / scale.factor)
+    bars = [_bar(point.mean, point.half_width, scale, most) for point in points if not point.few]
+    bars += [_bar(value, None, scale, most) for point in points if point.few for value in point.values]
+    set_scale(ax, "y", bars, most / scale.factor)
     beside = offset_copy(ax.transData, ax.figure, x=BESIDE_POINTS, units="points")  # type: ignore[arg-type]
     for line in sheet.panels[metric]:
         color, _, marker = colors[line.name]
