@@ -108,6 +108,12 @@ def test_the_network_is_described_in_mininets_words(script):
 
 
 @lab
+def test_each_host_has_its_name(script):
+    done = script("h1 hostname\nh2 uname -n\nh1 hostname other\nh1 hostname\nh2 hostname\ns1 hostname\n")
+    assert done.stdout.split() == ["h1", "h2", "other", "h2", "lab"] and done.returncode == 0
+
+
+@lab
 def test_pingall_needs_no_program(script):
     done = script("pingall\n")
     assert done.stdout.splitlines() == [

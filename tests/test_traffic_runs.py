@@ -71,6 +71,13 @@ def run(tmp_path, lab_kernel):
     return go
 
 
+def test_programs_find_their_hosts_name(run):
+    programs = "".join(f'[[workload.exec]]\nhost = "{host}"\ncommand = "hostname"\n' for host in ("h1", "h3", "h3"))
+    result = run("workload.kind=none", programs=programs)
+    said = {name: (result.path / f"exec/{name}.stdout").read_text() for name in ("h1-0", "h3-0", "h3-1")}
+    assert said == {"h1-0": "h1\n", "h3-0": "h3\n", "h3-1": "h3\n"}
+
+
 def test_datagrams_keep_their_rate(run):
     """Below the line rate all arrive, each in a full frame, exactly at the rate; random gaps keep the mean and use the queue."""
     settings = ("workload.transport=udp", "workload.rate=4Mbit/s")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -25,6 +25,7 @@ from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
+    CLONE_NEWUTS,
     IFADDRMSG,
     NDMSG,
     NLM_F_CREATE,
@@ -40,6 +41,8 @@ from dc_gym.topologies.realize.rtnl import (
 )
 
 NETNS_DIR = Path(NETNS_FOLDER)
+NAMES_DIR = Path("/run/utsns")
+"""The folder with a UTS namespace for each host at which a command has run: `hostname` is the host's name there."""
 LOOPBACK = 1
 IFA_LOCAL, IFA_ADDRESS = 2, 1
 NDA_DST, NDA_LLADDR = 1, 2
@@ -121,7 +124,7 @@ class LazyShell:
         if self.shell is None:
             in_namespace, self.inNamespace = self.inNamespace, False
             try:
-                with entered(self._netns):
+                with at_host(self.name) if self._netns else nullcontext():
                     super().startShell()  # type: ignore[misc]
             finally:
                 self.inNamespace = in_namespace
@@ -418,6 +421,24 @@ class Fabric:
 
 def netns_path(host: str) -> str:
     return str(NETNS_DIR / host)
+
+
+def name_hosts(names: Iterable[str]) -> None:
+    """Gives hosts UTS namespaces, in which `hostname` is their name, unless they have them."""
+    NAMES_DIR.mkdir(exist_ok=True)
+    new = {name: str(NAMES_DIR / name) for name in names if not (NAMES_DIR / name).exists()}
+    add_namespaces(list(new.values()), CLONE_NEWUTS)
+    for name, path in new.items():
+        with entered(path, CLONE_NEWUTS):
+            socket.sethostname(name)
+
+
+@contextmanager
+def at_host(name: str) -> Iterator[None]:
+    """Moves the calling thread into a host's namespaces, of its network and its name, while the context is open."""
+    name_hosts([name])
+    with entered(netns_path(name)), entered(str(NAMES_DIR / name), CLONE_NEWUTS):
+        yield
 
 
 def _add_address(ifindex: int, host: str, nic: Nic) -> NetlinkRequest:

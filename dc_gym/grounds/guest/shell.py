@@ -25,9 +25,8 @@ from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
 from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
-from dc_gym.topologies.realize.fabric import netns_path
+from dc_gym.topologies.realize.fabric import at_host
 from dc_gym.topologies.realize.ovs import Programs
-from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.traffic import execs
 
 if TYPE_CHECKING:  # imports Mininet, which takes long to import
@@ -109,7 +108,7 @@ class Shell:
             for job in self._background.values():
                 self._show(OUT, f"[{job.number}] {job.order.node} {job.order.line}\n".encode())
             return 0
-        with self._on(order.node):
+        with self._at(order.node):
             job = jobs.start(order, self._folder, self._environment)
         self._watch(job)
         if order.background:
@@ -118,9 +117,9 @@ class Shell:
             return 0
         return self._finish(job)
 
-    def _on(self, node: str) -> AbstractContextManager[None]:
-        """Returns a context in a node's network namespace. All switches share the ground's own."""
-        return entered(netns_path(node)) if node in self._hosts else nullcontext()
+    def _at(self, node: str) -> AbstractContextManager[None]:
+        """Returns a context at a node. All switches share the ground's own namespaces."""
+        return at_host(node) if node in self._hosts else nullcontext()
 
     def _watch(self, job: Job) -> None:
         for fd in (*job.outputs, job.pidfd):
@@ -203,7 +202,7 @@ class Shell:
                     self._show(OUT, b"\n")
                     return INTERRUPTED
                 sent += 1
-                with self._on(name):
+                with self._at(name):
                     reached = echo.answers(host.address, sent, PATIENCE_S)
                 received += reached
                 self._show(OUT, f" {other if reached else 'X'}".encode())
