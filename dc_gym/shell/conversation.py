@@ -22,7 +22,7 @@ from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
 from dc_gym.grounds.guest.shell_memory import ERR, PROMPT, Order, ShellMemory
 from dc_gym.shell import commands, programs
-from dc_gym.shell.sources import Source
+from dc_gym.shell.sources import Source, commands_of
 from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ MISTAKE, NOT_FOUND = 2, 127
 """Exit statuses of a line that is no command, and of a program that is not there."""
 WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
+MOST_LINES = 100_000
+"""How many commands files may give at once."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
 COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
@@ -41,15 +43,24 @@ DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 class Conversation:
     """A `ground.Driver` whose steps are prompts and output."""
 
-    def __init__(self, graph: Graph, source: Source, host: str | None, tools: Path, on_prompt: Callable[[], None]) -> None:
+    def __init__(
+        self, graph: Graph, source: Source, host: str | None, tools: Path, on_prompt: Callable[[], None], scale: int = 1
+    ) -> None:
         """`host` is where all commands run; None: each begins with its node.
 
-        `tools` is a folder with further programs. `on_prompt` is called before the first prompt.
+        `tools` is a folder with further programs. `on_prompt` is called before the first prompt. `scale` is that of the topology.
         """
         self.status = 0
         """Exit status of the last command."""
         self._graph, self._source, self._host, self._tools = graph, source, host, tools
         self._on_prompt: Callable[[], None] | None = on_prompt
+        self._scale = scale
+        self._changed: dict[str, dict[str, int]] = {}
+        """What `link` has changed."""
+        self._sourced: list[str] = []
+        """Lines of files that are yet to run, the next one last."""
+        self._read_lines = 0
+        """How many of them were read since the user typed."""
         self._memory: ShellMemory
         self._presses = 0
         self._still: tuple[int, float] | None = None
@@ -94,7 +105,7 @@ class Conversation:
             self.status = report.status
         self._be_interruptible()
         name = self._host or "dcgym"
-        while (line := self._source.read(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
+        while (line := self._next(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
             if line in commands.END:
                 break
             if (order := self._understand(line)) is not None:
@@ -109,17 +120,28 @@ class Conversation:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._presses and not self._source.is_terminal:
             raise KeyboardInterrupt
+        if self._presses:
+            self._sourced.clear()
+
+    def _next(self, prompt: str) -> str | None:
+        if self._sourced:
+            return self._sourced.pop()
+        self._read_lines = 0
+        return self._source.read(prompt)
 
     def _understand(self, line: str) -> Order | None:
         """Returns the order for the ground. A line that needs none is answered here, and a mistake is told."""
         shown = commands.help_lines() if line == commands.HELP else None
         if self._host is None and line in commands.SHOWN:
-            shown = commands.SHOWN[line](self._graph)
+            shown = commands.SHOWN[line](self._graph, self._changed)
         if shown is not None:
             say("\n".join(shown), flush=True)
             self.status = 0
             return None
         try:
+            if self._host is None and line.partition(" ")[0] == commands.SOURCE:
+                self._read_file(line.partition(" ")[2].strip())
+                return None
             order = self._order(line)
         except UsageError as error:
             self._refuse(str(error), MISTAKE)
@@ -127,7 +149,19 @@ class Conversation:
         if order.kind == "run" and (why := programs.why_missing(order.line, self._tools)):
             self._refuse(f"{order.node}: {why}", NOT_FOUND)
             return None
+        for port, values in order.changes:
+            self._changed.setdefault(port, {}).update(values)
         return order
+
+    def _read_file(self, name: str) -> None:
+        """Lets the lines of a file come next. Raises UsageError if it cannot be read."""
+        lines = commands_of(name)
+        self._read_lines += len(lines)
+        if self._read_lines > MOST_LINES:
+            self._sourced.clear()
+            raise UsageError(f"source {name}: more than {MOST_LINES:,} commands at once; does the file run itself?")
+        self._sourced += reversed(lines)
+        self.status = 0
 
     def _order(self, line: str) -> Order:
         terminal = None
@@ -136,7 +170,7 @@ class Conversation:
             terminal = (size.lines, size.columns, os.environ.get("TERM", "dumb"))
         if self._host is not None and line != commands.JOBS:
             return commands.on_node(self._host, line, terminal)
-        return commands.order(line, self._graph, terminal)
+        return commands.order(line, self._graph, terminal, self._scale)
 
     def _refuse(self, why: str, status: int) -> None:
         say(f"dcgym: {why}", file=sys.stderr, flush=True)

@@ -80,7 +80,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
             say(_greeting(experiment.graph, spec.ground))
 
     ovs = openvswitch.ensure(progress)
-    conversation = Conversation(experiment.graph, source, host, ovs.folder / "bin", greet)
+    conversation = Conversation(experiment.graph, source, host, ovs.folder / "bin", greet, spec.topology.scale or 1)
     ground = ground_of(spec, folder)
     ground.prepare(progress)
     progress.phase("boot")

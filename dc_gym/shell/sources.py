@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import termios
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -43,8 +43,25 @@ def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
     return Script()
 
 
+def commands_in(lines: Iterable[str]) -> Iterator[str]:
+    """Yields the commands among lines. Those that begin with # are comments."""
+    return (command for line in lines if (command := line.strip()) and not command.startswith("#"))
+
+
+def commands_of(name: str) -> list[str]:
+    """Returns the commands in a file. Raises UsageError if it cannot be read."""
+    if not name:
+        raise UsageError("source: give a file, such as: source commands.txt")
+    try:
+        with Path(name).open(encoding="utf-8-sig") as file:
+            return list(commands_in(file))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"source {name}: {why}; give a file of commands, one a line") from None
+
+
 class Script:
-    """The lines of standard input. Those that begin with # are comments."""
+    """The commands of standard input."""
 
     is_terminal = False
 
@@ -61,10 +78,7 @@ class Script:
         """Does nothing."""
 
     def _next(self) -> str | None:
-        for line in sys.stdin:
-            if (command := line.strip()) and not command.startswith("#"):
-                return command
-        return None
+        return next(commands_in(sys.stdin), None)
 
 
 class Terminal:

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +22,7 @@ from dc_gym.base.errors import FabricError
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.mininet_classes import Host as MininetHost
 from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
-from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize import cables, neighbours, tc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
@@ -189,6 +190,8 @@ class Fabric:
     """The network of a graph while the context is open. `net` is Mininet's view of it."""
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
+    CHANGES = True
+    """Whether links can change while they work."""
 
     def __init__(
         self,
@@ -279,6 +282,15 @@ class Fabric:
             found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
         return found
 
+    def marks(self) -> dict[str, int]:
+        """Returns the packets that each port has marked, by its name."""
+        marks = {node: tc.marks(self.socket_of(node)) for node in ("", *self._sockets)}
+        ends = self.devices()
+        return {
+            port.ifname: marks[port.node if port.node in self._sockets else ""].get(ends[port.ifname].ifindex, 0)
+            for port in self.graph.ports()
+        }
+
     def seed_draws(self, seed: int) -> None:
         """Gives each port that marks a seed of its own for the draws that decide on marks."""
         from dc_gym.topologies.ecmp import draw
@@ -300,6 +312,13 @@ class Fabric:
         ends = self.devices() if impaired else {}
         for cable in impaired:
             cables.check_impairment(cable, ends)
+
+    def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
+        """Changes cables, each by what the port at its end sends: quantities of topologies/changes.py by the port's name."""
+        ends = self.devices()
+        for name, values in changes.items():
+            given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
+            self.socket_of(self.graph.port(name).node).batch([cables.change(ends[name].ifindex, name, **given)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
         """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
@@ -376,15 +395,30 @@ class Fabric:
             sock.batch([cables.set_up(LOOPBACK, "lo")])
             for plane, port in enumerate(self.graph.ports_of(host.name)):
                 ifindex = devices[port.ifname].ifindex
-                others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
                 sock.batch(
                     [
                         _add_address(ifindex, host.name, host.nics[plane]),
                         *self._queue(ifindex, port),
                         cables.set_up(ifindex, port.ifname),
-                        *(_add_neighbour(ifindex, other) for other in others),
+                        *self._neighbours(host, plane, ifindex),
                     ]
                 )
+
+    def keep_neighbours(self, names: Iterable[str]) -> None:
+        """Lets hosts, at which commands will run, have their neighbours again when a command has set a device down and up."""
+        kept: dict[str, dict[int, neighbours.Requests]] = {}
+        for name in names:
+            host, devices = self.graph.host(name), self.devices_in(self._sockets[name])
+            ports = enumerate(self.graph.ports_of(name))
+            indexes = {devices[port.ifname].ifindex: plane for plane, port in ports}
+            kept[netns_path(name)] = {
+                ifindex: partial(self._neighbours, host, plane, ifindex) for ifindex, plane in indexes.items()
+            }
+        neighbours.keep(kept)
+
+    def _neighbours(self, host: Host, plane: int, ifindex: int) -> list[NetlinkRequest]:
+        others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
+        return [_add_neighbour(ifindex, other) for other in others]
 
     def _others(self, host: Host) -> list[Host]:
         """Returns the host's neighbours."""

@@ -13,13 +13,15 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
-from dc_gym.grounds.guest import echo, jobs
+from dc_gym.base.readable import quantity
+from dc_gym.grounds.guest import bulk, echo, jobs, queues
 from dc_gym.grounds.guest.jobs import Job
 from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
@@ -45,15 +47,16 @@ TMP = "/tmp"
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
     """Serves the prompt until the user ends it. The first prompt comes at t0."""
+    fabric.keep_neighbours(host.name for host in plan.graph.hosts)
     fabric.seed_draws(plan.seed)
-    fabric.impair(plan.seed, t0_ns)
+    fabric.impair(plan.seed, t0_ns, [cable.a.ifname for cable in plan.graph.cables] if fabric.CHANGES else [])
     site.arm(t0_ns)
     phase("shell")
     time.sleep(max(0, t0_ns - time.monotonic_ns()) / 1e9)
     assert plan.shell is not None, "the caller knows"
     folder = _enter(plan.shell["folder"]) if site.virtual else plan.shell["folder"]
     with ExitStack() as stack:
-        Shell(plan, site, site.shell_memory(stack), folder).serve()
+        Shell(plan, site, fabric, site.shell_memory(stack), folder).serve()
 
 
 def _enter(folder: str) -> str:
@@ -81,8 +84,8 @@ def _enter(folder: str) -> str:
 class Shell:
     """The commands of one user."""
 
-    def __init__(self, plan: Plan, site: Site, memory: ShellMemory, folder: str) -> None:
-        self._plan, self._site, self._memory, self._folder = plan, site, memory, folder
+    def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str) -> None:
+        self._plan, self._site, self._fabric, self._memory, self._folder = plan, site, fabric, memory, folder
         self._hosts = {host.name: host for host in plan.graph.hosts}
         self._environment = _environment(plan)
         self._selector = selectors.DefaultSelector()
@@ -102,12 +105,8 @@ class Shell:
             status = self._execute(order)
 
     def _execute(self, order: Order) -> int:
-        if order.kind == "pingall":
-            return self._ping_all()
-        if order.kind == "jobs":
-            for job in self._background.values():
-                self._show(OUT, f"[{job.number}] {job.order.node} {job.order.line}\n".encode())
-            return 0
+        if order.kind != "run":
+            return self._own(order)
         with self._at(order.node):
             job = jobs.start(order, self._folder, self._environment)
         self._watch(job)
@@ -116,6 +115,47 @@ class Shell:
             self._attend_until(time.monotonic() + START_S)
             return 0
         return self._finish(job)
+
+    def _own(self, order: Order) -> int:
+        """Executes a command of the shell's own."""
+        does: Mapping[str, Callable[[], int]] = {
+            "pingall": self._ping_all,
+            "jobs": self._jobs,
+            "queues": lambda: self._say(queues.table(self._fabric, order.words)),
+            "iperf": lambda: self._iperf(order),
+            "link": lambda: self._link(order.changes),
+        }
+        return does[order.kind]()
+
+    def _say(self, text: str) -> int:
+        self._show(OUT, f"{text}\n".encode())
+        return 0
+
+    def _jobs(self) -> int:
+        for job in self._background.values():
+            self._say(f"[{job.number}] {job.order.node} {job.order.line}")
+        return 0
+
+    def _link(self, changes: Iterable[tuple[str, Mapping[str, int]]]) -> int:
+        if not self._fabric.CHANGES:
+            self._show(ERR, b"dcgym: links of netem and tbf cannot change; take the lab, or build the cable (docs/host.md)\n")
+            return 1
+        self._fabric.change(dict(changes))
+        return 0
+
+    def _iperf(self, order: Order) -> int:
+        """Sends by TCP, and prints as Mininet does at which rate it arrived."""
+        (source, destination), duration_s = order.words, order.duration_s
+        self._say(f"*** Iperf: testing TCP bandwidth between {source} and {destination}")
+        address = self._hosts[destination].address
+        places = (partial(self._at, source), partial(self._at, destination))
+        rate_bps = bulk.received_bps(*places, address, duration_s, lambda: self._memory.interrupts != self._seen)
+        if self._memory.interrupts != self._seen:
+            return INTERRUPTED
+        if rate_bps is None:
+            self._show(ERR, f"dcgym: iperf: {destination} does not answer {source}\n".encode())
+            return 1
+        return self._say(f"*** Results: {quantity(rate_bps, 'bps')} in {duration_s:g} s")
 
     def _at(self, node: str) -> AbstractContextManager[None]:
         """Returns a context at a node. All switches share the ground's own namespaces."""

@@ -31,13 +31,19 @@ class Order:
     """A command of the user's."""
 
     kind: str
-    """run (a program on a node), pingall, or jobs."""
+    """run (a program on a node), or the name of a command that the ground executes."""
     node: str = ""
     line: str = ""
     """The command, for `sh -c`."""
     background: bool = False
     terminal: tuple[int, int, str] | None = None
     """Rows, columns and kind ($TERM) of the user's terminal. None: output goes elsewhere."""
+    words: tuple[str, ...] = ()
+    """Names of ports for `queues`, and of two hosts for `iperf`."""
+    duration_s: float = 0.0
+    """How long `iperf` sends."""
+    changes: tuple[tuple[str, dict[str, int]], ...] = ()
+    """Ports and the quantities that `link` changes there (topologies/changes.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,8 @@ class ShellMemory:
     def order(self) -> Order:
         """Returns the prompt's order."""
         plain: dict[str, Any] = json.loads(self.read())
-        terminal = plain.pop("terminal")
-        return Order(**plain, terminal=None if terminal is None else tuple(terminal))
+        plain |= {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
+        return Order(**plain)
 
     def report(self) -> Report:
         """Returns the report of the process in the ground."""
