@@ -401,7 +401,73 @@ def test_the_terminal_completes_and_remembers(terminal, folder):
 def test_a_program_has_the_terminal_of_the_user(terminal):
     with terminal(DUMBBELL, "h2") as shell:
         assert shell.until(PROMPT).endswith("s h2> ")
-        assert shell.command("python3 -c 'import sys; print(sys.stdout.isatty(), sys.stdin.read() == \"\")'") == "True True"
+        assert shell.command("python3 -c 'import sys; print(sys.stdin.isatty(), sys.stdout.isatty())'") == "True True"
+        assert shell.command("stty size") == "24 80"
+        shell.type("sh -c 'echo ready; read _; stty size'\n")
+        shell.until(rb"ready\r?\n")
+        shell.resize(50, 132)
+        shell.type("\n")
+        assert "50 132" in shell.until(PROMPT)
+
+
+@lab
+def test_a_command_reads_what_the_user_types(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        before = shell.attributes()
+        shell.type("h1 cat\nto the cat\n")
+        shell.until(rb"to the cat\r?\nto the cat\r?\n")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+        shell.type("h1 python3 -iq\n")
+        shell.until(rb">>> $")
+        shell.type("6 * 7\n")
+        shell.until(rb"42\r?\n>>> $")
+        shell.type(f"half a line{CTRL_C}")
+        shell.until(rb"KeyboardInterrupt\r?\n>>> $")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+        assert shell.attributes() == before, "the user has the terminal back"
+
+
+@lab
+def test_a_shell_in_a_host(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("h2 sh -i\n")
+        shell.until(rb"# $")
+        shell.type("hostname; tty; sleep 1000\n")
+        shell.until(rb"h2\r?\n/dev/pts/\d+\r?\n")
+        for _ in range(4):  # each ends a command, and none the shell, or the network
+            shell.type(f"{CTRL_C}")
+            shell.until(rb"# $")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+
+
+@lab
+def test_input_and_the_network_take_turns(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.command("h3 python3 server.py &")
+        shell.type("h1 python3 -c 'import socket, sys; sock = socket.create_connection((\"h3\", 5000)); "
+                   "sock.sendall(input().encode()); sock.shutdown(1); print(sock.recv(64)); input()'\n")  # fmt: skip
+        shell.type("six..\n")
+        assert "got 5 from 10.0.0.1" in shell.until(rb"b'thanks'"), "time goes on while the command waits"
+        shell.type("\n")
+        shell.until(PROMPT)
+
+
+@lab
+def test_a_here_document_is_input(script):
+    lines = (
+        "h1 sh <<END\n  echo $((1 + 1))\n# no comment of the prompt's\nhostname\nEND\n"
+        "h2 cat <<-'X'\n\t$HOME \n\tX\nh1 cat\nh1 cat <<END\nmore\n"
+    )
+    first, second = script(lines), script(lines)
+    assert first.stdout == "2\nh1\n$HOME \n" and first.returncode == conversation.MISTAKE
+    assert first.stderr == "dcgym: h1 cat <<END: its input has no end; give a line END after it\n"
+    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
 
 
 @lab

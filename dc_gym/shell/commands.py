@@ -86,7 +86,7 @@ def help_lines() -> Iterator[str]:
     yield "Ctrl-C ends a command that runs. Time passes only while a command runs (on the host ground always)."
 
 
-def order(line: str, graph: Graph, terminal: tuple[int, int, str] | None = None, scale: int = 1) -> Order:
+def order(line: str, graph: Graph, terminal: str | None = None, scale: int = 1) -> Order:
     """Parses `NODE COMMAND`, `NODE COMMAND &` or one of ORDERS. `scale` is that of the topology.
 
     Raises UsageError, one line, for a line that is neither.
@@ -157,7 +157,7 @@ ORDERS: dict[str, Callable[[list[str], Graph, int], Order]] = {
 NAMES = (*SHOWN, *ORDERS, SOURCE, HELP, *END)
 
 
-def on_node(node: str, line: str, terminal: tuple[int, int, str] | None = None) -> Order:
+def on_node(node: str, line: str, terminal: str | None = None) -> Order:
     """Returns the order that runs a command on a node. Raises UsageError if there is no command."""
     command, background = line.strip(), False
     if command.endswith("&") and not command.endswith("&&"):

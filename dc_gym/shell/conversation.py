@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
+import re
 import signal
 import sys
 import time
@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym.base.errors import LabError, UsageError, naming
+from dc_gym.base.errors import LabError, TestbedError, UsageError, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
-from dc_gym.grounds.guest.shell_memory import ERR, PROMPT, Order, ShellMemory
+from dc_gym.grounds.guest.shell_memory import ERR, INPUT, INPUT_S, MOST_BYTES, PROMPT, TERMINAL, Order, ShellMemory, packed
 from dc_gym.shell import commands, programs
-from dc_gym.shell.sources import Source, commands_of
+from dc_gym.shell.keyboard import Keyboard
+from dc_gym.shell.sources import Source, command_in, lines_of
 from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
 MOST_LINES = 100_000
 """How many commands files may give at once."""
+HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)(\w+)\2")
+"""A command whose further lines, up to one that is this word, are its input."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
 COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
@@ -55,8 +58,11 @@ class Conversation:
         self._graph, self._source, self._host, self._tools = graph, source, host, tools
         self._on_prompt: Callable[[], None] | None = on_prompt
         self._scale = scale
+        self._keyboard = Keyboard() if source.is_terminal and os.isatty(0) and os.isatty(1) else None
+        self._at_line_start = True
+        """False if the terminal shows output without a line end."""
         self._changed: dict[str, dict[str, int]] = {}
-        """What `link` has changed."""
+        """The quantities that `link` has changed, by port."""
         self._sourced: list[str] = []
         """Lines of files that are yet to run, the next one last."""
         self._read_lines = 0
@@ -72,8 +78,35 @@ class Conversation:
         self._memory = ShellMemory(region)
         if step == PROMPT:
             return self._prompt()
-        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), self._memory.read())
+        if step == INPUT:
+            self._type()
+        else:
+            self._show(step, self._memory.read())
         return GO_ON
+
+    def close(self) -> None:
+        """Gives the user the terminal back."""
+        if self._keyboard is not None:
+            self._keyboard.take_back()
+
+    def _type(self) -> None:
+        """Leaves what the user types for the command, which waits for it."""
+        self._presses, self._still = 0, None
+        keyboard = self._keyboard
+        if keyboard is None or not keyboard.lent:  # no command of this shell asks then
+            self._memory.write(b"")
+            return
+        self._memory.resize(*keyboard.window())
+        self._memory.write(keyboard.read(INPUT_S))
+
+    def _show(self, step: int, data: bytes) -> None:
+        """Writes output of a command as it is, as any shell does."""
+        if self._keyboard is not None and self._keyboard.lent:
+            self._memory.resize(*self._keyboard.window())
+            self._at_line_start = data.endswith(b"\n")
+            if step != TERMINAL:
+                data = data.replace(b"\n", b"\r\n")
+        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), data)
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
         """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
@@ -85,7 +118,7 @@ class Conversation:
         elif wall_s > self._still[1] + STILL_S:
             self._still = None
             end_computation()
-            say(f"dcgym: {COMPUTED}", file=sys.stderr, flush=True)
+            self._show(ERR, f"dcgym: {COMPUTED}\n".encode())
 
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the words that may stand in place of `word` after `before`."""
@@ -98,6 +131,10 @@ class Conversation:
 
     def _prompt(self) -> int:
         report = self._memory.report()
+        self.close()
+        if not self._at_line_start and self._presses:
+            _write(sys.stdout.fileno(), b"\n")
+        self._at_line_start = True
         if self._on_prompt is not None:
             self._on_prompt()
             self._on_prompt = None
@@ -110,6 +147,9 @@ class Conversation:
                 break
             if (order := self._understand(line)) is not None:
                 self._memory.tell(order)
+                if order.terminal is not None and self._keyboard is not None:
+                    self._memory.resize(*self._keyboard.window())
+                    self._keyboard.lend()
                 self._presses, self._still = 0, None
                 signal.signal(signal.SIGINT, self._interrupt)
                 return GO_ON
@@ -124,10 +164,26 @@ class Conversation:
             self._sourced.clear()
 
     def _next(self, prompt: str) -> str | None:
-        if self._sourced:
-            return self._sourced.pop()
+        """Returns the next command, with the lines of its here-documents; None at the end."""
+        while self._sourced:
+            if command := command_in(self._sourced.pop()):
+                return self._whole(command, prompt)
         self._read_lines = 0
-        return self._source.read(prompt)
+        command = self._source.read(prompt) or ""
+        return self._whole(command, prompt) if command else None
+
+    def _whole(self, command: str, prompt: str) -> str | None:
+        lines = [command]
+        for indented, _, end in HERE_DOCUMENT.findall(command):
+            line: str | None = ""
+            while line != end:
+                line = self._sourced.pop() if self._sourced else self._source.read_on()
+                if line is None:
+                    self._refuse(f"{command}: its input has no end; give a line {end} after it", MISTAKE)
+                    return self._next(prompt)
+                lines.append(line)
+                line = line.lstrip("\t") if indented else line
+        return "\n".join(lines)
 
     def _understand(self, line: str) -> Order | None:
         """Returns the order for the ground. A line that needs none is answered here, and a mistake is told."""
@@ -149,13 +205,16 @@ class Conversation:
         if order.kind == "run" and (why := programs.why_missing(order.line, self._tools)):
             self._refuse(f"{order.node}: {why}", NOT_FOUND)
             return None
+        if len(packed(order)) > MOST_BYTES:
+            self._refuse(f"the command is too long ({len(line):,} characters); put it into a file", MISTAKE)
+            return None
         for port, values in order.changes:
             self._changed.setdefault(port, {}).update(values)
         return order
 
     def _read_file(self, name: str) -> None:
         """Lets the lines of a file come next. Raises UsageError if it cannot be read."""
-        lines = commands_of(name)
+        lines = lines_of(name)
         self._read_lines += len(lines)
         if self._read_lines > MOST_LINES:
             self._sourced.clear()
@@ -164,10 +223,7 @@ class Conversation:
         self.status = 0
 
     def _order(self, line: str) -> Order:
-        terminal = None
-        if self._source.is_terminal and os.isatty(sys.stdout.fileno()):
-            size = shutil.get_terminal_size()
-            terminal = (size.lines, size.columns, os.environ.get("TERM", "dumb"))
+        terminal = None if self._keyboard is None else os.environ.get("TERM", "dumb")
         if self._host is not None and line != commands.JOBS:
             return commands.on_node(self._host, line, terminal)
         return commands.order(line, self._graph, terminal, self._scale)
@@ -179,13 +235,13 @@ class Conversation:
     def _interrupt(self, _number: int, _frame: object) -> None:
         """Passes Ctrl-C on to the command that runs."""
         self._presses += 1
-        if self._source.is_terminal:
+        if self._source.is_terminal and (self._keyboard is None or not self._keyboard.lent):
             _write(sys.stdout.fileno(), b"\n")  # after the terminal's ^C
         if self._presses >= ENDED_AT:
             raise LabError(DEAF)
         if self._presses == WARNED_AT:
-            with suppress(OSError):
-                os.write(sys.stderr.fileno(), b"dcgym: Ctrl-C once more ends the network\n")
+            with suppress(OSError, TestbedError):
+                self._show(ERR, b"dcgym: Ctrl-C once more ends the network\n")
         self._memory.interrupt()
 
 

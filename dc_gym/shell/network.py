@@ -94,6 +94,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
             shown = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
             execute(ground, spec.ground, work, write_plan, Clock(), shown, conversation)
     finally:
+        conversation.close()
         source.close()
     return conversation.status
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import termios
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +27,9 @@ class Source(Protocol):
     def read(self, prompt: str) -> str | None:
         """Returns the next line that is not blank, without white space around it; None at the end."""
 
+    def read_on(self) -> str | None:
+        """Returns the next line of a command that goes on, as it is; None at the end, or if the user gives it up."""
+
     def close(self) -> None:
         """Keeps what is kept."""
 
@@ -43,18 +46,19 @@ def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
     return Script()
 
 
-def commands_in(lines: Iterable[str]) -> Iterator[str]:
-    """Yields the commands among lines. Those that begin with # are comments."""
-    return (command for line in lines if (command := line.strip()) and not command.startswith("#"))
+def command_in(line: str) -> str:
+    """Returns the command in a line of a script; empty if it is blank, or a comment, which begins with #."""
+    command = line.strip()
+    return "" if command.startswith("#") else command
 
 
-def commands_of(name: str) -> list[str]:
-    """Returns the commands in a file. Raises UsageError if it cannot be read."""
+def lines_of(name: str) -> list[str]:
+    """Returns the lines of a file of commands. Raises UsageError if it cannot be read."""
     if not name:
         raise UsageError("source: give a file, such as: source commands.txt")
     try:
         with Path(name).open(encoding="utf-8-sig") as file:
-            return list(commands_in(file))
+            return file.read().splitlines()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"source {name}: {why}; give a file of commands, one a line") from None
@@ -74,11 +78,18 @@ class Script:
         line, self._first = self._first or self._next(), None
         return line
 
+    def read_on(self) -> str | None:
+        line = sys.stdin.readline()
+        return line.removesuffix("\n") if line else None
+
     def close(self) -> None:
         """Does nothing."""
 
     def _next(self) -> str | None:
-        return next(commands_in(sys.stdin), None)
+        while line := sys.stdin.readline():
+            if command := command_in(line):
+                return command
+        return None
 
 
 class Terminal:
@@ -122,6 +133,13 @@ class Terminal:
             if line and CTRL_C not in line:
                 self._remember(line)
                 return line
+
+    def read_on(self) -> str | None:
+        try:
+            return input("> ")
+        except (KeyboardInterrupt, EOFError):
+            say()
+            return None
 
     def close(self) -> None:
         """Writes the history. A folder that cannot be written costs nothing else."""

@@ -191,7 +191,7 @@ class Fabric:
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
     CHANGES = True
-    """Whether links can change while they work."""
+    """True if links can change while they work."""
 
     def __init__(
         self,

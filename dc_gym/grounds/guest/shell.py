@@ -25,7 +25,7 @@ from dc_gym.grounds.guest import bulk, echo, jobs, queues
 from dc_gym.grounds.guest.jobs import Job
 from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
-from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
+from dc_gym.grounds.guest.shell_memory import ERR, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
 from dc_gym.topologies.realize.fabric import at_host
 from dc_gym.topologies.realize.ovs import Programs
@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # imports Mininet, which takes long to import
 POLL_S = 0.02
 START_S = 0.05
 """The time that a command in the background gets before the next prompt: a server then listens."""
+RAREST_LOOK = 512
+"""The longest interval, in POLL_S, between two looks whether a command waits for input."""
 PATIENCE_S = 1.0
 """How long pingall waits for each reply, as Mininet's."""
 INTERRUPTED = 128 + signal.SIGINT
@@ -92,6 +94,8 @@ class Shell:
         self._background: dict[int, Job] = {}
         self._count = 0
         self._seen = 0
+        self._passed_on = False
+        """True if a command in the foreground has written something."""
 
     def serve(self) -> None:
         """Asks for orders and executes them until the user ends the shell."""
@@ -108,7 +112,7 @@ class Shell:
         if order.kind != "run":
             return self._own(order)
         with self._at(order.node):
-            job = jobs.start(order, self._folder, self._environment)
+            job = jobs.start(order, self._folder, self._environment, self._memory.window)
         self._watch(job)
         if order.background:
             self._send_to_background(job)
@@ -173,15 +177,35 @@ class Shell:
 
     def _finish(self, job: Job) -> int:
         """Attends until a command in the foreground has ended, and returns its status."""
-        presses = 0
+        presses, looks = 0, Looks()
         while job.process.poll() is None:
             self._attend(POLL_S)
-            if self._memory.interrupts != self._seen:
+            if interrupted := self._memory.interrupts != self._seen:
+                looks.begin()
+            if job.terminal and self._listen(job.terminal, looks):
+                presses = 0  # it reads, so Ctrl-C reaches it as any key does
+            if interrupted:
                 self._seen, presses = self._memory.interrupts, presses + 1
-                job.signal(signal.SIGINT if presses < KILLED_AT else signal.SIGKILL)
+                job.interrupt() if presses < KILLED_AT else job.signal(signal.SIGKILL)
+                looks.begin()
         self._end(job)
         self._attend(0)
         return job.status
+
+    def _listen(self, terminal: jobs.Terminal, looks: Looks) -> bool:
+        """Passes on what the user types if the command waits for it. Returns whether it waits."""
+        terminal.resize(self._memory.window)
+        if self._passed_on:  # a command that has just written may read next
+            self._passed_on = False
+            looks.begin()
+        if not terminal.type(b"") or not looks.due() or not terminal.awaits_input():
+            return False
+        looks.begin()
+        self._memory.write(b"")
+        self._site.ask(INPUT)
+        terminal.resize(self._memory.window)
+        terminal.type(self._memory.read())
+        return True
 
     def _attend_until(self, deadline: float) -> None:
         while (left_s := deadline - time.monotonic()) > 0:
@@ -203,6 +227,7 @@ class Shell:
                 self._selector.unregister(fd)
                 os.close(fd)
                 del job.outputs[fd]
+                job.terminal = None
             else:
                 self._pass_on(job, key.data.outputs[fd], data)
 
@@ -220,6 +245,7 @@ class Shell:
     def _pass_on(self, job: Job, step: int, data: bytes) -> None:
         """Shows output: of a command in the background whole lines, each after its number and node."""
         if not job.number:
+            self._passed_on = True
             self._show(step, data)
             return
         *lines, job.lines[step] = (job.lines.get(step, b"") + data).split(b"\n")
@@ -250,6 +276,26 @@ class Shell:
         dropped = 100 * (sent - received) / sent if sent else 0
         self._show(OUT, f"*** Results: {dropped:.0f}% dropped ({received}/{sent} received)\n".encode())
         return 0 if received == sent else 1
+
+
+class Looks:
+    """Says when to look whether a command waits for input: looking costs time, and most commands never read."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Looks at once, then at intervals that grow."""
+        self._every, self._left = 1, 1
+
+    def due(self) -> bool:
+        """Is asked every POLL_S."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._every = min(2 * self._every, RAREST_LOOK)
+        self._left = self._every
+        return True
 
 
 def _labelled(job: Job, line: bytes) -> bytes:

@@ -28,7 +28,7 @@ QUIET_NS = 70 * S
 """Virtual time, in ns, between two episodes in a lab."""
 LAB_DEVICE = "/dev/lab"
 NAME = "lab"
-"""What `hostname` prints at the switches, which share the lab's own namespaces."""
+"""The name that `hostname` prints at the switches, which share the lab's own namespaces."""
 LAB_IOC_STEP = 0x40084C01  # _IOW('L', 1, __u64) of kernel/drivers/lab.h
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64)
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
