@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import re
@@ -30,6 +31,7 @@ from dc_gym.grounds.host import live
 from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import openvswitch
 from dc_gym.shell import commands, conversation, network, programs
+from dc_gym.shell.keeping import Keeping
 
 ROOT = Path(__file__).resolve().parent.parent
 DUMBBELL = str(ROOT / "examples" / "dumbbell.toml")
@@ -259,6 +261,66 @@ def test_what_commands_write_ends_with_the_lab(script, folder):
     done = script("h1 sh -c 'echo kept > note'\nh2 cat note\nh1 sh -c 'echo x > /etc/dcgym-note && ls /etc/dcgym-note'\n")
     assert done.stdout == "kept\n/etc/dcgym-note\n" and done.returncode == 0
     assert not (folder / "note").exists() and not Path("/etc/dcgym-note").exists()
+
+
+WRITES = "h1 sh -c 'mkdir sub; echo a > sub/a; echo b > b; ln -s /etc/passwd link; mkfifo pipe; head -c 300000 /dev/zero > big'\n"
+
+
+@lab
+def test_a_file_that_a_command_wrote_is_kept(script, folder):
+    (folder / "mine").write_text("mine")
+    done = script(f"{WRITES}get b\nget sub/a copy\nget big\nget none\nget sub\nget pipe\nget mine\nh2 sh -c 'exit 5'\n")
+    assert ((folder / "b").read_text(), (folder / "copy").read_text()) == ("b\n", "a\n")
+    assert (folder / "big").read_bytes() == bytes(300_000) and (folder / "mine").read_text() == "mine"
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        "b", "big", "client.py", "copy", "mine", "refused.py", "server.py"
+    ]  # fmt: skip
+    assert done.stderr.splitlines() == [
+        "dcgym: get none: No such file or directory",
+        "dcgym: get sub: Is a directory",
+        "dcgym: get pipe: it is no plain file",
+        "dcgym: get mine: mine exists; give another name after it: get mine NAME",
+    ]
+    assert done.returncode == 5, "the status of the last command"
+
+
+@lab
+def test_what_is_lost_is_told(script):
+    done = script(WRITES)
+    assert done.stderr == (
+        "dcgym: 3 files that commands wrote end with the network: b, big, sub/a (`get FILE` or --keep DIR keeps them)\n"
+    )
+    assert script("h1 true\n").stderr == ""
+
+
+@lab
+def test_all_files_that_commands_wrote_are_kept(script, folder):
+    done = script(f"{WRITES}h1 sh -c 'echo more >> server.py'\n", DUMBBELL, "--keep", "kept")
+    kept = {
+        str(path.relative_to(folder / "kept")): path.stat().st_size for path in (folder / "kept").rglob("*") if path.is_file()
+    }
+    assert kept == {"b": 2, "big": 300_000, "sub/a": 2, "server.py": len(SERVER) + 5} and not done.stderr
+    assert (folder / "server.py").read_text() == SERVER, "the user's own stays as it is"
+    again = script("h1 true\n", DUMBBELL, "--keep", "kept")
+    assert again.returncode == 2 and "--keep kept: the folder is not empty; give another one" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\nb", "x" * 300, "\udcff", 7, None])
+def test_a_lab_names_no_file_outside(name, tmp_path):
+    keeping = Keeping(1000, tmp_path / "kept")
+    assert keeping.names(json.dumps([name, "good"]).encode()) == ["good"]
+    assert keeping.names(b"\xff") == [] and keeping.names(b"{}") == []
+
+
+def test_a_lab_fills_no_disk(tmp_path):
+    keeping = Keeping(1000)
+    keeping.begin("big", tmp_path / "big")
+    assert keeping.take(bytes(600)) and not keeping.take(bytes(600)) and not keeping.take(b"")
+    assert "more than 1 kB, the lab's memory" in keeping.end(is_whole=True) and not list(tmp_path.iterdir())
+    assert not keeping.take(b"unasked"), "nobody asks for it"
+    (tmp_path / "link").symlink_to("elsewhere")
+    with pytest.raises(UsageError, match="link exists"):
+        keeping.begin("link", tmp_path / "link")
 
 
 @lab

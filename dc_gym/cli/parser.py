@@ -271,6 +271,7 @@ def _add_shell(commands: Any) -> None:
     _add_spec(parser, "TOML file, the manifest.json of a result, or the name of a preset")
     parser.add_argument("host", nargs="?", metavar="HOST", help="run all commands on this host (default: each names its own)")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files that commands write in this new or empty folder")
     _add_trust(parser, TRUST_RESULT)
     _add_quiet(parser)
 

@@ -20,7 +20,7 @@ from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
 from dc_gym.topologies.graph import Graph
 
 END = ("exit", "quit")
-HELP, JOBS, SOURCE = "help", "jobs", "source"
+HELP, JOBS, SOURCE, GET = "help", "jobs", "source", "get"
 ANYWHERE = (HELP, JOBS, *END)
 """The commands of a shell on one host."""
 DIGITS = 7
@@ -70,6 +70,7 @@ MEANINGS = {
     "link NODE NODE CHANGE": "change a link: link s1 h1 down, link s1 h1 up, link s1 s2 rate 5Mbit/s delay 1ms loss 1%",
     "pingall": "send a packet from each host to each other one, and back",
     "iperf [HOST HOST [TIME]]": f"send by TCP from one host to another for {IPERF_S}: iperf h1 h3",
+    GET + " FILE [NAME]": "copy a file that a command wrote into the folder of the shell: get capture.pcap",
     SOURCE + " FILE": "run the commands in a file",
     "jobs": "list the commands in the background",
     HELP: "show this",
@@ -136,6 +137,12 @@ def _iperf(words: list[str], graph: Graph, _: int) -> Order:
     return Order("iperf", words=(source, destination), duration_s=duration_ns / 1e9)
 
 
+def _get(words: list[str], _graph: Graph, _: int) -> Order:
+    if not 1 <= len(words) <= 2:
+        raise UsageError("get takes a file and a name for the copy, such as: get capture.pcap, get capture.pcap first.pcap")
+    return Order(GET, words=tuple(words))
+
+
 def _link(words: list[str], graph: Graph, scale: int) -> Order:
     try:
         found = link_changes(words, graph, scale)
@@ -151,6 +158,7 @@ ORDERS: dict[str, Callable[[list[str], Graph, int], Order]] = {
     "link": _link,
     "pingall": _alone("pingall"),
     "iperf": _iperf,
+    GET: _get,
     JOBS: _alone(JOBS),
 }
 """Commands that the ground executes, each with what parses its words."""

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +20,21 @@ from typing import TYPE_CHECKING
 from dc_gym.base.errors import LabError, TestbedError, UsageError, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
-from dc_gym.grounds.guest.shell_memory import ERR, INPUT, INPUT_S, MOST_BYTES, PROMPT, TERMINAL, Order, ShellMemory, packed
+from dc_gym.grounds.guest.shell_memory import (
+    DATA,
+    ERR,
+    FILES,
+    INPUT,
+    INPUT_S,
+    MOST_BYTES,
+    PROMPT,
+    TERMINAL,
+    Order,
+    ShellMemory,
+    packed,
+)
 from dc_gym.shell import commands, programs
+from dc_gym.shell.keeping import Keeping, lost
 from dc_gym.shell.keyboard import Keyboard
 from dc_gym.shell.sources import Source, command_in, lines_of
 from dc_gym.topologies.graph import Graph
@@ -47,11 +60,19 @@ class Conversation:
     """A `ground.Driver` whose steps are prompts and output."""
 
     def __init__(
-        self, graph: Graph, source: Source, host: str | None, tools: Path, on_prompt: Callable[[], None], scale: int = 1
+        self,
+        graph: Graph,
+        source: Source,
+        host: str | None,
+        tools: Path,
+        on_prompt: Callable[[], None],
+        scale: int = 1,
+        keeping: Keeping | None = None,
     ) -> None:
         """`host` is where all commands run; None: each begins with its node.
 
         `tools` is a folder with further programs. `on_prompt` is called before the first prompt. `scale` is that of the topology.
+        `keeping` keeps files; None: those of commands are the machine's.
         """
         self.status = 0
         """Exit status of the last command."""
@@ -61,6 +82,10 @@ class Conversation:
         self._keyboard = Keyboard() if source.is_terminal and os.isatty(0) and os.isatty(1) else None
         self._at_line_start = True
         """False if the terminal shows output without a line end."""
+        self._keeping = keeping
+        self._listing = b"[]"
+        self._farewell: Iterator[Order] | None = None
+        """The orders after the last command."""
         self._changed: dict[str, dict[str, int]] = {}
         """The quantities that `link` has changed, by port."""
         self._sourced: list[str] = []
@@ -80,12 +105,19 @@ class Conversation:
             return self._prompt()
         if step == INPUT:
             self._type()
+        elif step == FILES:
+            self._listing = self._memory.read()
+        elif step == DATA:
+            wanted = self._keeping is not None and self._keeping.take(self._memory.read())
+            return GO_ON if wanted else END_OF_RUN
         else:
             self._show(step, self._memory.read())
         return GO_ON
 
     def close(self) -> None:
-        """Gives the user the terminal back."""
+        """Gives the user the terminal back, and gives up what is half done."""
+        if self._keeping is not None:
+            self._keeping.end(is_whole=False)
         if self._keyboard is not None:
             self._keyboard.take_back()
 
@@ -131,15 +163,18 @@ class Conversation:
 
     def _prompt(self) -> int:
         report = self._memory.report()
-        self.close()
+        if self._keyboard is not None:
+            self._keyboard.take_back()
         if not self._at_line_start and self._presses:
             _write(sys.stdout.fileno(), b"\n")
         self._at_line_start = True
         if self._on_prompt is not None:
             self._on_prompt()
             self._on_prompt = None
-        else:
+        elif self._farewell is None:
             self.status = report.status
+        if self._keeping is not None and (why := self._keeping.end(is_whole=report.status == 0)):
+            self._refuse(f"get: {why}", MISTAKE)
         self._be_interruptible()
         name = self._host or "dcgym"
         while (line := self._next(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
@@ -153,7 +188,28 @@ class Conversation:
                 self._presses, self._still = 0, None
                 signal.signal(signal.SIGINT, self._interrupt)
                 return GO_ON
-        return END_OF_RUN
+        return self._leave()
+
+    def _leave(self) -> int:
+        """Gives the orders after the last command, one after another."""
+        if self._keeping is None:
+            return END_OF_RUN
+        if self._farewell is None:
+            self._farewell = self._last_orders(self._keeping)
+        if (order := next(self._farewell, None)) is None:
+            return END_OF_RUN
+        self._memory.tell(order)
+        return GO_ON
+
+    def _last_orders(self, keeping: Keeping) -> Iterator[Order]:
+        """Keeps all files that commands have written, or names them."""
+        yield Order("written")
+        names = keeping.names(self._listing)
+        for name in names if keeping.keeps_all else ():
+            keeping.begin_below(name)
+            yield Order(commands.GET, words=(name,))
+        for line in lost([] if keeping.keeps_all else names):
+            say(f"dcgym: {line}", file=sys.stderr, flush=True)
 
     def _be_interruptible(self) -> None:
         """Lets Ctrl-C end a line that is typed, or a script of which it has ended a command."""
@@ -208,9 +264,22 @@ class Conversation:
         if len(packed(order)) > MOST_BYTES:
             self._refuse(f"the command is too long ({len(line):,} characters); put it into a file", MISTAKE)
             return None
+        if order.kind == commands.GET and not self._receives(order.words[0], order.words[-1]):
+            return None
         for port, values in order.changes:
             self._changed.setdefault(port, {}).update(values)
         return order
+
+    def _receives(self, name: str, copy: str) -> bool:
+        """Prepares for a file. Returns False if it cannot be had."""
+        try:
+            if self._keeping is None:
+                raise UsageError(f"get {name}: files that commands write on the host ground are this machine's own already")
+            self._keeping.begin(name, Path(Path(copy).name if copy == name else copy))
+        except UsageError as error:
+            self._refuse(str(error), MISTAKE)
+            return False
+        return True
 
     def _read_file(self, name: str) -> None:
         """Lets the lines of a file come next. Raises UsageError if it cannot be read."""

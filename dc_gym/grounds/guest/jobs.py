@@ -35,7 +35,7 @@ class Terminal:
         self.device = os.fstat(self.slave).st_rdev
         self._window = (0, 0)
         self._typed = b""
-        """What the user has typed and the terminal has not taken yet."""
+        """Keys that the user has typed and the terminal has not taken yet."""
         self.resize(window)
 
     def resize(self, window: tuple[int, int]) -> None:

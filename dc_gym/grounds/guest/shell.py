@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.readable import quantity
-from dc_gym.grounds.guest import bulk, echo, jobs, queues
+from dc_gym.grounds.guest import bulk, echo, jobs, queues, written
 from dc_gym.grounds.guest.jobs import Job
 from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
-from dc_gym.grounds.guest.shell_memory import ERR, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
+from dc_gym.grounds.guest.shell_memory import DATA, ERR, FILES, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
 from dc_gym.topologies.realize.fabric import at_host
 from dc_gym.topologies.realize.ovs import Programs
@@ -44,7 +44,7 @@ PATIENCE_S = 1.0
 INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
-TMP = "/tmp"
+TMP, TMP_UPPER = "/tmp", Path("/run/tmp-upper")
 
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
@@ -56,13 +56,13 @@ def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
     phase("shell")
     time.sleep(max(0, t0_ns - time.monotonic_ns()) / 1e9)
     assert plan.shell is not None, "the caller knows"
-    folder = _enter(plan.shell["folder"]) if site.virtual else plan.shell["folder"]
+    folder, upper = _enter(plan.shell["folder"]) if site.virtual else (plan.shell["folder"], None)
     with ExitStack() as stack:
-        Shell(plan, site, fabric, site.shell_memory(stack), folder).serve()
+        Shell(plan, site, fabric, site.shell_memory(stack), folder, upper).serve()
 
 
-def _enter(folder: str) -> str:
-    """Lays the lab's memory over the user's folder, so that commands can write there, and returns it.
+def _enter(folder: str) -> tuple[str, Path]:
+    """Lays the lab's memory over the user's folder, so that commands can write there. Returns it, and what is laid over it.
 
     What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
     """
@@ -71,23 +71,25 @@ def _enter(folder: str) -> str:
         os.chdir(folder)
         next(Path().iterdir(), None)
     except OSError:
-        return TMP
+        return TMP, TMP_UPPER
     if os.access(folder, os.W_OK):  # below /tmp it lies over it already
-        return folder
+        return folder, TMP_UPPER / Path(folder).relative_to(TMP) if Path(folder).is_relative_to(TMP) else upper
     upper.mkdir()
     work.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"lowerdir=.,upperdir={upper},workdir={work}".encode()
     if libc.mount(b"overlay", b".", b"overlay", 0, options):
         raise FabricError(f"{folder}: lay the lab's memory over it: {os.strerror(ctypes.get_errno())}")
-    return folder
+    return folder, upper
 
 
 class Shell:
     """The commands of one user."""
 
-    def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str) -> None:
+    def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str, upper: Path | None) -> None:
+        """`upper` has what commands write in `folder`; None: that is the machine's."""
         self._plan, self._site, self._fabric, self._memory, self._folder = plan, site, fabric, memory, folder
+        self._upper = upper
         self._hosts = {host.name: host for host in plan.graph.hosts}
         self._environment = _environment(plan)
         self._selector = selectors.DefaultSelector()
@@ -127,6 +129,8 @@ class Shell:
             "jobs": self._jobs,
             "queues": lambda: self._say(queues.table(self._fabric, order.words)),
             "iperf": lambda: self._iperf(order),
+            "written": self._tell_files,
+            "get": lambda: self._give(order.words[0]),
             "link": lambda: self._link(order.changes),
         }
         return does[order.kind]()
@@ -138,6 +142,23 @@ class Shell:
     def _jobs(self) -> int:
         for job in self._background.values():
             self._say(f"[{job.number}] {job.order.node} {job.order.line}")
+        return 0
+
+    def _tell_files(self) -> int:
+        self._memory.write(written.listing(self._upper, MOST_BYTES))
+        self._site.ask(FILES)
+        return 0
+
+    def _give(self, name: str) -> int:
+        """Gives the user a file."""
+        try:
+            for piece in written.pieces(Path(self._folder, name), MOST_BYTES):
+                self._memory.write(piece)
+                if self._site.ask(DATA) != GO_ON:
+                    return 1
+        except OSError as error:
+            self._show(ERR, f"dcgym: get {name}: {error.strerror}\n".encode())
+            return 1
         return 0
 
     def _link(self, changes: Iterable[tuple[str, Mapping[str, int]]]) -> int:

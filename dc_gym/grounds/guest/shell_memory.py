@@ -22,10 +22,11 @@ WORD = struct.Struct("<I")
 INTERRUPTS, WINDOW, LENGTH, HEAD = (place * WORD.size for place in range(4))
 MOST_BYTES = SIZE - HEAD
 """Length of the longest message, in bytes."""
-PROMPT, OUT, ERR, TERMINAL, INPUT = 1, 2, 3, 4, 5
+PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA = 1, 2, 3, 4, 5, 6, 7
 """The steps that the process in the ground asks for: the next order (the message is a Report), and that the message is shown, as
 standard output, as standard error, or as what a command wrote to its terminal. With INPUT a command waits for what the user
-types: the answer is a message with that, empty if the user types nothing for INPUT_S."""
+types: the answer is a message with that, empty if the user types nothing for INPUT_S. FILES and DATA answer the orders `written`
+and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer says whether more is wanted."""
 INPUT_S = 0.02
 
 
@@ -42,7 +43,7 @@ class Order:
     terminal: str | None = None
     """The kind ($TERM) of the user's terminal. None: input is empty, and output goes elsewhere."""
     words: tuple[str, ...] = ()
-    """Names of ports for `queues`, and of two hosts for `iperf`."""
+    """Names of ports for `queues`, of two hosts for `iperf`, and of a file for `get`."""
     duration_s: float = 0.0
     """How long `iperf` sends."""
     changes: tuple[tuple[str, dict[str, int]], ...] = ()
