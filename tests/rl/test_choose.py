@@ -50,7 +50,12 @@ def test_the_named_class_is_the_one_that_is_built(tmp_path: Path) -> None:
     names = ("Mine", "Heir", "Fixed")
     assert tuple(built(f"{tmp_path / 'mine.py'}:{name}") for name in names) == names
     assert built(f"{tmp_path / 'mine.py'}:OwnConfig") == "PPO", "a config says itself what it builds"
-    for name, cls in (("PPO", "PPO"), ("DDPG", "DDPG"), ("SAC", "ReplayingSAC"), ("ray.rllib.algorithms.impala:IMPALA", "IMPALA")):
+    for name, cls in (
+        ("PPO", "PPO"),
+        ("DDPG", "DDPG"),
+        ("SAC", "ReplayingSAC"),
+        ("ray.rllib.algorithms.impala:IMPALA", "IMPALA"),
+    ):
         assert built(name) in (cls, name)
 
 

@@ -382,7 +382,10 @@ def configure(config):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("return PPOConfig(algo_class=Mine)", "--config: configure(config) gives a config that builds Mine, and --algo PPO is PPO;"),
+        (
+            "return PPOConfig(algo_class=Mine)",
+            "--config: configure(config) gives a config that builds Mine, and --algo PPO is PPO;",
+        ),
         ("config.callbacks(Seen)", ":8: ValueError: called"),
     ],
 )
