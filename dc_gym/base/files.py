@@ -26,6 +26,7 @@ from dc_gym.base.unfinished import PARTIAL
 
 __all__ = [
     "FAILED",
+    "ODD",
     "PARTIAL",
     "SCRATCH",
     "discard",
@@ -57,11 +58,14 @@ SCRATCH = tuple(
         "ray",
         "env",
         "nic",
+        "make",
         "memory",
         "shell",
     )
 )
 """Beginnings of the names of scratch folders."""
+ODD = re.compile(r"""[\s,:"'\\$#]""")
+"""Characters of a path that the command line of the lab kernel, or of make, could take for something else."""
 SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
 """Advice for an error: many commands need a scratch folder and have no --out."""
 
