@@ -11,6 +11,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import secrets
 import shutil
 import stat
