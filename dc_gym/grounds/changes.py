@@ -24,7 +24,6 @@ from dc_gym.topologies.realize.rtnl import NLMSG_HDR, NetlinkRequest
 
 HERE = 0
 """The index of a device, until eventd fills it in."""
-ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
 
 
 def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
@@ -52,7 +51,7 @@ def _requests(change: Change, graph: Graph) -> tuple[NetlinkRequest, NetlinkRequ
     """Returns the request that makes a change, and the one that reads it back."""
     values, port = dict(change.values), change.port
     if not change.of_queue:
-        given = {ARGUMENTS[name]: value for name, value in values.items()}
+        given = {cables.ARGUMENTS[name]: value for name, value in values.items()}
         return cables.change(HERE, port, **given), cables.describe(HERE, port)
     at = graph.port(port).queue.marking.at
     marking = (values[KMIN], values[KMAX], values[PMAX], at) if KMIN in values else None
