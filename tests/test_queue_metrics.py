@@ -14,6 +14,7 @@ import pytest
 from dc_gym.base.progress import Quiet
 from dc_gym.metrics import Context, Window, summarize
 from dc_gym.metrics.queues import port_table
+from dc_gym.metrics.series import queue_means
 from dc_gym.records import parquet, results
 from dc_gym.records.digest import digest_of
 from dc_gym.records.stored import StoredTables
@@ -109,6 +110,16 @@ def test_percentiles_of_sweeps_that_miss_the_queue_are_not_told() -> None:
     level = {"backlog_bytes": [1000] * 200, "longest_bytes": [1500] * 200}
     table = port_table(tables(level | {"queue_byte_ns": [n * 11_000 * MS for n in range(200)]}), Window(0, 10**12))
     assert (table["mean_queue_bytes"][SWITCH], table["p99_queue_bytes"][SWITCH]) == (1100, 1000)
+
+
+def test_the_series_of_a_queue_is_that_which_its_port_counted() -> None:
+    """Sweeps every 10 ms meet nothing; the port counted 1000 bytes on average, then 5000. After the last sweep nothing is known."""
+    byte_ns = [2**64 - 7, 2**64 - 7 + 10_000 * MS - 2**64, 10_000 * MS - 7 + 50_000 * MS]
+    run = tables({"queue_byte_ns": byte_ns, "longest_bytes": [0, 2000, 9000]})
+    found = queue_means(run, SWITCH, np.arange(0, 35 * MS, 5 * MS, dtype=np.float64))
+    np.testing.assert_allclose(found, [1000, 1000, 5000, 5000, np.nan, np.nan])
+    sampled = queue_means(run, 1, np.array([0.0, 15.0 * MS]))
+    assert sampled.tolist() == [0], "h1's port counts nothing: sweeps alone tell its queue"
 
 
 def test_one_sweep_tells_no_drops() -> None:
