@@ -113,7 +113,7 @@ def test_percentiles_of_sweeps_that_miss_the_queue_are_not_told() -> None:
 
 
 def test_the_series_of_a_queue_is_that_which_its_port_counted() -> None:
-    """Sweeps every 10 ms meet nothing; the port counted 1000 bytes on average, then 5000. After the last sweep nothing is known."""
+    """Sweeps every 10 ms meet nothing; the port counted 1000 bytes on average, then 5000. After the last sweep it is unknown."""
     byte_ns = [2**64 - 7, 2**64 - 7 + 10_000 * MS - 2**64, 10_000 * MS - 7 + 50_000 * MS]
     run = tables({"queue_byte_ns": byte_ns, "longest_bytes": [0, 2000, 9000]})
     found = queue_means(run, SWITCH, np.arange(0, 35 * MS, 5 * MS, dtype=np.float64))

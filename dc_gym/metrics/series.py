@@ -207,4 +207,5 @@ def queue_means(tables: TableSource, row: int | None, edges: Floats) -> Floats:
     total = np.concatenate(([0.0], np.cumsum(np.diff(byte_ns).astype(np.float64))))  # the differences are modulo 2^64
     swept = np.clip(edges, t_ns[0], t_ns[-1])
     grown, passed_ns = np.diff(np.interp(swept, t_ns, total)), np.diff(swept)
-    return np.divide(grown, passed_ns, out=np.full(len(grown), np.nan), where=passed_ns > 0)
+    found: Floats = np.divide(grown, passed_ns, out=np.full(len(grown), np.nan), where=passed_ns > 0)
+    return found
