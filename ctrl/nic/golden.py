@@ -9,6 +9,7 @@ produces them. `lossy` is the same with events lost and summed up. `silent` has 
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -270,8 +271,17 @@ def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[RunnerDecision
     except subprocess.TimeoutExpired:
         raise TestbedError(f"no decisions on a golden trace within {TIMEOUT_S} s: is there a loop without an end?") from None
     if done.returncode:
-        raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
+        raise TestbedError(_complaint(done.stderr) or f"{argv[0]} ended with {done.returncode}")
     return [parsed(line) for line in done.stdout.splitlines()]
+
+
+def _complaint(said: str) -> str:
+    """Returns a runner's error in one line. That of ASan has its place behind it."""
+    found = re.search(r"ERROR: AddressSanitizer: (\S+).*?\b(READ|WRITE)\b.*?#0 \S+ in \w+ (\S+)", said, re.DOTALL)
+    if found is None:
+        return next(iter(said.strip().splitlines()), "")
+    kind, how, place = found.groups()
+    return f"{place}: {how} beyond its words of context, parameters or table ({kind})"
 
 
 def parsed(line: str) -> RunnerDecision:

@@ -36,7 +36,7 @@ class Series:
     srtt_us: Floats
     """[flows, intervals]; also without rows if there are more than MOST_LINES flows."""
     jain: Floats
-    """[intervals]: Jain's index over the flows that are under way in the whole interval."""
+    """[intervals]: Jain's index over the flows that are under way in the whole interval; NaN below two."""
     queue_port: str | None
     k_bytes: int | None
     """The marking threshold at that port in bytes; None: the port has none."""
@@ -150,7 +150,7 @@ def _goodput(
         lines.append(rates)
     total = _rates_bps(received[None, :], edges, None if capacity is None else np.array([bound]), bound)[0]
     totals = _rates_bps(of_class, edges, None if capacity is None else np.full(len(classes), bound), bound)
-    jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=squares > 0)
+    jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=(squares > 0) & (count > 1))
     return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains, totals
 
 

@@ -14,6 +14,7 @@ from dc_gym import spec
 from dc_gym.ctrl import actuators
 from dc_gym.envs import action, observation, policies, policy_selection, registration, reward  # noqa: F401 (registers acc)
 from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.totals import EpisodeTotals, metrics
 from tests.envs.made import DONE, cells, flows, frame, scene
@@ -106,7 +107,9 @@ def test_ids():
 
 def test_arguments():
     listed = {names(name)[0] for name, *_ in rows("Make one", "argument")}
-    assert listed == set(signature(DataCenterEnv).parameters) - {"render_mode"}
+    assert listed == set(signature(DataCenterEnv).parameters)
+    page = (ROOT / "docs" / "environment.md").read_text()
+    assert not [name for name in set(signature(LabVectorEnv).parameters) - listed if name not in page]
 
 
 @pytest.mark.lab

@@ -351,6 +351,51 @@ def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
     assert found[0] < -10 < 0 < found[-1]
 
 
+HEIR = """
+from ray.rllib.algorithms.ppo import PPO
+class Heir(PPO):
+    def training_step(self):
+        raise ValueError("of the heir")
+"""
+
+
+def test_a_class_without_a_config_of_its_own_is_what_trains(tmp_path: Path) -> None:
+    file = tmp_path / "heir.py"
+    file.write_text(HEIR)
+    assert refused(order(tmp_path, "a", f"{file}:Heir")) == f"{file}:5: ValueError: of the heir"
+    assert not (tmp_path / "a" / "policy.npz").exists()
+
+
+OTHER = """
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+class Mine(PPO):
+    pass
+class Seen(RLlibCallback):
+    def on_algorithm_init(self, **kwargs):
+        raise ValueError("called")
+def configure(config):
+    {change}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            "return PPOConfig(algo_class=Mine)",
+            "--config: configure(config) gives a config that builds Mine, and --algo PPO is PPO;",
+        ),
+        ("config.callbacks(Seen)", ":8: ValueError: called"),
+    ],
+)
+def test_a_config_of_the_user(tmp_path: Path, change: str, words: str) -> None:
+    """A config that builds another algorithm is refused. Callbacks of the user are called besides dc-gym's own."""
+    file = tmp_path / "train.py"
+    file.write_text(OTHER.format(change=change))
+    assert words in refused(replace(order(tmp_path), config=file))
+
+
 def test_sigterm_is_not_left_to_ray() -> None:
     """Ray's handler of SIGTERM aborts in C++; the command's own tidies up and exits with 143."""
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

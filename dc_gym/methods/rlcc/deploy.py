@@ -140,6 +140,6 @@ def outcome(file: NicPolicy, flows: int, cell: Cell, result: Result) -> list[str
     share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE
     return [
         f"RTT inflation: {found:.3f}; eq. 2: {law:.3f} ({found / law - 1:+.1%})",
-        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {result.summary['jain']:.4f}",
+        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {quantity(result.summary['jain'], '')}",
         f"dropped: {result.summary['drops']}",
     ]
