@@ -163,9 +163,10 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         if self.stepper is None:
             turn = add_timing(self.episode.advance(self.session.step(values)), self.session.pace)
             self._under_way = not turn[3]
+            self.pictures.add(0, turn[1], turn[4], turn[4].get("interval_s"))
         else:
             turn = self._step_lab(self.stepper, values)
-        self.pictures.add(0, turn[1], turn[4])
+            self.pictures.add(0, turn[1], turn[4])
         return turn
 
     def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:

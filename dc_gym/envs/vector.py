@@ -203,7 +203,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         """Adds a step of these labs to their pictures."""
         for index in labs if self.render_mode else ():
             if (fill := fills[index]) is not None:
-                self.pictures.add(index, float(rewards[index]), fill())
+                self.pictures.add(index, float(rewards[index]), LazyInfo(BLANK, fill))
 
     def _step_by_frames(self, values: Values) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         """Steps the one network on the host ground."""
@@ -222,7 +222,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
                 return self._seen(), np.zeros(1), ends[0], ends[1], self._batched(infos)
             turn = add_timing(self.episodes[0].advance(frame), self.sessions[0].pace)
         self._frame_seen, reward, ends[0], ends[1], info = turn
-        self.pictures.add(0, reward, info)
+        self.pictures.add(0, reward, info, info.get("interval_s"))
         self._over = [0] if ends.any() else []
         if not self._step_info and not self._over:
             info = {}
