@@ -189,13 +189,13 @@ def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
 
     Raises TopologyError if the network or a flow's path has no telemetry.
     """
-    controller, graph = experiment.spec.controller, experiment.graph
+    controller, graph, further = experiment.spec.controller, experiment.graph, experiment.spec.later_rates_bps
     if not controller.telemetry:
         return ()
-    telemetry.check(graph, controller.name)
+    telemetry.check(graph, controller.name, further)
     flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.transport == "rdma"]
     telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in flows), controller.name)
-    return telemetry.rate_table(graph)
+    return telemetry.rate_table(graph, further)
 
 
 class _FramePorts:

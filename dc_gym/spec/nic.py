@@ -84,8 +84,8 @@ class NicSpec:
         low=1 * US,
         high=10 * S,
         otherwise="2 full round trips, at least 1 ms",
-        help="time after which a sender repeats the first unacknowledged packet, with `go-back-n` all behind it, too; doubles each "
-        "time",
+        help="time after which a sender repeats the first unacknowledged packet, with `go-back-n` all behind it, too; doubles "
+        "each time",
     )
     timeout_max_ns: int | None = key(
         TIME,

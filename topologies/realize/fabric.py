@@ -287,7 +287,11 @@ class Fabric:
 
         So has each port of `lossy`, whose cable may become lossy later.
         """
-        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT or cable.a.ifname in lossy]
+        impaired = [
+            cable
+            for cable in self.graph.cables
+            if cable.impairment != NO_IMPAIRMENT or not {cable.a.ifname, cable.b.ifname}.isdisjoint(lossy)
+        ]
         devices = self.devices() if impaired else {}
         for cable in impaired:
             for port in (cable.a, cable.b):
