@@ -192,7 +192,7 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 		if (due.ack || due.nack)
 			load_records(skb, &answer);
 		answer.nic.opcode = NIC_CNP;
-		if (write_over(skb, r->frame, &answer.nic))
+		if (write_over(skb, r->cnp_frame, &answer.nic))
 			return TC_ACT_SHOT;
 		count_sent(port, NIC_FRAME_BYTES, now);
 		if (!due.ack && !due.nack)

@@ -74,7 +74,8 @@ class Receiver(Structure):
 
     _fields_ = [
         ("frame", U8 * FRAME_BYTES),
-        ("pad", U8 * 6),
+        ("cnp_frame", U8 * FRAME_BYTES),
+        ("pad", U8 * 4),
         *_fields(U32, "port payload_bytes"),
         *_fields(U64, "message_bytes total_bytes total_packets"),
         *_fields(U32, "message_packets pad2"),

@@ -189,8 +189,9 @@ struct nic_sender {
 
 /* The receiving end. */
 struct nic_receiver {
-	uint8_t frame[NIC_FRAME_BYTES]; /* template of its answers */
-	uint8_t pad[6];
+	uint8_t frame[NIC_FRAME_BYTES];     /* template of its answers */
+	uint8_t cnp_frame[NIC_FRAME_BYTES]; /* and of its CNPs, which may be of another class */
+	uint8_t pad[4];
 	uint32_t port, payload_bytes;
 	uint64_t message_bytes, total_bytes, total_packets;
 	uint32_t message_packets, pad2;
