@@ -343,12 +343,19 @@ def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
 
 CLASSES = """
 controller.name = "{controller}"
-topology = {{ kind = "single", hosts = 5, rate = "10Gbit/s", delay = "1us", shared_buffer = "1MB", pfc = "classes" }}
 workload.kind = "many_to_one"
 time.duration = "4ms"
 monitor.interval = "1ms"
 metrics.slowdown = "off"
 nic = {{ ack_dscp = 46, cnp_dscp = 48 }}
+[topology]
+kind = "single"
+hosts = 5
+rate = "10Gbit/s"
+delay = "1us"
+shared_buffer = "1MB"
+k_bytes = "20p"
+pfc = "classes"
 [[topology.classes]]
 name = "data"
 dscp = [0]

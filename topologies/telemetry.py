@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.units import format_rate
-from dc_gym.topologies.graph import TELEMETRY_RATES, Graph, Port, Telemetry
+from dc_gym.topologies.graph import TELEMETRY_RATES, Cable, Graph, Port, Telemetry
 
 MOST_HOPS, MOST_RATES, TELEMETRY_BYTES = 5, TELEMETRY_RATES, 42
 """LAB_INT_HOPS, LAB_INT_RATES and LAB_INT_BYTES of lab_int.h."""
@@ -93,11 +93,10 @@ def equipped(graph: Graph, further_bps: Collection[int] = ()) -> Graph:
     """Returns the network with telemetry at all ports that can write it: each queue has its rate's place and units."""
     told = told_of(rate_table(graph, further_bps))
 
-    def port(end: Port, rate_bps: int) -> Port:
-        return end if end.queue.kind != WRITES else replace(end, queue=replace(end.queue, telemetry=told[rate_bps]))
+    def telling(port: Port, cable: Cable) -> Port:
+        return port if port.queue.kind != WRITES else replace(port, queue=replace(port.queue, telemetry=told[cable.rate_bps]))
 
-    cables = (replace(each, a=port(each.a, each.rate_bps), b=port(each.b, each.rate_bps)) for each in graph.cables)
-    return replace(graph, cables=tuple(cables))
+    return replace(graph, cables=tuple(each.with_ports(telling) for each in graph.cables))
 
 
 def check(graph: Graph, algorithm: str, further_bps: Collection[int] = ()) -> None:

@@ -33,8 +33,8 @@ def nodes(graph: Graph) -> Iterator[str]:
 def links(graph: Graph) -> Iterator[str]:
     """list links, each with its rate and its delay one way"""
     for cable in graph.cables:
-        delay = quantity(cable.delay_ns, "ns", DIGITS)
-        yield f"{cable.a.ifname}<->{cable.b.ifname} {format_rate(cable.rate_bps)} {delay}"
+        ways = [f"{format_rate(way.rate_bps)} {quantity(way.delay_ns, 'ns', DIGITS)}" for way in cable.directions()]
+        yield f"{cable.a.ifname}<->{cable.b.ifname} {' back '.join(dict.fromkeys(ways))}"
 
 
 def net(graph: Graph) -> Iterator[str]:
