@@ -288,7 +288,7 @@ def test_rules_for_some_links():
 
 
 def test_a_rule_for_one_direction():
-    """What s1 sends differs in rate, delay, loss and buffer. Each port, and what counts in its queue, has those of its own side."""
+    """What s1 sends differs in rate, delay, loss and buffer. Each port, and what counts in its queue, has those of its side."""
     rules = (
         LinkRule.of(sender="s1", receiver="s2", rate_bps=10**8, delay_ns=7, loss_ppb=10, buffer_bytes=9000, k_bytes=3000),
         LinkRule.of(sender="edge", receiver="host", rate_bps=2 * 10**8),
@@ -315,7 +315,7 @@ def test_the_round_trip_of_unlike_directions_is_the_longer_one():
 
 
 def test_headroom_counts_what_the_peer_sends():
-    """It sends 1 Gbit/s over 20 us while the port sends 10 Gbit/s over 5 us: 25 us of 1 Gbit/s, a PAUSE frame and three frames."""
+    """It sends 1 Gbit/s over 20 us, the port 10 Gbit/s over 5 us: 25 us of 1 Gbit/s, a PAUSE frame and three frames."""
     rules = (LinkRule.of(sender="host", receiver="*", rate_bps=10**9, delay_ns=20_000),)
     keys = {
         "hosts": 2,
