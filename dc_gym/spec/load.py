@@ -286,7 +286,7 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
     if spec.controller.telemetry:
-        telemetry.check(graph, spec.controller.name)
+        telemetry.check(graph, spec.controller.name, spec.later_rates_bps)
     if to_run:
         from dc_gym.spec import nic_configuration  # imports NumPy
 
