@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import mmap
+import socket
 import struct
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ QUIET_NS, QUIET_STEP_NS, MOST_QUIET_NS = 70 * S, 10 * S, 600 * S
 """Virtual time, in ns, between two episodes in a lab: TIME_WAIT's 60 s and 10 s more. While something is left, steps follow until
 the last time is over, and the network could have drained."""
 LAB_DEVICE = "/dev/lab"
+NAME = "lab"
+"""The name that `hostname` prints at the switches, which share the lab's own namespaces."""
 LAB_IOC_STEP = 0x40084C01  # _IOW('L', 1, __u64) of kernel/drivers/lab.h
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64)
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
@@ -110,6 +113,7 @@ class LabSite:
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
+        socket.sethostname(NAME)  # hosts have names of their own
         owner = folder.stat()
         etc.write(etc.names(graph) | etc.accounts(owner.st_uid, owner.st_gid))
 
