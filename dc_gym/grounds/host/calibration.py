@@ -160,7 +160,7 @@ def _one_way_ns(source: socket.socket, sink: socket.socket, number: int, wait_s:
     return arrived[0] - sent if arrived else int(wait_s * 1e9)
 
 
-def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float) -> list[int]:
+def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float = WAIT_S) -> list[int]:
     """Returns the kernel's arrival times of the frames with these numbers, or of those that arrive."""
     wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
