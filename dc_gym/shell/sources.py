@@ -16,6 +16,8 @@ from dc_gym.base.terminal import say
 
 HISTORY_LINES = 1000
 CTRL_C = "\x03"
+MARK = "\ufeff"
+"""The byte order mark with which files begin that were written on Windows."""
 EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
 
 
@@ -62,7 +64,7 @@ class Script:
 
     def _next(self) -> str | None:
         for line in sys.stdin:
-            if (command := line.strip()) and not command.startswith("#"):
+            if (command := line.strip().removeprefix(MARK)) and not command.startswith("#"):
                 return command
         return None
 
