@@ -29,12 +29,12 @@ def test_requests(load, tmp_path):
     (tmp_path / "own").write_text("#!/bin/sh\n")
     (tmp_path / "own").chmod(0o755)
     read = load(
-        'host = "h1"\ncommand = "sh -c \'echo {h3} {x} {h99}\'"\nstart = "5ms"\nstop = "9s"',
+        'host = "h1"\ncommand = "sh -c \'echo {h3} {x} {X9}\'"\nstart = "5ms"\nstop = "9s"',
         'host = "h2"\ncommand = "./own a\\\\ b"\nstop = "1s"',
     )
     requests = read.execs(read.graph())
     assert requests == [
-        ExecRequest("h1", ("sh", "-c", "echo 10.0.0.3 {x} {h99}"), 5_000_000, 2 * S),
+        ExecRequest("h1", ("sh", "-c", "echo 10.0.0.3 {x} {X9}"), 5_000_000, 2 * S),
         ExecRequest("h2", (str(tmp_path / "own"), "a b"), 0, S),
     ]
     assert from_json(to_json(requests)) == requests
