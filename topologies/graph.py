@@ -66,7 +66,7 @@ def _require(holds: bool, what: str, value: object, remedy: str) -> None:
 def require_queue_size(what: str, limit_bytes: int) -> None:
     """Raises TopologyError unless a queue can have this size; `what` names it."""
     fits = FRAME_BYTES <= limit_bytes <= LARGEST_QUEUE_BYTES
-    _require(fits, what, limit_bytes, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES}; give room for a frame")
+    _require(fits, what, limit_bytes, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +265,8 @@ class Queue:
         shares = bool(self.classes or self.pool or self.pause) and self.kind != "port"
         _require(not shares, "queue kind", self.kind, "has no classes, no pool and no pauses; 'port' has")
         _require(len(self.classes) <= CLASSES, "classes of a port", len(self.classes), f"is above {CLASSES}; give fewer")
-        _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
-        _require(marking.max_bytes <= limit, "max_bytes of RED", marking.max_bytes, f"is above the buffer of {limit}; lower it")
+        _require(marking.k_bytes < limit, "topology.k", marking.k_bytes, f"is not below the buffer, {limit} bytes; change one")
+        _require(marking.max_bytes <= limit, "topology.max", marking.max_bytes, f"is above the buffer, {limit} bytes; change one")
         if marking.kind == "iroko-thesis":
             same = marking.limit_bytes == limit
             _require(same, "limit_bytes of RED", marking.limit_bytes, f"is not the queue's {limit}; give both the same")

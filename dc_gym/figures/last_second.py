@@ -37,7 +37,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What one panel shows."""
+    """One panel of the picture."""
 
     key: str
     """The name of a metric in a step's info, or REWARD."""
