@@ -52,6 +52,8 @@ HOSTD_PRIORITY = 6  # a host applies a command before its state is read
 NEVER_MS = str(2**31 - 1)
 """24 days in ms. The kernel repeats its work on neighbours after half of this time."""
 TGEN_ABORTED = 143
+SHORT_NS = 10 * S
+"""A lab rests for this time longer than TIME_WAIT lasts."""
 HOSTD_SOCKETS = "UDP sockets inuse"
 """The name in `in_use` of the counter that includes hostd's sockets."""
 
@@ -207,7 +209,7 @@ def _rest(stage: Stage) -> None:
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
     def left() -> dict[str, int]:
-        found = in_use(fabric)
+        found = in_use(fabric, are_long=not stage.site.virtual or stage.plan.waits.drain_ns > SHORT_NS)
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
@@ -232,16 +234,18 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
         tc.check_queues(sock, queues)
 
 
-def in_use(fabric: Fabric) -> dict[str, int]:
-    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+def in_use(fabric: Fabric, *, are_long: bool) -> dict[str, int]:
+    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned.
+
+    `are_long` is False if no frame can be on its way for as long as the network rests. They are then not counted.
+    """
     from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
 
-    counters = count(fabric).values()
-    found = {
-        "frames on links": sum(port["flight_packets"] for port in counters),
-        "queued bytes": sum(port["queue_backlog_bytes"] for port in counters),
-    }
+    found = {"frames on links": sum(device.flight_packets for device in fabric.devices().values()) if are_long else 0}
+    for node in ("", *(host.name for host in fabric.graph.hosts)):
+        backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
+        found["queued bytes"] = found.get("queued bytes", 0) + backlog
     for host in fabric.graph.hosts:
         with entered(netns_path(host.name)):
             text = Path("/proc/thread-self/net/sockstat").read_text()
