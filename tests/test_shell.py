@@ -395,6 +395,7 @@ def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
         for said in (b"no", b"no", b"Ctrl-C once more ends the network"):
             shell.type(CTRL_C)
             shell.until(said)
+        shell.until(PROMPT)
         assert shell.command("h1 echo still there").endswith("still there")
 
 
@@ -511,8 +512,9 @@ def test_a_second_prompt_at_a_shell_that_waits(terminal, own_temporary):
 def test_a_second_prompt_while_a_command_runs(terminal, own_temporary):
     with terminal() as shell:
         shell.until(PROMPT)
-        shell.type("h1 python3 -uc 'import socket, time; sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
-                   "print(1); [(sock.sendto(bytes(999), (\"10.0.0.3\", 9)), time.sleep(0.01)) for _ in range(10**9)]'\n")  # fmt: skip
+        sends = "import socket, time; sock = socket.socket(2, 2); print(1); "
+        sends += '[(sock.sendto(bytes(999), ("10.0.0.3", 9)), time.sleep(0.01)) for _ in range(10**9)]'
+        shell.type(f"h1 python3 -uc '{sends}'\n")
         shell.until(rb"\n1\r?\n")
         done = attached("h2 sleep 1\nqueues s1-eth3\nh2 hostname\n")
         head, port, host = done.stdout.splitlines()
