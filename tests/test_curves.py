@@ -314,7 +314,7 @@ def test_a_metric_that_only_some_runs_have_is_null_in_the_others(sweep: Path) ->
 
 
 def test_two_seeds_are_two_dots_without_mean_and_bar(sweep: Path) -> None:
-    sheet, told = curves.sheet_of(sweep, "topology.buffer", ["mean_srtt_us"])
+    sheet, _ = curves.sheet_of(sweep, "topology.buffer", ["mean_srtt_us"])
     assert "n = 2 seeds, a dot each" in sheet.caption and "interval" not in sheet.caption
     ax = sweep_figure.draw(sheet).axes[0]
     dots = sorted(float(y) for line in ax.lines if line.get_linestyle() == "None" for y in line.get_ydata())

@@ -14,6 +14,7 @@ import pytest
 from dc_gym.base.progress import Quiet
 from dc_gym.metrics import Context, Window, summarize
 from dc_gym.metrics.queues import port_table
+from dc_gym.metrics.series import queue_means
 from dc_gym.records import parquet, results
 from dc_gym.records.digest import digest_of
 from dc_gym.records.stored import StoredTables
@@ -111,6 +112,16 @@ def test_percentiles_of_sweeps_that_miss_the_queue_are_not_told() -> None:
     assert (table["mean_queue_bytes"][SWITCH], table["p99_queue_bytes"][SWITCH]) == (1100, 1000)
 
 
+def test_the_series_of_a_queue_is_that_which_its_port_counted() -> None:
+    """Sweeps every 10 ms meet nothing; the port counted 1000 bytes on average, then 5000. After the last sweep it is unknown."""
+    byte_ns = [2**64 - 7, 2**64 - 7 + 10_000 * MS - 2**64, 10_000 * MS - 7 + 50_000 * MS]
+    run = tables({"queue_byte_ns": byte_ns, "longest_bytes": [0, 2000, 9000]})
+    found = queue_means(run, SWITCH, np.arange(0, 35 * MS, 5 * MS, dtype=np.float64))
+    np.testing.assert_allclose(found, [1000, 1000, 5000, 5000, np.nan, np.nan])
+    sampled = queue_means(run, 1, np.array([0.0, 15.0 * MS]))
+    assert sampled.tolist() == [0], "h1's port counts nothing: sweeps alone tell its queue"
+
+
 def test_one_sweep_tells_no_drops() -> None:
     found = summary_of(tables({"backlog_bytes": [700], "drops": [5]}))
     assert (found["drops"], found["utilization"], found["mean_queue_bytes"]) == (None, None, 700)
@@ -150,7 +161,7 @@ def test_an_incast_that_overflows_between_two_sweeps_has_its_full_queue(tmp_path
 
 
 def class_rows(counts: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, int | str]]:
-    """Returns two ports with two classes each. `counts`: drops and marks of a class at each sweep; the second port has as many."""
+    """Returns two ports with two classes each. `counts`: drops and marks of a class at each sweep, of either port."""
     return [
         {"t_ns": sweep * 10 * MS, "port": port, "class": number, "drops": drops, "marks": marks}
         for sweep, of_class in enumerate(counts)

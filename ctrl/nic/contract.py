@@ -23,8 +23,8 @@ LOCAL_NAME = re.compile(r"^cc_\w+\.|\.\d+$")
 def check(header: Path, product: Path, files: Path, shared: Collection[Path]) -> None:
     """Raises UsageError with the first thing that an algorithm must not do.
 
-    `product` is the object of ccalone.c with this header. `files` lists its sources for make. `shared` are the folders with headers
-    that every algorithm may include.
+    `product` is the object of ccalone.c with this header. `files` lists its sources for make. `shared` are the folders with
+    headers that every algorithm may include.
     """
     for each in _listed_in(files):
         if each != header.resolve() and not any(each.is_relative_to(folder.resolve()) for folder in shared):

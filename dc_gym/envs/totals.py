@@ -92,8 +92,8 @@ class EpisodeTotals:
             self._slowdowns.append(measures.slowdowns(frames[place]))
 
     def result(self) -> dict[str, float]:
-        """Returns the totals of the steps so far. Entries without data are left out: delays without flows, Jain's index below two,
-        slowdowns without completed flows."""
+        """Returns the totals of the steps so far. Entries without data are left out: delays without flows, Jain's index
+        below two, slowdowns without completed flows."""
         if self._last is None:
             return {"return": 0.0, "steps": 0.0}
         self._add_up()

@@ -2,9 +2,9 @@
 """`dcgym plot DIR --x KEY --y METRIC`: plots a metric of many results over a key of their specs, one line for each controller.
 
 A point is the mean over the seeds of one experiment. Its bar is the 95 % interval of that mean (Student's t); a single result has
-none, and of few results the values are shown. Results at one point that differ in more than the seed are refused, since their spread would not be such an interval. Unfit
-results are left out. A key is a dotted key of docs/spec.md; a metric is a number of summary.json. Without axes the command lists
-the keys and metrics that the results have. sweep_figure.py draws.
+none, and of few results the values are shown. Results at one point that differ in more than the seed are refused, since their
+spread would not be such an interval. Unfit results are left out. A key is a dotted key of docs/spec.md; a metric
+is a number of summary.json. Without axes the command lists the keys and metrics that the results have. sweep_figure.py draws.
 """
 
 from __future__ import annotations

@@ -229,20 +229,20 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
 
     family, most = readable.family_of(metric), _most(metric)
     scale = _scale(family, [point.mean for point in points])
-    drawn = [(value, None) for point in points if point.few for value in point.values]
-    drawn += [(point.mean, point.half_width) for point in points if not point.few]
-    set_scale(ax, "y", [_bar(*each, scale, most) for each in drawn], most / scale.factor)
+    bars = [_bar(point.mean, point.half_width, scale, most) for point in points if not point.few]
+    bars += [_bar(value, None, scale, most) for point in points if point.few for value in point.values]
+    set_scale(ax, "y", bars, most / scale.factor)
     beside = offset_copy(ax.transData, ax.figure, x=BESIDE_POINTS, units="points")  # type: ignore[arg-type]
     for line in sheet.panels[metric]:
         color, _, marker = colors[line.name]
         at = [places.at(point.x, line.name) for point in line.points]
         means = [scale.of(point.mean) for point in line.points]
-        if places.joined:
-            ax.plot(at, means, color=color, zorder=3)
+        marked = [row for row, point in enumerate(line.points) if not point.few]
+        look: dict[str, Any] = {"marker": marker, "color": color, "markersize": 5, "zorder": 3}
+        ax.plot(at, means, markevery=marked, linestyle="-" if places.joined else "", **look)
         for x, point in zip(at, line.points, strict=True):
-            dots = point.values if point.few else (point.mean,)
-            ax.plot([x] * len(dots), [*map(scale.of, dots)], marker, color=color, markersize=5, zorder=3, linestyle="")
             if point.few:
+                ax.plot([x] * point.results, [*map(scale.of, point.values)], linestyle="", **look)
                 continue
             draw_bar(ax, x, _bar(point.mean, point.half_width, scale, most), color)
             if len(point.values) > 1:

@@ -103,8 +103,8 @@ def summarize(
 
 
 def has_idle_time(summary: Mapping[str, Any]) -> bool:
-    """Returns True if flows with a size were active in a part of the window only, as in incasts. Then completion times come first,
-    and the goodput is that of the active time."""
+    """Returns True if flows with a size were active in a part of the window only, as in incasts. Then completion times come
+    first, and the goodput is that of the active time."""
     whole_bps, active_bps = summary.get("goodput_bps") or 0.0, summary.get("active_goodput_bps") or 0.0
     return bool(summary.get("fct_flows")) and whole_bps < (1 - IDLE_SHARE) * active_bps
 

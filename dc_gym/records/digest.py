@@ -63,8 +63,10 @@ class Digest:
 
 
 def told_of_equal_seeds(points: Iterable[Sequence[str]]) -> str:
-    """Returns a line if runs that differ in their seeds alone are equal; '' if none are. `points`: the digests of the runs of each
-    point."""
+    """Returns a line if runs that differ in their seeds alone are equal; '' if none are.
+
+    `points`: the digests of the runs of each point.
+    """
     several = [digests for digests in points if len(digests) > 1]
     equal = sum(len(set(digests)) < len(digests) for digests in several)
     if not equal:

@@ -2,8 +2,8 @@
 """The tables of a result: their columns, and their rows as canonical records (docs/results.md).
 
 A column's name ends in its unit: _ns, _us, _bytes, _packets, _bps. A canonical record is packed, little-endian and all integers:
-a string is its row number in `Names`. Columns outside the digest come last; they may be unknown, which is null in the file. In memory, tables are numpy arrays of these records; only files and messages have the
-strings.
+a string is its row number in `Names`. Columns outside the digest come last; they may be unknown, which is null in the file. In
+memory, tables are numpy arrays of these records; only files and messages have the strings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
 """The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
 
 ALL_ONES = {"<u4": 2**32 - 1, "<u8": 2**64 - 1}
-"""What stands in a record for a value that is not known, by the type of its column. Only columns outside the digest have it."""
+"""The value in a record that is not known, by the type of its column. Only columns outside the digest have it."""
 
 PIECE_ROWS = 1 << 18
 """Rows of a table that are in memory at once where a table is processed in pieces."""

@@ -59,7 +59,7 @@ class Verdict:
     before: tuple[str, ...]
     """The records before the difference and the differing ones, side by side."""
     agent_digest_a: str = ""
-    """Of what agents did and learned; '' if none acted."""
+    """The digest of what agents did and learned; '' if none acted."""
     agent_digest_b: str = ""
     agent_difference: str = ""
     """Where the agents first differ, in words; '' if they do not."""

@@ -133,7 +133,7 @@ def same(mine: Any, theirs: Any) -> None:
         assert set(mine) == set(theirs)
         for name in theirs:
             same(mine[name], theirs[name])
-    elif getattr(theirs, "dtype", None) == object:
+    elif getattr(theirs, "dtype", None) == np.dtype(object):
         assert len(mine) == len(theirs)
         for one, other in zip(mine, theirs, strict=True):
             same(one, other)

@@ -212,8 +212,8 @@ def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _rank(controller: Mapping[str, Any]) -> tuple[int, int]:
-    """Returns a sort key: controllers that have a style first, in their order. Among policies over one TCP, the TCP alone and "max" come
-    first."""
+    """Returns a sort key: controllers that have a style first, in their order. Among policies over one TCP, the TCP alone and
+    "max" come first."""
     known = styles.names()
     name, policies = controller.get("name"), (None, "max")
     policy = controller.get("policy")
