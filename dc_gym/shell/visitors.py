@@ -29,7 +29,7 @@ CREDENTIALS = struct.Struct("=3i")
 
 
 class Visitors:
-    """Who has come, while the context is open."""
+    """The visitors, while the context is open."""
 
     def __init__(self, folder: Path) -> None:
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
