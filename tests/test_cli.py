@@ -511,3 +511,11 @@ def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys
     monkeypatch.setattr(main, "_dispatch", lambda args: importlib.import_module("dc_gym.no_such_module"))
     with pytest.raises(ModuleNotFoundError):
         main.main(["doctor"])
+
+
+def test_ctrl_c_is_heard_before_anything_is_imported() -> None:
+    """Until then it shows a traceback. What Python itself imports at its start is not the command's."""
+    program = "import sys; before = set(sys.modules); import dc_gym.cli.entry; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ours = {"dc_gym", "dc_gym.cli", "dc_gym.cli.early", "dc_gym.cli.entry", "__future__"}
+    assert set(done.stdout.split()) <= ours

@@ -395,7 +395,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.cache_dir() == Path("/big/cache/dcgym")
     monkeypatch.setenv("DCGYM_CACHE", "/mine")
     assert cache.cache_dir() == Path("/mine")
-    for bad in ("relative/path", "/with space", "/with:colon"):
+    for bad in ("relative/path", "/with:colon"):
         monkeypatch.setenv("DCGYM_CACHE", bad)
         with pytest.raises(UsageError, match="DCGYM_CACHE"):
             cache.cache_dir()

@@ -85,4 +85,6 @@ def _slowest_ns(graph: Graph, target: str, time_ns: Callable[[Cable], int]) -> d
 
 
 def _there_and_back_ns(cable: Cable) -> int:
-    return transfer_ns(cable, FRAME_BYTES) + transfer_ns(cable, ACK_BYTES)
+    """Returns the time of a full frame over a cable and of an ACK back, in the direction in which that takes longer."""
+    there, back = cable.directions()
+    return max(transfer_ns(one, FRAME_BYTES) + transfer_ns(other, ACK_BYTES) for one, other in ((there, back), (back, there)))

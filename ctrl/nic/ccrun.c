@@ -178,7 +178,7 @@ static int set_parameters(struct runner *runner, const char *text)
 		snprintf(message, sizeof(message), "%zu numbers with commas are needed", PARAMETERS);
 		return fail("--parameters", message);
 	}
-	for (size_t i = 0; i < PARAMETERS; i++) {
+	for (size_t i = 0; parameters[i].name; i++) {
 		if (values[i] < parameters[i].least || values[i] > parameters[i].greatest) {
 			snprintf(message, sizeof(message), "%" PRIu32 " is not within %" PRIu32 "..%" PRIu32,
 				 values[i], parameters[i].least, parameters[i].greatest);
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
 		describe();
 		return 0;
 	}
-	for (size_t i = 0; i < PARAMETERS; i++)
+	for (size_t i = 0; parameters[i].name; i++)
 		runner.parameter[i] = parameters[i].initial;
 	if (!status && values)
 		status = set_parameters(&runner, values);

@@ -17,14 +17,14 @@ OUTSIDE = frozenset("Uw")
 COMPILERS_OWN = frozenset({"memcpy", "memset", "memmove", "memcmp", "__stack_chk_fail"})
 """Functions that compilers call by themselves."""
 LOCAL_NAME = re.compile(r"^cc_\w+\.|\.\d+$")
-"""What compilers add to the name of a static variable of a function."""
+"""The ending that compilers add to the name of a static variable of a function."""
 
 
 def check(header: Path, product: Path, files: Path, shared: Collection[Path]) -> None:
     """Raises UsageError with the first thing that an algorithm must not do.
 
-    `product` is the object of ccalone.c with this header. `files` lists its sources for make. `shared` are the folders with headers
-    that every algorithm may include.
+    `product` is the object of ccalone.c with this header. `files` lists its sources for make. `shared` are the folders with
+    headers that every algorithm may include.
     """
     for each in _listed_in(files):
         if each != header.resolve() and not any(each.is_relative_to(folder.resolve()) for folder in shared):

@@ -27,6 +27,7 @@ from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": FixedRate,
+    "none": lambda _: FixedRate({"rate": Q20}),
     "dcqcn": Dcqcn,
     "swift": Swift,
     "timely": Timely,
@@ -66,6 +67,7 @@ class Bound:
 
 BOUNDS = {
     "fixed": Bound(1, 0),
+    "none": Bound(0, 0),
     "dcqcn": Bound(64, 0),
     "swift": Bound(16, 0.001),
     "timely": Bound(16, 0.0001),  # gradients of 16 fraction bits: each cut may be off by 0.0012 % of the rate, and eight add up

@@ -58,7 +58,7 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
     return parser
 
 
-SPEC = "TOML file, the manifest.json of a result, or a Python file with a Topo of Mininet's"
+SPEC = "TOML file, the folder of a result, or a Python file with a Topo of Mininet's"
 
 
 def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = False) -> None:
@@ -157,7 +157,9 @@ def _add_conformance(commands: Any) -> None:
     summary = "run the kernel's own packetdrill scripts, or your scripts, in a lab"
     example = "dcgym conformance --only 'tcp_ecn_*' --ip ipv4\n  dcgym conformance my.pkt"
     parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.conformance"))
-    parser.add_argument("scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts (default: the kernel's)")
+    parser.add_argument(
+        "scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts, or folders of them (default: the kernel's)"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="run only scripts whose name matches (may be repeated)"
     )

@@ -163,9 +163,10 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         if self.stepper is None:
             turn = add_timing(self.episode.advance(self.session.step(values)), self.session.pace)
             self._under_way = not turn[3]
+            self.pictures.add(0, turn[1], turn[4], turn[4].get("interval_s"))
         else:
             turn = self._step_lab(self.stepper, values)
-        self.pictures.add(0, turn[1], turn[4])
+            self.pictures.add(0, turn[1], turn[4])
         return turn
 
     def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
@@ -186,7 +187,7 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         return observation, reward, terminated, truncated, steps.ends[0]
 
     @in_turn
-    def render(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
+    def render(self) -> npt.NDArray[np.uint8]:
         """Returns the picture of the last second, [height, width, 3]."""
         return self.pictures.pixels()[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Gymnasium expects of an environment besides its episodes: copies and pickles, the length of an episode, and pictures.
+"""Parts of an environment that Gymnasium expects besides its episodes: copies and pickles, the length of an episode, and pictures.
 
 The single environment, the vector and those with many agents share it.
 """
@@ -95,10 +95,10 @@ class Pictures:
         if self.labs:
             self.labs[lab].begin(info)
 
-    def add(self, lab: int, reward: float, info: Mapping[str, Any]) -> None:
-        """Adds a step."""
+    def add(self, lab: int, reward: float, info: Mapping[str, Any], step_s: float | None = None) -> None:
+        """Adds a step, `step_s` long (None: as long as all). Its info is read when a picture is made."""
         if self.labs:
-            self.labs[lab].add(float(info.get("interval_s", self._step_s)), reward, info)
+            self.labs[lab].add(self._step_s if step_s is None else step_s, reward, info)
 
     def pixels(self) -> tuple[npt.NDArray[np.uint8], ...]:
         """Returns the picture of each lab, [height, width, 3]. Raises AgentError without render_mode."""

@@ -8,6 +8,7 @@ again when its line leaves it, or fills little of it.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What one panel shows."""
+    """One panel of the picture."""
 
     key: str
     """The name of a metric in a step's info, or REWARD."""
@@ -60,7 +61,10 @@ class LastSecond:
     def __init__(self, step_s: float) -> None:
         """`step_s`: how long a step usually is."""
         self._every = max(1, math.ceil(WINDOW_S / step_s / MOST_POINTS))
-        self._rows = np.full((math.ceil(WINDOW_S / step_s / self._every) + 1, 1 + len(QUANTITIES)), np.nan)
+        rows = math.ceil(WINDOW_S / step_s / self._every) + 1
+        self._rows = np.full((rows, 1 + len(QUANTITIES)), np.nan)
+        self._unread: deque[tuple[float, float, Mapping[str, Any]]] = deque(maxlen=rows)
+        """Time, reward and info of the steps since the last picture. An info is computed when it is read."""
         self._now_s = 0.0
         self._added = 0
         self._sheet: _Sheet | None = None
@@ -68,26 +72,28 @@ class LastSecond:
     def begin(self, info: Mapping[str, Any]) -> None:
         """Begins an episode with the info of its first frame."""
         self._rows[:], self._now_s, self._added = np.nan, 0.0, 0
+        self._unread.clear()
         self.add(0.0, math.nan, info)
 
     def add(self, step_s: float, reward: float, info: Mapping[str, Any]) -> None:
         """Adds a step: how long it was, its reward, and its info."""
         self._now_s += step_s
         if self._added % self._every == 0:
-            place = self._added // self._every % len(self._rows)
-            self._rows[place] = (
-                self._now_s,
-                *(reward if each.key == REWARD else info.get(each.key, math.nan) for each in QUANTITIES),
-            )
+            self._unread.append((self._now_s, reward, info))
         self._added += 1
 
     def pixels(self) -> Pixels:
         """Returns the picture, [height, width, 3]."""
         if self._sheet is None:
             self._sheet = _Sheet()
-        next_place = -(-self._added // self._every) % len(self._rows)
-        rows = np.roll(self._rows, -next_place, axis=0)
-        rows = rows[~np.isnan(rows[:, 0])]
+        if self._unread:
+            new = [
+                (time_s, *(reward if each.key == REWARD else info.get(each.key, math.nan) for each in QUANTITIES))
+                for time_s, reward, info in self._unread
+            ]
+            self._rows = np.concatenate([self._rows[len(new) :], new])
+            self._unread.clear()
+        rows = self._rows[~np.isnan(self._rows[:, 0])]
         return self._sheet.drawn(rows[:, 0] - self._now_s, rows.T[1:])
 
 

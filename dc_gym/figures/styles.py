@@ -69,6 +69,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "rlcc-mlp8": ("#999933", "8"),
     "rlcc-lstm": ("#44AA99", "X"),
     "hpcc": ("#CC6677", "d"),
+    "none": ("#555555", "x"),
     "powertcp": ("#DDAA33", "8"),
     "fdcc": ("#004488", "P"),
     "fdcc-tree": ("#88CCEE", "<"),

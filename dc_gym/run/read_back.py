@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, ResultError
-from dc_gym.grounds import nics
+from dc_gym.grounds import conservation, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import EVENTS_DONE
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
 from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
-from dc_gym.run import conservation, deadlocks, event_log, nic_log, tgen_log
+from dc_gym.run import deadlocks, event_log, nic_log, tgen_log
 from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule

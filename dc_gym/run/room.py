@@ -49,7 +49,7 @@ class RoomNeeded:
         sweeps = spec.time.duration_ns // spec.monitor.interval_ns + 1
         rows = len(experiment.graph.rows())
         trace = sweeps * (TIME_BYTES + rows * CELLS * CELL_BYTES)
-        fastest_bps = max((cable.rate_bps for cable in experiment.graph.cables), default=1)
+        fastest_bps = max((way.rate_bps for cable in experiment.graph.cables for way in cable.directions()), default=1)
         sampled_ns = sum(_least_ns(flow, spec.time.duration_ns, fastest_bps) for flow in flows)
         samples = sampled_ns // spec.monitor.tcp_interval_ns * SAMPLE_BYTES
         return cls(

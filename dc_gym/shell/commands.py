@@ -17,7 +17,7 @@ from dc_gym.base.units import PPB, QuantityError, format_rate, parse_time_ns
 from dc_gym.grounds.guest.shell_memory import Order
 from dc_gym.spec.events import link_changes
 from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import Cable, Graph
 
 END = ("exit", "quit")
 HELP, JOBS, SOURCE, GET = "help", "jobs", "source", "get"
@@ -38,11 +38,16 @@ def nodes(graph: Graph, _: Changed) -> Iterator[str]:
 def links(graph: Graph, changed: Changed) -> Iterator[str]:
     """list links, each with its rate and its delay one way"""
     for cable in graph.cables:
-        now = {RATE: cable.rate_bps, DELAY: cable.delay_ns, LOSS: cable.impairment.loss_ppb, **changed.get(cable.a.ifname, {})}
-        words = [format_rate(now[RATE]), quantity(now[DELAY], "ns", DIGITS)]
-        words += [f"loss {quantity(now[LOSS] / PPB, 'share')}"] if now[LOSS] else []
-        words += ["down"] if now.get(CUT) else []
-        yield f"{cable.a.ifname}<->{cable.b.ifname} {' '.join(words)}"
+        ways = [_way(way, changed.get(way.a.ifname, {})) for way in cable.directions()]
+        yield f"{cable.a.ifname}<->{cable.b.ifname} {' back '.join(dict.fromkeys(ways))}"
+
+
+def _way(cable: Cable, changed: Mapping[str, int]) -> str:
+    """Returns what becomes of the frames that the end a of a cable sends."""
+    now = {RATE: cable.rate_bps, DELAY: cable.delay_ns, LOSS: cable.impairment.loss_ppb, **changed}
+    words = [format_rate(now[RATE]), quantity(now[DELAY], "ns", DIGITS)]
+    words += [f"loss {quantity(now[LOSS] / PPB, 'share')}"] if now[LOSS] else []
+    return " ".join([*words, *(["down"] if now.get(CUT) else [])])
 
 
 def net(graph: Graph, _: Changed) -> Iterator[str]:

@@ -16,6 +16,8 @@ from dc_gym.base.terminal import say
 
 HISTORY_LINES = 1000
 CTRL_C = "\x03"
+MARK = "\ufeff"
+"""The byte order mark with which files begin that were written on Windows."""
 EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
 
 
@@ -48,7 +50,7 @@ def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
 
 def command_in(line: str) -> str:
     """Returns the command in a line of a script; empty if it is blank, or a comment, which begins with #."""
-    command = line.strip()
+    command = line.strip().removeprefix(MARK)
     return "" if command.startswith("#") else command
 
 

@@ -14,9 +14,9 @@ from dc_gym import spec
 from dc_gym.ctrl import actuators
 from dc_gym.envs import action, observation, policies, policy_selection, registration, reward  # noqa: F401 (registers acc)
 from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.totals import EpisodeTotals, metrics
+from dc_gym.envs.vector import LabVectorEnv
 from tests.envs.made import DONE, cells, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Gymnasium expects of environments: copies and pickles, the length of an episode, autoreset, pictures."""
+"""Tests what Gymnasium expects of environments: copies and pickles, the length of an episode, autoreset, pictures."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def same(mine: Any, theirs: Any) -> None:
         assert set(mine) == set(theirs)
         for name in theirs:
             same(mine[name], theirs[name])
-    elif getattr(theirs, "dtype", None) == object:
+    elif getattr(theirs, "dtype", None) == np.dtype(object):
         assert len(mine) == len(theirs)
         for one, other in zip(mine, theirs, strict=True):
             same(one, other)

@@ -9,6 +9,7 @@ import importlib
 import json
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -236,6 +237,28 @@ def test_what_was_learned_is_not_lost_by_an_interruption(tmp_path: Path, monkeyp
     assert len(broken) == len(whole) and broken[:12] == whole[:12]
     learned = whole[11] - whole[0]
     assert min(broken[12:]) > whole[0] + learned / 2 and whole[-1] - broken[-1] < learned / 4
+
+
+@pytest.mark.parametrize("address", [None, "here"])
+def test_its_folder_stays_as_private_as_it_was(tmp_path: Path, address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RLlib makes a folder that every user may write to. It lies in one that nobody else may enter."""
+    from ray._common import utils
+
+    made: list[int] = []
+    create = utils.try_to_create_directory
+
+    def seen(path: str) -> None:
+        create(path)
+        made.append(stat.S_IMODE(Path(path).parent.stat().st_mode))
+
+    monkeypatch.setattr(importlib.import_module("ray.tune.trainable.trainable"), "try_to_create_directory", seen)
+    asked = replace(order(tmp_path, options={"runners": 1, "steps": 256}), address=address)
+    asked.out.mkdir(mode=0o755)
+    run(asked)
+    assert made and set(made) == {0o700}
+    assert stat.S_IMODE(asked.out.stat().st_mode) == 0o755
+    run(replace(asked, resume=True, options=asked.options | {"steps": 512}))
+    assert [int(row["steps"]) for row in rows(asked.out / "progress.csv")] == [256, 512]
 
 
 def test_an_address_needs_runners(tmp_path: Path) -> None:

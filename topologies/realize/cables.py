@@ -207,8 +207,8 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
         if device is None:
             raise FabricError(f"{ifname}: asked for a cable, read back none")
         pairs = (
-            ("rate", cable.rate_bps, device.rate_bps),
-            ("delay", cable.delay_ns, device.delay_ns),
+            ("rate", cable.sent_by(ifname).rate_bps, device.rate_bps),
+            ("delay", cable.sent_by(ifname).delay_ns, device.delay_ns),
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
@@ -220,9 +220,9 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
 def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
     """Raises FabricError unless both ends are impaired as requested."""
     for ifname in (cable.a.ifname, cable.b.ifname):
-        read = ends[ifname].impairment
-        if read != cable.impairment:
-            raise FabricError(f"{ifname}: asked for {cable.impairment}, read back {read}")
+        asked, read = cable.sent_by(ifname).impairment, ends[ifname].impairment
+        if read != asked:
+            raise FabricError(f"{ifname}: asked for {asked}, read back {read}")
 
 
 def _end(end: CableEnd) -> bytes:

@@ -302,12 +302,18 @@ class Fabric:
 
         So has each port of `lossy`, whose cable may become lossy later.
         """
-        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT or cable.a.ifname in lossy]
+        impaired = [
+            cable
+            for cable in self.graph.cables
+            if any(way.impairment != NO_IMPAIRMENT for way in cable.directions())
+            or not {cable.a.ifname, cable.b.ifname}.isdisjoint(lossy)
+        ]
         devices = self.devices() if impaired else {}
         for cable in impaired:
             for port in (cable.a, cable.b):
                 index, own = devices[port.ifname].ifindex, cables.seed_of(seed, port.ifname)
-                request = cables.impair(index, port.ifname, cable.impairment, own, from_ns)
+                sent = cable.sent_by(port.ifname).impairment
+                request = cables.impair(index, port.ifname, sent, own, from_ns)
                 self.socket_of(port.node).batch([request])
         ends = self.devices() if impaired else {}
         for cable in impaired:
@@ -354,6 +360,7 @@ class Fabric:
         write_sysctls(self.SYSCTLS)
         self._make_namespaces()
         self._make_cables()
+        self._set_ways()
         self._configure_hosts()
         self.net = self._make_mininet()
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
@@ -385,6 +392,15 @@ class Fabric:
                     for c in self.graph.cables
                 ]
             )
+
+    def _set_ways(self) -> None:
+        """Gives cables whose directions differ the rate and delay of what their second end sends."""
+        unlike = [cable.sent_by(cable.b.ifname) for cable in self.graph.cables if cable.back is not None]
+        ends = self.devices() if unlike else {}
+        for cable in unlike:
+            name = cable.a.ifname
+            request = cables.change(ends[name].ifindex, name, cable.rate_bps, cable.delay_ns)
+            self.socket_of(cable.a.node).batch([request])
 
     def _configure_hosts(self) -> None:
         for host in self.graph.hosts:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
-from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass
+from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass, Telemetry
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_ECHO,
@@ -296,13 +296,19 @@ def seed_draws(ifindex: int, ifname: str, seed: int) -> NetlinkRequest:
 
 
 def change_port(
-    ifindex: int, ifname: str, limit_bytes: int | None = None, marking: tuple[int, int, int, MarksAt] | None = None
+    ifindex: int,
+    ifname: str,
+    limit_bytes: int | None = None,
+    marking: tuple[int, int, int, MarksAt] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes the limit of a `port`, or its marking: kmin and kmax in bytes, pmax in ppm, and when."""
+    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or what
+    its telemetry names."""
     options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
     if marking is not None:
         kmin, kmax, pmax_ppm, at = marking
         options += attribute(TCA_PORT_MARKING, PORT_MARKING.pack(kmin, kmax, _of_2_32(pmax_ppm), PORT_MARKS_AT[at]))
+    options += attribute(TCA_PORT_INT, PORT_INT.pack(*astuple(telemetry))) if telemetry is not None else b""
     body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + nested(TCA_OPTIONS, options)
     return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: change the queue")
 
@@ -317,6 +323,11 @@ def port_of(payload: bytes) -> tuple[int, int, int, int]:
     options = attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])
     kmin, kmax, pmax, _at = PORT_MARKING.unpack_from(options[TCA_PORT_MARKING])
     return int.from_bytes(options[TCA_PORT_LIMIT], "little"), kmin, kmax, -(-pmax * PPM >> 32)
+
+
+def told_by(payload: bytes) -> Telemetry:
+    """Returns what the kernel describes of the telemetry of a `port`."""
+    return Telemetry(*PORT_INT.unpack(attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])[TCA_PORT_INT]))
 
 
 def _of_2_32(ppm: int) -> int:

@@ -35,6 +35,10 @@ DISTURB = "DCGYM_DISTURB"
 
 It serves to test determinism.
 """
+REASON = "ground: "
+"""Beginning of the line by which a ground says why it ended."""
+UNFIT = "the episode before this reset is unfit"
+"""Beginning of the reason of a ground that ended an environment's episode as a run's would be unfit."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """The possible answers of the agent's side to a step."""
 ASK, PLAN_STEP = "--ask", (1 << 64) - 1

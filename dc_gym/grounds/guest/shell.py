@@ -27,7 +27,7 @@ from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
 from dc_gym.grounds.guest.shell_memory import DATA, ERR, FILES, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
-from dc_gym.topologies.realize.fabric import at_host
+from dc_gym.topologies.realize.fabric import at_host, name_hosts
 from dc_gym.topologies.realize.ovs import Programs
 from dc_gym.traffic import execs
 
@@ -49,6 +49,7 @@ TMP, TMP_UPPER = "/tmp", Path("/run/tmp-upper")
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
     """Serves the prompt until the user ends it. The first prompt comes at t0."""
+    name_hosts(host.name for host in plan.graph.hosts)
     fabric.keep_neighbours(host.name for host in plan.graph.hosts)
     fabric.seed_draws(plan.seed)
     fabric.impair(plan.seed, t0_ns, [cable.a.ifname for cable in plan.graph.cables] if fabric.CHANGES else [])
