@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 from exec_spec import spec_text
 
@@ -26,12 +29,12 @@ def test_requests(load, tmp_path):
     (tmp_path / "own").write_text("#!/bin/sh\n")
     (tmp_path / "own").chmod(0o755)
     read = load(
-        'host = "h1"\ncommand = "sh -c \'echo {h3} {x} {h99}\'"\nstart = "5ms"\nstop = "9s"',
+        'host = "h1"\ncommand = "sh -c \'echo {h3} {x} {X9}\'"\nstart = "5ms"\nstop = "9s"',
         'host = "h2"\ncommand = "./own a\\\\ b"\nstop = "1s"',
     )
     requests = read.execs(read.graph())
     assert requests == [
-        ExecRequest("h1", ("sh", "-c", "echo 10.0.0.3 {x} {h99}"), 5_000_000, 2 * S),
+        ExecRequest("h1", ("sh", "-c", "echo 10.0.0.3 {x} {X9}"), 5_000_000, 2 * S),
         ExecRequest("h2", (str(tmp_path / "own"), "a b"), 0, S),
     ]
     assert from_json(to_json(requests)) == requests
@@ -39,6 +42,16 @@ def test_requests(load, tmp_path):
     assert read.flows(read.graph()) == []
     (tmp_path / "own").unlink()
     assert spec.from_dict(read.to_dict(), tmp_path) == read, "a run of long ago can be looked at without its programs"
+
+
+def test_names_in_braces_that_are_meant_for_no_host_stay(load):
+    """A program may have braces of its own. A host of a Mininet file may have capitals in its name."""
+    read = load('host = "h1"\ncommand = "true {print} {h2} {A}"')
+    graph = read.graph()
+    assert read.execs(graph)[0].argv == ("true", "{print}", graph.hosts[1].address, "{A}")
+    named = replace(graph.hosts[1], name="A")
+    renamed = SimpleNamespace(hosts=(named,), switches=())
+    assert read.workload.exec[0].request(renamed, 1).argv == ("true", "{print}", "{h2}", named.address)
 
 
 def test_none_without_programs(load):
@@ -56,6 +69,8 @@ def test_none_without_programs(load):
     ('host = "h1"\ncommand = "true"\nstart = "1s"\nstop = "1s"', "is not after its start"),
     ('host = "h1"\ncommand = "true"\nwhen = "1s"', "workload.exec[0].when: unknown key"),
     ('host = "h1"\ncommand = " "', "names no program"),
+    ('host = "h1"\ncommand = "true {h9}"', '{h9} is the address of no host; h1 .. h4 have one'),
+    ('host = "h1"\ncommand = "true {s1}"', '{s1} is the address of no host'),
 ])  # fmt: skip
 def test_mistakes(load, program, told):
     with pytest.raises(SpecError) as caught:

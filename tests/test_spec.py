@@ -189,9 +189,9 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("topology.rate=0Mbit/s", "is below 1bit/s"),
         ("topology.rate=10Mbps", "write '10Mbit/s'"),
         ("topology.buffer=400KB", "write '400kB' (400,000 bytes) or '400KiB' (409,600 bytes)"),
-        ("topology.buffer=1kB", "topology.buffer: value 1000 is not in 1514..2147483647"),
-        ("topology.buffer=5GB", "topology.buffer: value 5000000000 is not in 1514..2147483647"),
-        ("topology.host_buffer=1kB", "topology.host_buffer: value 1000 is not in 1514..2147483647"),
+        ("topology.buffer=1kB", 'topology.buffer = "1kB": is not in 1514..2147483647 bytes'),
+        ("topology.buffer=5GB", 'topology.buffer = "5GB": is not in 1514..2147483647'),
+        ("topology.host_buffer=1kB", 'topology.host_buffer = "1kB": is not in 1514..2147483647'),
         ("workload.size=4foo", "write it like '400kB'"),
         ("time.duration=1.5ns", '"1.5ns": is not a whole number of ns; round it'),
         ("workload.load=nan", "workload.load = NaN: has no effect with kind 'pairs'"),
@@ -300,13 +300,61 @@ def test_an_entry_of_a_table_is_set_alone(path: Path) -> None:
 
 def test_unreadable_files(tmp_path: Path) -> None:
     assert "No such file" in fault(tmp_path / "none.toml")
-    assert "directory" in fault(tmp_path)
+    assert "is a folder, and no result's" in fault(tmp_path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in fault(tmp_path / "binary.toml")
     (tmp_path / "list.json").write_text("[1]")
     assert "contains no spec" in fault(tmp_path / "list.json")
     (tmp_path / "manifest.json").write_text('{"result_version": 1}')
     assert "contains no spec" in fault(tmp_path / "manifest.json")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(path: Path, tmp_path: Path) -> None:
+    """Windows writes one at the beginning of a file."""
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert spec.load(marked, ['name="exp"']) == spec.load(path, ['name="exp"'])
+
+
+def test_the_folder_of_a_result_stands_for_its_spec(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "result"
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps({"result_version": 1, "spec": spec.load(path).to_dict()}))
+    assert spec.load(folder) == spec.load(folder / "manifest.json")
+
+
+def test_a_grid_is_told_from_a_spec(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text('base = "exp.toml"\n[grid]\nseed = "1..3"\n')
+    assert "holds a grid of runs, not one spec; `dcgym sweep` runs it" in fault(tmp_path / "grid.toml")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("controler", "controller"), ("topolgy", "topology"), ("Workload", "workload")],
+)
+def test_the_right_section_is_proposed_for_a_misspelt_one(path: Path, tmp_path: Path, wrong: str, meant: str) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(path.read_text().replace(f"[{meant}]", f"[{wrong}]"))
+    assert f"{wrong}: unknown key; did you mean {meant}?" in fault(other)
+    name = {"controller": "name", "topology": "rate", "workload": "kind"}[meant]
+    assert f"{wrong}.{name}: unknown key; did you mean {meant}.{name}?" in fault(path, f"{wrong}.{name}=x")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[topology.links]]\nbetween = ["s1", "s2"]\nloss = "101 %"', 'topology.links[0].loss = "101 %": is above 100%'),
+        ('[[topology.links]]\nbetween = ["s1", "s2"]\nlos = "1%"', "topology.links[0].los: unknown key; did you mean loss?"),
+        (
+            '[[workload.exec]]\nhost = "h1"\ncommand = "true"\nstart = "90 s"',
+            'workload.exec[0].start = "90 s": is not before',
+        ),
+    ],
+)
+def test_values_of_arrays_of_tables_are_told_as_they_are_written(path: Path, tmp_path: Path, text: str, words: str) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(f"{path.read_text()}\n{text}\n")
+    assert words in fault(other)
 
 
 def test_a_spec_is_frozen_and_checked_however_it_is_made(path: Path) -> None:
@@ -398,6 +446,13 @@ BAD_NETWORKS = {
         "",
         "topology.links[1].between: is missing; write two words",
     ),
+    "from without to": (
+        'between = ["h1", "*"]',
+        'from = "h1"',
+        "topology.links[1]: names from; give between alone, or both from",
+    ),
+    "between and from": ('"*"]', '"*"]\nfrom = "h1"', "topology.links[1]: names between and from; give between alone"),
+    "no such direction": ('between = ["h1", "*"]', 'from = "h1"\nto = "s3"', "from = 'h1', to = 's3' matches no link"),
     "half a between": ('["h1", "*"]', '["h1"]', 'topology.links[1].between = ["h1"]: is not understood'),
     "no such link": ('["h1", "*"]', '["h1", "s3"]', "topology.links: between = ['h1', 's3'] matches no link"),
     "no share": ("loss = 0.001", 'loss = "much"', 'topology.loss = "much": is not understood; write a share such as'),

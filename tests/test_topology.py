@@ -76,8 +76,12 @@ def test_the_same_drawing_has_the_same_bytes(capsys, tmp_path):
 
 
 def test_a_user_without_a_home_can_draw(tmp_path):
-    """Without a home, matplotlib would print where its cache is."""
-    env = {"PATH": os.environ["PATH"], "HOME": "/dev/null"}
+    """Without a home, matplotlib would print where its cache is, and fc-list that it has none for new fonts."""
+    listing = tmp_path / "bin" / "fc-list"
+    listing.parent.mkdir()
+    listing.write_text("#!/bin/sh\necho --format; echo 'Fontconfig error: No writable cache directories' >&2\n")
+    listing.chmod(0o755)
+    env = {"PATH": f"{listing.parent}:{os.environ['PATH']}", "HOME": "/dev/null"}
     argv = [sys.executable, "-m", "dc_gym.cli.main", "topology", "dumbbell-10m", "--png", "a.png"]
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert done.stderr == "" and "drawn      a.png" in done.stdout

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from re import sub
+from re import findall, sub
+from string import digits
 from typing import Any, ClassVar, Self
 
 from dc_gym.base.errors import WorkloadError
@@ -34,6 +35,7 @@ from dc_gym.traffic.draws import STARTS
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import GAPS, LARGEST_DSCP, TRANSPORTS
 
+PLACEHOLDER = r"\{[A-Za-z][A-Za-z0-9]*\}"
 KINDS = Registry("workload.kind", WorkloadError, ("context",), shared=("size",))
 
 
@@ -57,10 +59,21 @@ class ExecSpec:
             return self
         return replace(self, command=shlex.join([str((base / words[0]).absolute()), *words[1:]]))
 
+    def stranger(self, graph: Graph) -> str | None:
+        """Returns a name in braces that is meant for a host and is none: a switch's, or a host's with another number."""
+        hosts = {host.name for host in graph.hosts}
+        meant = {name.rstrip(digits) for name in hosts if name[-1] in digits}
+        switches = {switch.name for switch in graph.switches}
+        for word in findall(PLACEHOLDER, self.command):
+            name: str = word[1:-1]
+            if name in switches or (name not in hosts and name[-1] in digits and name.rstrip(digits) in meant):
+                return name
+        return None
+
     def request(self, graph: Graph, duration_ns: int) -> ExecRequest:
         """Returns what the ground runs. {h2} stands for the first address of host h2."""
         addresses = {f"{{{host.name}}}": host.address for host in graph.hosts}
-        argv = [sub(r"\{[a-z][a-z0-9]*\}", lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
+        argv = [sub(PLACEHOLDER, lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
         stop_ns = duration_ns if self.stop_ns is None else min(self.stop_ns, duration_ns)
         return ExecRequest(self.host, tuple(argv), self.start_ns, stop_ns)
 

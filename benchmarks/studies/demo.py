@@ -21,6 +21,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
 from dc_gym.base.terminal import say
 from dc_gym.figures import cases, kit, timeline
+from dc_gym.kernel.lab import check_place
 from dc_gym.records.results import Result, is_result, load_result
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
@@ -85,6 +86,7 @@ time = { duration = "5s", warmup = "1s" }
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the demo. `args.out`: folder of the results and the figure; `args.jobs`: number of labs at a time."""
     out: Path = args.out
+    check_place(out.absolute(), "a run's folder", "give another --out")
     with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     require_places(out)

@@ -44,8 +44,11 @@ def read_bytes(path: Path, most_bytes: int = TEXT_BYTES) -> bytes:
 
 
 def read_text(path: Path, most_bytes: int = TEXT_BYTES, errors: str = "strict") -> str:
-    """Returns the text of a file in UTF-8, with line ends as of Unix. Raises as `read_bytes`, and UnicodeDecodeError."""
-    return read_bytes(path, most_bytes).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+    """Returns the text of a file in UTF-8, with line ends as of Unix and without a byte order mark, which Windows writes.
+
+    Raises as `read_bytes`, and UnicodeDecodeError.
+    """
+    return read_bytes(path, most_bytes).decode("utf-8-sig", errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def sha256_of(path: Path) -> str:

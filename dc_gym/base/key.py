@@ -34,7 +34,11 @@ class KeyFault(SpecError):
 
 
 class UnknownKey(KeyFault):
-    """There is no key of that name. The loader adds the most similar one."""
+    """There is no key of that name. The loader adds the most similar one. `beside`: the section's keys."""
+
+    def __init__(self, key: str, value: object, why: str, beside: Iterable[str] = ()) -> None:
+        super().__init__(key, value, why)
+        self.beside = tuple(beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def _share_of(parts: int, unit: str) -> Kind:
         lambda value: units.parse_share(value, parts),
         lambda value: units.format_share(value, parts),
         unit,
-        r"[0-9]+(\.[0-9]+)?%",
+        r"[0-9]+(\.[0-9]+)? ?%",
         parts,
     )
 
@@ -198,7 +202,7 @@ def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
             continue
         holder, declared = _declaration(cls, name, table.get)
         if declared is None:
-            raise UnknownKey(key, None, "unknown key")
+            raise UnknownKey(key, None, "unknown key", all_fields(cls))
         own.setdefault(holder, []).append((name, parse_value(key, value, declared.metadata["kind"])))
     return parsed | {holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in own.items()}
 

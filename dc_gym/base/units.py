@@ -107,7 +107,7 @@ def format_size(size_bytes: int) -> str:
 
 def parse_share(value: object, parts: int, field: str = "share") -> int:
     """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
-    found = re.fullmatch(_NUMBER + "%", value) if isinstance(value, str) else None
+    found = re.fullmatch(_NUMBER + " ?%", value) if isinstance(value, str) else None
     if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
     if isinstance(value, float) and not math.isfinite(value):

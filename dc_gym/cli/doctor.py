@@ -26,6 +26,7 @@ from dc_gym.kernel.confinement import SIGNALS_ABI, landlock_abi
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.kernel.memory import machine_room, memory_folder
 from dc_gym.kernel.user import lab_user
+from dc_gym.traffic.execs import find_program
 
 LAB_MEMORY_BYTES = 512 << 20
 PAGE_BYTES = 4096
@@ -171,9 +172,14 @@ def _programs() -> Iterator[Finding]:
 def _system() -> Iterator[Finding]:
     """Yields findings about programs of the distribution. A lab itself needs none of them but Python."""
     for name, programs, purpose, packages, fatal in SYSTEM:
-        missing = [program for program in programs if shutil.which(program) is None]
+        missing = [program for program in programs if not _found(program)]
         words = f"{', '.join(missing) or 'all'} {'missing' if missing else 'there'}, for {purpose}"
         yield Finding(name, not missing, words, f"install {packages}" if missing else "", fatal)
+
+
+def _found(program: str) -> bool:
+    """Returns whether a program is in the user's PATH or where a run looks for it: /usr/sbin is in no PATH of a plain user's."""
+    return shutil.which(program) is not None or find_program(program) is not None
 
 
 def _kernel() -> Iterator[Finding]:

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first steps of a command's process, before it imports anything that takes time: Ctrl-C without a traceback, and standard
-streams that are there."""
+streams that are there.
+
+All that it imports is built into Python or loaded already: until it has run, Ctrl-C shows a traceback."""
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 INTERRUPTED = 128 + signal.SIGINT
 """As in base/errors.py."""

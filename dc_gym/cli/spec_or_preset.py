@@ -15,9 +15,9 @@ from dc_gym.topologies import presets
 
 
 def spec_or_preset(name: str, overrides: Sequence[str], **how: Any) -> Spec:
-    """Returns the spec in the file `name`, or one on the preset of that name. `how` is passed on to `spec.load`."""
+    """Returns the spec in the file or result `name`, or one on the preset of that name. `how` is passed on to `spec.load`."""
     if name in presets.PRESETS and not Path(name).is_file():
         return specs.of_preset(name, overrides)
-    if not Path(name).is_file() and not Path(name).suffix:
+    if not Path(name).exists() and not Path(name).suffix:
         raise UsageError(f"{name!r} is neither a file nor a preset; {hint(name, presets.PRESETS)}")
     return specs.load(name, overrides, **how)

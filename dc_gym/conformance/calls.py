@@ -23,6 +23,8 @@ __all__ = ["CALLS", "NEW_DESCRIPTORS", "Mismatch", "ScriptState", "Unsupported",
 PORT = 8080
 CONTROL_BYTES = 4096
 SOL_SOCKET, SCM_TIMESTAMPING, SOL_TCP = socket.SOL_SOCKET, SYMBOLS["SCM_TIMESTAMPING"], socket.IPPROTO_TCP
+TCP_CLOSE = 7
+"""State of a socket without a connection: net/tcp_states.h."""
 SIZED = ("read", "write", "recv", "send", "sendto", "sendmsg", "recvmsg", "splice", "sendfile")
 """Functions of libc that return a size. The others return an int."""
 libc = ctypes.CDLL(None, use_errno=True)
@@ -184,8 +186,9 @@ def _getsockopt(process: ScriptState, args: Sequence[Any]) -> int:
     memory, length = ctypes.create_string_buffer(16), ctypes.c_uint32(process.number(size))
     result = _raw("getsockopt", fd, level, name, memory, ctypes.byref(length))
     if result == 0:
-        found = int.from_bytes(memory.raw[: length.value], "little", signed=True)
-        _same(f"getsockopt({level}, {name})", process.number(expected), found)
+        wanted, most = process.number(expected), 1 << 8 * length.value
+        found = int.from_bytes(memory.raw[: length.value], "little", signed=wanted < 0)
+        _same(f"getsockopt({level}, {name})", wanted if abs(wanted) >= most else wanted % most, found % most)
     return result
 
 
@@ -214,9 +217,17 @@ def _send(process: ScriptState, args: Sequence[Any]) -> int:
     if len(args) == 4:
         return _raw("send", fd, memory, ctypes.c_size_t(length), flags)
     address, size = _address(process, args[4], process.remote)
-    if flags & SYMBOLS["MSG_FASTOPEN"]:
-        process.on_connect(fd)
+    _will_connect(process, fd, flags)
     return _raw("sendto", fd, memory, ctypes.c_size_t(length), flags, address, size)
+
+
+def _will_connect(process: ScriptState, fd: int, flags: int) -> None:
+    """Tells of a connection if sending with these flags begins one: MSG_FASTOPEN on a socket that has none."""
+    if flags & SYMBOLS["MSG_FASTOPEN"]:
+        state = ctypes.create_string_buffer(1)
+        known = _raw("getsockopt", fd, SOL_TCP, socket.TCP_INFO, state, ctypes.byref(ctypes.c_uint32(1))) == 0
+        if not known or state.raw[0] == TCP_CLOSE:
+            process.on_connect(fd)
 
 
 class _Vector(ctypes.Structure):
@@ -246,12 +257,18 @@ def _message(process: ScriptState, argument: Any) -> _Message:
         vector.base = ctypes.cast(_buffer(process, part.items[0], vector.length), ctypes.c_void_p)
     message = _Message(vectors=vectors, vector_count=len(parts))
     process.kept += [vectors, message]
+    if (name := argument.get("msg_name")) is not None:
+        memory, message.name_length = _address(process, name, process.remote)
+        message.name = ctypes.cast(memory, ctypes.c_void_p)
+        process.kept.append(memory)
     return message
 
 
 def _sendmsg(process: ScriptState, args: Sequence[Any]) -> int:
-    message = _message(process, args[1])
-    return _raw("sendmsg", process.fd(args[0]), ctypes.byref(message), process.number(args[2]))
+    fd, flags, message = process.fd(args[0]), process.number(args[2]), _message(process, args[1])
+    if message.name:
+        _will_connect(process, fd, flags)
+    return _raw("sendmsg", fd, ctypes.byref(message), flags)
 
 
 def _recvmsg(process: ScriptState, args: Sequence[Any]) -> int:

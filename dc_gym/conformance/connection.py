@@ -92,14 +92,14 @@ class Connection:
         payload = b"".join(part.payload for part in parts)
         return replace(first, flags=first.flags & ~at_end | last.flags & at_end, payload=payload)
 
-    def to_live(self, packet: Tcp, family: Family, defines: Mapping[str, str]) -> Segment:
+    def to_live(self, packet: Tcp, family: Family, defines: Mapping[str, str], scaled: bool = False) -> Segment:
         """Returns a packet of the peer with the kernel's numbers in it.
 
-        Raises ValueError for an echo of a timestamp that was never sent.
+        Raises ValueError for an echo of a timestamp that was never sent, unless it is `scaled`: counted from the first that was.
         """
         syn, ack = "S" in packet.flags, "." in packet.flags
         ack_offset = self.local_isn - self.script_local_isn if syn else self.local_isn
-        options = [self._live_option(option, ack, ack_offset, defines) for option in packet.options or ()]
+        options = [self._live_option(option, ack, ack_offset, defines, scaled) for option in packet.options or ()]
         return Segment(
             src=family.wire_remote,
             dst=family.wire_local,
@@ -115,11 +115,14 @@ class Connection:
             tos=_tos(packet.ecn),
         )
 
-    def _live_option(self, option: TcpOption, ack: bool, offset: int, defines: Mapping[str, str]) -> TcpOption:
+    def _live_option(self, option: TcpOption, ack: bool, offset: int, defines: Mapping[str, str], scaled: bool) -> TcpOption:
         if option.kind == "sack":
             return TcpOption("sack", tuple((left + offset, right + offset) for left, right in option.values))
         if option.kind == "TS" and ack:
             value, echo = option.values
+            if echo not in self.timestamps and scaled and self.first_timestamps is not None:
+                script, live = self.first_timestamps
+                return TcpOption("TS", (value, (live + echo - script) % WORD))
             if echo not in self.timestamps:
                 raise ValueError(f"no packet before had the timestamp {echo} that is echoed here")
             return TcpOption("TS", (value, self.timestamps[echo]))

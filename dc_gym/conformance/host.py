@@ -8,10 +8,12 @@ import os
 import pickle
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from fnmatch import fnmatch
+from ipaddress import ip_address
 from pathlib import Path
 
 from dc_gym.base import bounded
@@ -24,7 +26,7 @@ from dc_gym.base.spelling import unknown
 from dc_gym.base.taken import take_over
 from dc_gym.conformance.guest import ScriptOutcome, ScriptPlan, ScriptRun
 from dc_gym.conformance.interpreter import unsupported
-from dc_gym.conformance.script import ScriptError, parse
+from dc_gym.conformance.script import Script, ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
 from dc_gym.grounds.guest.plan import OUT
 from dc_gym.kernel.lab import Lab, LabConfig
@@ -58,28 +60,61 @@ def select(
     """
     cases: list[ScriptRun] = []
     refused: list[ScriptOutcome] = []
-    for path in paths:
-        if globs and not any(fnmatch(path.stem, glob) for glob in globs):
+    for path, name in _named(_files(paths)).items():
+        if globs and not any(fnmatch(text, glob) for text in (name, path.stem) for glob in globs):
             continue
         try:
-            script = parse(bounded.read_text(path, errors="replace"), path.stem)
+            script = parse(bounded.read_text(path, errors="replace"), name)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         except ScriptError as error:
             if must_parse:
                 raise
-            refused += [ScriptOutcome(path.stem, family, "unsupported", str(error)) for family in families]
+            refused += [ScriptOutcome(name, family, "unsupported", str(error)) for family in families]
             continue
         own = script.option("ip_version")
-        wanted = [family for family in families if own is None or own == family]
+        wanted = [family for family in families if own in (None, family) and _has_addresses(script, family)]
         reasons = unsupported(script)
         if reasons:
-            refused += [ScriptOutcome(path.stem, family, "unsupported", ", ".join(reasons)) for family in wanted]
+            refused += [ScriptOutcome(name, family, "unsupported", ", ".join(reasons)) for family in wanted]
         else:
             cases += [ScriptRun(script, str(path.resolve().parent), family) for family in wanted]
     if not cases and not refused:
         raise UsageError(f"no script is called {' or '.join(globs) or 'anything'}; `dcgym conformance --list` names them")
     return cases, refused
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """Returns the scripts, each once. A folder stands for those in it and below."""
+    found: list[Path] = []
+    for path in paths:
+        below = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
+        if not below:
+            raise UsageError(f"{path}: no script (*.pkt) is in this folder; give another, or a script")
+        found += below
+    return list({path.resolve(): path for path in found}.values())
+
+
+def _named(paths: Sequence[Path]) -> dict[Path, str]:
+    """Returns the names of scripts: those of the files, and of their folders where files have one name."""
+    names = {path: path.stem for path in paths}
+    for depth in range(2, max((len(path.resolve().parts) for path in paths), default=0)):
+        counts = Counter(names.values())
+        if max(counts.values(), default=1) == 1:
+            break
+        alike = [path for path, name in names.items() if counts[name] > 1]
+        names |= {path: "/".join(path.resolve().with_suffix("").parts[-depth:]) for path in alike}
+    return names
+
+
+def _has_addresses(script: Script, family: str) -> bool:
+    """Returns whether the addresses that a script gives, if any, are of this IP version."""
+    given = [script.option(name) for name in ("local_ip", "remote_ip")]
+    try:
+        versions = {ip_address(text).version for text in given if text is not None}
+    except ValueError as error:
+        raise UsageError(f"{script.name}: {error}; give --local_ip and --remote_ip an address") from None
+    return versions <= {ip_address(FAMILIES[family].local).version}
 
 
 def run(

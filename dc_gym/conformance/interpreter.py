@@ -23,15 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.conformance.calls import CALLS, NEW_DESCRIPTORS, Mismatch, ScriptState, Unsupported
-from dc_gym.conformance.connection import Connection, State
-from dc_gym.conformance.packets import Segment, encode, encode_icmp
+from dc_gym.conformance.connection import PORT, Connection, State
+from dc_gym.conformance.packets import Segment, encode, encode_icmp, icmp_numbers
 from dc_gym.conformance.script import Anything, Code, Command, Event, Icmp, Script, Syscall, Tcp
-from dc_gym.conformance.symbols import TcpInfo, code_symbols
+from dc_gym.conformance.symbols import SYMBOLS, TcpInfo, code_symbols
 from dc_gym.conformance.tun import Family, Tun
 
 __all__ = ["Failure", "Interpreter", "unsupported"]
 
-KNOWN_OPTIONS = ("ip_version", "mss", "mtu", "tolerance_usecs", "tcp_ts_tick_usecs", "send_omit_free")
+KNOWN_OPTIONS = (
+    *("ip_version", "mss", "mtu", "tolerance_usecs", "tcp_ts_tick_usecs", "send_omit_free"),
+    *("local_ip", "remote_ip", "strict_segments", "tcp_ts_ecr_scaled"),
+)
 TOLERANCE_NS = 4_000_000
 TOLERANCE_PART = 8
 JIFFY_NS = 1_000_000
@@ -76,7 +79,10 @@ class Interpreter:
         unknown = [name for name, _ in script.options if name not in KNOWN_OPTIONS]
         if unknown:
             raise Unsupported(f"option --{unknown[0]}")
+        family = family.at(script.option("local_ip"), script.option("remote_ip"))
         self._script, self._family, self._folder, self._info = script, family, folder, info
+        self._scaled = script.option("tcp_ts_ecr_scaled") is not None
+        self._strict = script.option("strict_segments") is not None
         self._tolerance_ns = int(script.option("tolerance_usecs") or TOLERANCE_NS // 1000) * 1000
         self._tick_us = int(script.option("tcp_ts_tick_usecs") or 0)
         self._mss = int(script.option("mss") or 0)
@@ -204,10 +210,11 @@ class Interpreter:
         names = self._names
         if connection.fd is not None:
             names.update(self._info.read(connection.fd))
+        code = textwrap.dedent(text).strip()
         try:
-            exec(compile(textwrap.dedent(text).strip() + "\n\n", self._script.name, "exec"), names)
+            exec(compile(code + "\n\n", self._script.name, "exec"), names)
         except AssertionError as error:
-            raise Failure(f"assertion failed: {' '.join(text.split())[:120]} (is {error})") from None
+            raise Failure(f"assertion failed: {_asserted(error, code.splitlines())[:120]} (is {error})") from None
         except NameError as error:
             raise Unsupported(f"code: {error}") from None
 
@@ -244,7 +251,7 @@ class Interpreter:
     def _check_result(self, call: Syscall, found: tuple[int, int]) -> None:
         result, number = found
         shown = f"{result} {errno.errorcode.get(number, '')}".strip() if result < 0 else str(result)
-        if call.errno is not None and not (result < 0 and errno.errorcode.get(number) == call.errno):
+        if call.errno is not None and not (result < 0 and number == _error_number(call.errno)):
             raise Failure(f"{call.name} answered {shown}, expected {call.errno}")
         if isinstance(call.result, Anything):
             return
@@ -278,7 +285,7 @@ class Interpreter:
             connection = Connection.accepted(packet.seq, len(self._connections))
             self._connections.append(connection)
         connection.on_inbound(packet)
-        segment = connection.to_live(packet, self._family, self._defines)
+        segment = connection.to_live(packet, self._family, self._defines, self._scaled)
         large = self._mss and packet.length > self._mss
         self._tun.send(encode(segment), self._mss if large else 0)
 
@@ -286,6 +293,12 @@ class Interpreter:
         connection, family = self._current(), self._family
         seq = packet.seq + connection.local_isn
         ports = (connection.local_port, connection.remote_port)
+        try:
+            icmp_numbers(packet.type, packet.code, len(family.wire_remote))
+        except KeyError as name:
+            raise Unsupported(
+                f"ICMP {packet.type} {packet.code or ''}".strip() + f": {name} is no name of a type or code"
+            ) from None
         data = encode_icmp(packet.type, packet.code, packet.mtu or 0, family.wire_remote, family.wire_local, seq, ports)
         self._tun.send(data)
 
@@ -295,7 +308,7 @@ class Interpreter:
         deadline_ns = self._start_ns + end_ns + PATIENCE_NS
         parts: list[Segment] = []
         t_ns = 0
-        while not parts or sum(len(part.payload) for part in parts) < packet.length:
+        while not parts or (sum(len(part.payload) for part in parts) < packet.length and not self._strict):
             t_ns, segment = self._next_segment(connection, deadline_ns, packet)
             if parts and _breaks(parts, segment):
                 lengths = "+".join(str(len(part.payload)) for part in (*parts, segment))
@@ -310,9 +323,10 @@ class Interpreter:
 
     def _next_segment(self, connection: Connection, deadline_ns: int, packet: Tcp) -> tuple[int, Segment]:
         """Returns the next packet of the connection that leaves the kernel, and its time."""
+        others = {each.local_port for each in self._connections if each is not connection} - {0, PORT}
         while (captured := self._tun.receive(deadline_ns)) is not None:
             segment = connection.match(captured.data, self._family)
-            if segment is not None:
+            if segment is not None and segment.src_port not in others:
                 return captured.t_ns, segment
         raise Failure(f"no packet was sent; expected {describe(packet)}")
 
@@ -336,6 +350,21 @@ def _invoke(process: ScriptState, call: Syscall) -> tuple[int, int]:
     except (IndexError, TypeError, AttributeError, struct.error) as error:
         raise Unsupported(f"{call.name} with these arguments ({error})") from error
     return result, ctypes.get_errno() if result < 0 else 0
+
+
+def _error_number(name: str) -> int:
+    """Returns the number of an error. Several names can have one: EOPNOTSUPP and ENOTSUP."""
+    if name not in SYMBOLS:
+        raise Unsupported(f"error {name}")
+    return SYMBOLS[name]
+
+
+def _asserted(error: AssertionError, lines: Sequence[str]) -> str:
+    """Returns the line of a script's code whose assertion failed."""
+    trace, number = error.__traceback__, 1
+    while trace is not None:
+        number, trace = trace.tb_lineno, trace.tb_next
+    return lines[number - 1].strip() if number <= len(lines) else ""
 
 
 def _is_inbound(event: Event) -> bool:

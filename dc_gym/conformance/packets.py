@@ -15,15 +15,33 @@ from dataclasses import dataclass
 
 from dc_gym.conformance.script import TcpOption
 
-__all__ = ["ECN_BITS", "FLAG_BITS", "Segment", "decode", "decode_options", "encode", "encode_icmp", "encode_options"]
+__all__ = [
+    "ECN_BITS",
+    "FLAG_BITS",
+    "Segment",
+    "decode",
+    "decode_options",
+    "encode",
+    "encode_icmp",
+    "encode_options",
+    "icmp_numbers",
+]
 
 FLAG_BITS = {"F": 0x01, "S": 0x02, "R": 0x04, "P": 0x08, ".": 0x10, "U": 0x20, "E": 0x40, "W": 0x80, "A": 0x100}
 ECN_BITS = {"noecn": 0, "ect1": 1, "ect0": 2, "ce": 3}
 ICMP_TYPES = {4: {"unreachable": 3}, 6: {"unreachable": 1, "packet_too_big": 2}}
 ICMP_CODES = {
-    4: {"net_unreachable": 0, "host_unreachable": 1, "protocol_unreachable": 2, "port_unreachable": 3, "frag_needed": 4},
-    6: {"net_unreachable": 0, "host_unreachable": 3, "port_unreachable": 4},
-}
+    4: {
+        "net_unreachable": 0, "host_unreachable": 1, "protocol_unreachable": 2, "port_unreachable": 3, "frag_needed": 4,
+        "source_route_failed": 5, "net_unknown": 6, "host_unknown": 7, "source_host_isolated": 8, "net_prohibited": 9,
+        "host_prohibited": 10, "net_unreachable_for_tos": 11, "host_unreachable_for_tos": 12, "packet_filtered": 13,
+        "precedence_violation": 14, "precedence_cutoff": 15,
+    },
+    6: {
+        "net_unreachable": 0, "admin_prohibited": 1, "host_unreachable": 3, "address_unreachable": 3, "port_unreachable": 4,
+    },
+}  # fmt: skip
+"""Codes of unreachable, as linux/icmp.h and linux/icmpv6.h number them."""
 TCP, ICMP, ICMP6 = 6, 1, 58
 TTL = 255
 FAST_OPEN_MAGIC = b"\xf9\x89"
@@ -68,13 +86,19 @@ def encode(segment: Segment) -> bytes:
     return _ip_header(segment.src, segment.dst, TCP, len(body), segment.tos) + body[:16] + check + body[18:]
 
 
+def icmp_numbers(kind: str, code: str | None, address_bytes: int) -> tuple[int, int]:
+    """Returns type and code by their names. Raises KeyError for an unknown one."""
+    version = 4 if address_bytes == 4 else 6
+    return ICMP_TYPES[version][kind], ICMP_CODES[version][code] if code is not None else 0
+
+
 def encode_icmp(kind: str, code: str | None, mtu: int, src: bytes, dst: bytes, seq: int, ports: tuple[int, int]) -> bytes:
     """Returns an ICMP error from `src` about a segment that `dst` sent from ports[0] to ports[1]."""
     version = 4 if len(src) == 4 else 6
-    number = ICMP_CODES[version][code] if code is not None else 0
+    kind_number, number = icmp_numbers(kind, code, len(src))
     echoed = _ip_header(dst, src, TCP, 20, 0) + struct.pack("!HHI", *ports, seq & 0xFFFFFFFF) + bytes(12)
     rest = struct.pack("!HH", 0, mtu) if version == 4 else struct.pack("!I", mtu)
-    body = struct.pack("!BBH", ICMP_TYPES[version][kind], number, 0) + rest + echoed
+    body = struct.pack("!BBH", kind_number, number, 0) + rest + echoed
     protocol = ICMP if version == 4 else ICMP6
     check = _checksum((_pseudo_header(src, dst, ICMP6, len(body)) if version == 6 else b"") + body)
     return _ip_header(src, dst, protocol, len(body), 0) + body[:2] + check + body[4:]

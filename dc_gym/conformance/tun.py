@@ -13,7 +13,7 @@ import struct
 import subprocess
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from dc_gym.base.clock import sleep_until
@@ -49,6 +49,10 @@ class Family:
     @property
     def wire_remote(self) -> bytes:
         return ip_address(self.remote).packed
+
+    def at(self, local: str | None, remote: str | None) -> Family:
+        """Returns the family with other addresses, where they are given."""
+        return replace(self, local=local or self.local, remote=remote or self.remote)
 
     def socket_address(self, address: str) -> bytes:
         """Returns an address in the form that a socket of this family takes."""

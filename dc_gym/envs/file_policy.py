@@ -67,8 +67,9 @@ class FilePolicy:
 def circumstances(experiment: Experiment) -> dict[str, Any]:
     """Returns what a policy file records of the experiment that it was trained on: the keys of [agent], the congestion control
     and the rates of the links."""
-    spec, rates = experiment.spec, {cable.rate_bps for cable in experiment.graph.cables}
-    return spec.to_dict()["agent"] | {CONTROLLER: spec.controller.name, RATES: [format_rate(rate) for rate in sorted(rates)]}
+    spec, rates = experiment.spec, {way.rate_bps for cable in experiment.graph.cables for way in cable.directions()}
+    agent: dict[str, Any] = spec.to_dict()["agent"]
+    return agent | {CONTROLLER: spec.controller.name, RATES: [format_rate(rate) for rate in sorted(rates)]}
 
 
 def differences(trained: Mapping[str, Any], here: Mapping[str, Any]) -> str:

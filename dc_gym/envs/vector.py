@@ -4,8 +4,8 @@ them (stepper.py).
 
 Each sub-environment is a lab of its own, with the traffic of its own seed, and if asked for with a spec of its own. Autoreset is
 Gymnasium's: by default the step after the last one of an episode resets (NEXT_STEP). If a lab dies or hangs, its episode ends as
-truncated with `lab_died` in its info, and the reset that follows boots another lab; the other labs are not affected. A lab that
-dies in a reset is replaced at once.
+truncated with `lab_died` in its info, and the reset that follows boots another lab; the other labs are not affected. So it is if
+a reset finds that the episode before it was unfit. A lab that dies in a reset otherwise is replaced at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.base.errors import AgentError, LabError
+from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.envs.action import VectorAction
 from dc_gym.envs.env import Seeds, add_timing, as_spec, check_options
 from dc_gym.envs.episode import EpisodeTracker
@@ -119,7 +119,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         given = self._spread(seed)
         seeds = {index: self._seeds[index].take(given[index]) for index in chosen}
         with self._running() as running:
-            infos = self._begin(seeds, running, fresh=fresh)
+            infos = self._begin_all(seeds, running, fresh=fresh)
         self._over = [index for index in self._over if index not in seeds]
         return self._seen(), self._batched([infos.get(index, {}) for index in range(self.num_envs)])
 
@@ -166,8 +166,10 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
                 running.add(index)
                 self.sessions[index].post_begin(drawn)
             steps = stepper.step(values, going)
-            infos = self._begun(begun, running)
+            infos, unfit = self._begun(begun, running)
         steps.observations = stepper.observations
+        steps.died |= unfit
+        steps.truncated[[*unfit]] = True
         return self._with_ends(stepper, steps, infos)
 
     def _with_ends(
@@ -176,7 +178,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         """Returns the results of a step in which episodes ended or began. `infos`: of those that began."""
         going = [index for index in range(self.num_envs) if index not in infos and index not in steps.died]
         infos = infos | steps.ends
-        infos |= {index: {"lab_died": str(error).splitlines()[0]} for index, error in steps.died.items()}
+        infos |= {index: _death(error) for index, error in steps.died.items()}
         self._over = sorted({*steps.ends, *steps.died})
         fills = stepper.infos()
         self._picture(steps.rewards, going, fills)
@@ -192,7 +194,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         if self._autoreset is not AutoresetMode.SAME_STEP or not self._over:
             return infos
         with self._running() as running:
-            begun = self._begin({index: self._seeds[index].take(None) for index in self._over}, running)
+            begun = self._begin_all({index: self._seeds[index].take(None) for index in self._over}, running)
         self._over = []
         last = {index: {"final_obs": observations[index], "final_info": infos[index]} for index in begun}
         return [last[index] | begun[index] if index in begun else info for index, info in enumerate(infos)]
@@ -207,18 +209,18 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     def _step_by_frames(self, values: Values) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         """Steps the one network on the host ground."""
+        ends = np.zeros((2, 1), bool)
         if self._over:
             with self._running() as running:
-                begun = self._begin({0: self._seeds[0].take(None)}, running)
-            self._over = []
-            return self._seen(), np.zeros(1), np.zeros(1, bool), np.zeros(1, bool), self._batched([begun[0]])
-        ends = np.zeros((2, 1), bool)
+                begun, unfit = self._begin({0: self._seeds[0].take(None)}, running)
+            self._over, ends[1] = [*unfit], bool(unfit)
+            return self._seen(), np.zeros(1), ends[0], ends[1], self._batched([_death(unfit[0]) if unfit else begun[0]])
         with self._running():
             try:
                 frame = self.sessions[0].step(values[0])
             except LabError as error:
                 self._over, ends[1] = [0], True
-                infos = self._begun_at_once(self._seen(), [{"lab_died": str(error).splitlines()[0]}])
+                infos = self._begun_at_once(self._seen(), [_death(error)])
                 return self._seen(), np.zeros(1), ends[0], ends[1], self._batched(infos)
             turn = add_timing(self.episodes[0].advance(frame), self.sessions[0].pace)
         self._frame_seen, reward, ends[0], ends[1], info = turn
@@ -254,19 +256,35 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             raise
         self._under_way = True
 
-    def _begin(self, begun: Mapping[int, int], running: set[int], *, fresh: bool = False) -> dict[int, dict[str, Any]]:
-        """Begins episodes with these seeds, by lab, all at the same time. Returns the infos."""
+    def _begin(
+        self, begun: Mapping[int, int], running: set[int], *, fresh: bool = False
+    ) -> tuple[dict[int, dict[str, Any]], dict[int, LabError]]:
+        """Begins episodes with these seeds, by lab, all at the same time. Returns the same as `_begun`."""
         for index, drawn in begun.items():
             running.add(index)
             self.sessions[index].post_begin(drawn, fresh=fresh)
         return self._begun(begun, running)
 
-    def _begun(self, begun: Mapping[int, int], running: set[int]) -> dict[int, dict[str, Any]]:
-        """Returns the infos of the episodes that begin. A lab that dies is booted again, once, after all others have answered."""
-        found, dead = {}, []
+    def _begin_all(self, seeds: Mapping[int, int], running: set[int], *, fresh: bool = False) -> dict[int, dict[str, Any]]:
+        """Begins episodes with these seeds, by lab. A lab whose last episode was unfit is booted again, and its info says so."""
+        infos, unfit = self._begin(seeds, running, fresh=fresh)
+        for index, error in unfit.items():
+            frame = self.sessions[index].begin(seeds[index])
+            infos[index] = self._first(index, frame, seeds[index]) | _death(error)
+        return infos
+
+    def _begun(self, begun: Mapping[int, int], running: set[int]) -> tuple[dict[int, dict[str, Any]], dict[int, LabError]]:
+        """Returns the infos of the episodes that begin, and errors of labs whose last episode was unfit.
+
+        A lab that dies is booted again, once, after all others have answered.
+        """
+        found, dead, unfit = {}, [], dict[int, LabError]()
         for index, seed in begun.items():
             try:
                 frame = self.sessions[index].collect()
+            except UnfitError as error:
+                unfit[index] = error
+                continue
             except LabError:
                 dead.append(index)
                 continue
@@ -275,7 +293,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             found[index] = self._first(index, frame, seed)
         for index in dead:
             found[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
-        return found
+        return found, unfit
 
     def _first(self, index: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of a lab that stands still at its first frame, and returns the frame's info."""
@@ -330,6 +348,11 @@ def _mode_of(mode: AutoresetMode | str) -> AutoresetMode:
 
 def _named(labs: Iterable[int]) -> str:
     return ", ".join(map(str, labs))
+
+
+def _death(error: LabError) -> dict[str, Any]:
+    """Returns the info of an episode that ended with its lab."""
+    return {"lab_died": str(error).splitlines()[0]}
 
 
 def _filled(fills: Sequence[InfoMaker | None]) -> dict[str, Any]:

@@ -199,7 +199,7 @@ def template_of(given: str | Path) -> Template:
 def read(path: Path) -> Template:
     """Returns the template of a TOML file. Raises AgentError, in one line, if it is none."""
     try:
-        table = tomllib.loads(bounded.read_bytes(path).decode())
+        table = tomllib.loads(bounded.read_text(path))
     except OSError as error:
         raise AgentError(f"{path}: cannot read the template: {error.strerror}; give a name or a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

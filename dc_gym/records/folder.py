@@ -323,10 +323,11 @@ def _require_free(out: Path, force: bool) -> None:
         raise UsageError(f"{aside} is in the way and not a result; move it, or give another --out")
     if not os.path.lexists(out):
         return
+    if not _may_go(out):
+        what = "is not a result" if _is_folder(out) else "is a link" if out.is_symlink() else "is a file"
+        raise UsageError(f"{out} {what}, and --force replaces results only; give another --out")
     if not force:
         raise UsageError(f"{out} exists; replace it with --force, or give another --out")
-    if not _may_go(out):
-        raise UsageError(f"{out} is not a result; --force replaces results only, give another --out")
 
 
 def _may_go(path: Path) -> bool:

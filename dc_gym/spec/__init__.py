@@ -19,7 +19,7 @@ from dc_gym.spec.experiment import (
     keys,
     unit_of,
 )
-from dc_gym.spec.load import RecordedSpec, from_dict, load, not_given, of_preset, read, recorded, vary, without_code
+from dc_gym.spec.load import RecordedSpec, file_of, from_dict, load, not_given, of_preset, read, recorded, vary, without_code
 from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies.links import LinkSpec
@@ -52,6 +52,7 @@ __all__ = [
     "TimeSpec",
     "TopologySpec",
     "WorkloadSpec",
+    "file_of",
     "from_dict",
     "keys",
     "load",

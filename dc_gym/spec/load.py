@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from re import fullmatch
+from re import findall, fullmatch
 from typing import Any
 
 from dc_gym.base import bounded, plain_json, renamed, spelling, usercode
@@ -36,6 +36,12 @@ SHORT = {
 POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
+MANIFEST = "manifest.json"
+VALUE = r"([a-z_.]+): value (\S+) (.+)"
+"""An error about the value of a key, from code that knows it only in the unit in which it is stored."""
+NOT_WRITTEN = object()
+GRID = ("base", "grid", "cells", "sweep_version")
+"""Keys that the file of a sweep has, and no spec."""
 Say = Callable[[str], object]
 """Shows the user a line."""
 
@@ -59,8 +65,10 @@ def load(
     `overrides` are texts "key=value" that replace keys of the file. `seed` replaces `seed` last. The code of a result runs only
     as `result_code` allows; `trust` and `say` are for that.
     """
-    source = Path(path)
+    source = file_of(path)
     data = _read(source, trust, say)
+    if any(key in data for key in GRID):
+        raise SpecError(f"{source}: holds a grid of runs, not one spec; `dcgym sweep` runs it, and other commands take its base")
     data.setdefault("name", source.stem)
     return _overridden(data, overrides, seed, str(source), source.absolute().parent)
 
@@ -75,7 +83,17 @@ def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None
 
 def read(path: str | Path, *, trust: bool = False, say: Say | None = None) -> dict[str, Any]:
     """Returns the plain contents of a spec file, unchecked, for `vary`. `trust` and `say` are as in `load`."""
-    return _read(Path(path), trust, say)
+    return _read(file_of(path), trust, say)
+
+
+def file_of(path: str | Path) -> Path:
+    """Returns the file of a spec: of a result's folder, its manifest.json."""
+    source = Path(path)
+    if not source.is_dir():
+        return source
+    if not (source / MANIFEST).is_file():
+        raise SpecError(f"{path}: is a folder, and no result's; give a TOML file, or the folder of a result")
+    return source / MANIFEST
 
 
 def vary(
@@ -165,14 +183,18 @@ def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> I
     try:
         yield
     except KeyFault as fault:
-        why = fault.why + _did_you_mean(fault.key) if isinstance(fault, UnknownKey) else fault.why
+        why = fault.why + _did_you_mean(fault.key, fault.beside) if isinstance(fault, UnknownKey) else fault.why
         if fault.key in PLUGGED and why.startswith("unknown; one of:") and not data.get("plugins"):
             why += ' (the name of a plug-in needs plugins = ["FILE.py"])'
-        told = KeyFault(fault.key, _written(data, fault), why)
+        told = KeyFault(fault.key, _written(data, fault.key, fault.value), why)
         raise SpecError(f"{origins.get(fault.key.partition('[')[0], source)}: {told}") from None
     except (SpecError, MachineError):
         raise
     except TestbedError as error:
+        found = fullmatch(VALUE, str(error))
+        written = _written(data, found[1], NOT_WRITTEN) if found else NOT_WRITTEN
+        if found and written is not NOT_WRITTEN:
+            raise SpecError(f"{origins.get(found[1], source)}: {KeyFault(found[1], written, found[3])}") from None
         raise SpecError(f"{source}: {error}") from None
 
 
@@ -238,6 +260,10 @@ def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
             raise KeyFault(f"{section}.host", each.host, f"is not one of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
         if each.start_ns >= spec.time.duration_ns:
             raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; it would never run")
+        if (name := each.stranger(graph)) is not None:
+            raise KeyFault(
+                f"{section}.command", each.command, f"{{{name}}} is the address of no host; {hosts[0]} .. {hosts[-1]} have one"
+            )
         if to_run and find_program(program) is None:
             raise KeyFault(f"{section}.command", each.command, f"there is no program {program!r}; install it, or give its path")
 
@@ -286,7 +312,7 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
     if spec.controller.telemetry:
-        telemetry.check(graph, spec.controller.name)
+        telemetry.check(graph, spec.controller.name, spec.later_rates_bps)
     if to_run:
         from dc_gym.spec import nic_configuration  # imports NumPy
 
@@ -294,7 +320,9 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
 
 
 def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
-    """Returns the plain contents of a spec file. What a result would run is checked, and said."""
+    """Returns the plain contents of a spec file, or of one for a Mininet file. What a result would run is checked, and said."""
+    if path.suffix == usercode.SUFFIX:
+        return _of_mininet(path)
     try:
         text = bounded.read_text(path)
     except OSError as error:
@@ -314,8 +342,14 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     is_result = isinstance(data, dict) and "result_version" in data
     found = data.get("spec") if is_result else data
     if not isinstance(found, dict):
-        raise SpecError(f"{path}: contains no spec; give a TOML file, or the manifest.json of a result")
+        raise SpecError(f"{path}: contains no spec; give a TOML file, or the folder of a result")
     return dict(_of_result(found)) if is_result else found
+
+
+def _of_mininet(path: Path) -> dict[str, Any]:
+    """Returns a spec for the `Topo` in a Python file: Mininet's queues, and flows between pairs of hosts."""
+    topology = {"kind": "mininet", "file": path.name, "rate": "1Gbit/s", "buffer": "1000p"}
+    return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -338,7 +372,7 @@ def _manifest_of(path: Path, data: Any) -> dict[str, Any] | None:
     if isinstance(data, dict) and "result_version" in data:
         return data
     try:
-        beside = plain_json.read(path.parent / "manifest.json")
+        beside = plain_json.read(path.parent / MANIFEST)
     except (OSError, ValueError):
         return None
     return {**beside, "spec": data} if isinstance(beside, dict) and "result_version" in beside else None
@@ -413,15 +447,19 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
     table[name] = value
 
 
-def _did_you_mean(key: str) -> str:
-    """Returns a hint with the most similar known key: one with the same last name, otherwise one with similar spelling."""
+def _did_you_mean(key: str, beside: Iterable[str] = ()) -> str:
+    """Returns a hint with the most similar known key: one of those beside it in an array of tables, one with the same last name,
+    otherwise one with similar spelling."""
     known = keys()
     if hint := renamed.hint("spec", key):
         return f"; {hint}"
     if key in SHORT:
         return f"; write {' or '.join(SHORT[key])}"
+    section, _, name = key.rpartition(".")
+    if section.endswith("]"):
+        return f"; {spelling.hint(name, beside)}"
     same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
-    near = same or spelling.near(key, known)
+    near = spelling.near(key, same) or same or spelling.near(key, [*known, *filter(None, SECTIONS)])
     return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"
 
 
@@ -430,14 +468,13 @@ def _first_key(section: str) -> str:
     return f"{name} ({each.metadata['kind'].example})"
 
 
-def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
-    """Returns the value as the user wrote it, or None if the user wrote none."""
-    if fault.value is None:
-        return None
-    section, _, name = fault.key.rpartition(".")
-    table = data.get(section, {}) if section else data
-    if found := fullmatch(r"(topology|workload)\.(links|classes|beside)\[([0-9]+)\]", section):
-        table = data[found[1]][found[2]][int(found[3])]
-    if found := fullmatch(r"events\[([0-9]+)\]", section):
-        table = data["events"][int(found[1])]
-    return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value
+def _written(data: Mapping[str, Any], key: str, otherwise: Any) -> Any:
+    """Returns the value of a key such as events[0].at as the user wrote it, `otherwise` if the user wrote none or it is None."""
+    place: Any = None if otherwise is None else data
+    for name, number in findall(r"([^.\[\]]+)(?:\[([0-9]+)\])?", key):
+        if not isinstance(place, Mapping) or name not in place:
+            return otherwise
+        place = place[name]
+        if number and isinstance(place, list) and int(number) < len(place):
+            place = place[int(number)]
+    return place

@@ -19,6 +19,7 @@ from dc_gym.base.terminal import say
 from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import openvswitch
+from dc_gym.kernel.lab import check_place
 from dc_gym.records import fingerprint, results
 from dc_gym.spec.result_code import items_of
 from dc_gym.sweep import grid, pool, summary
@@ -56,6 +57,7 @@ def run_grid(
     plot: bool = False,
 ) -> list[Status]:
     """Runs what does not exist yet, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
+    check_place(out, "a run's folder", "give another --out")
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
     if unkept := trusted.remember(item for point in asked.points for item in items_of(point.spec)):  # also for a cluster's nodes

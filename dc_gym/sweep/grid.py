@@ -75,6 +75,7 @@ def load(
     def read(file: Path) -> dict[str, Any]:
         return specs.read(file, trust=trust, say=say)
 
+    path = specs.file_of(path)
     data = read(path)
     if not {"base", "grid", "cells"} & set(data):
         data = {"base": data}

@@ -59,6 +59,12 @@ class CellOutcome:
     message: str
     """The cell's output on standard error."""
 
+    @property
+    def kind(self) -> str:
+        """The first line of the message without what only this cell has in it: equal for runs that failed alike."""
+        first = (self.message.strip().splitlines() or ["no word"])[0]
+        return first.replace(str(self.cell.out), "").replace(self.cell.name, "")
+
 
 def run_cells(
     cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None] = lambda outcome: None
@@ -123,12 +129,14 @@ class Tally:
         self._total, self._progress, self._wall_s = total, progress, wall_s
         self._begun_s = wall_s()
         self._ended = self._bad = 0
+        self._told: set[str] = set()
 
     def count(self, outcome: CellOutcome) -> None:
         """Counts a run that has ended."""
         self._ended += 1
         self._bad += outcome.status != 0
-        if outcome.status:
+        if outcome.status and outcome.kind not in self._told:
+            self._told.add(outcome.kind)
             self._progress.note(f"{outcome.cell.name}: {(outcome.message.splitlines() or ['no word'])[0]}")
         self.show()
 
@@ -146,14 +154,22 @@ def cpus() -> int:
 
 
 def failures(outcomes: Iterable[CellOutcome]) -> list[str]:
-    """Returns a line for each cell that failed."""
-    return [f"{outcome.cell.name}: exit {outcome.status}: {outcome.message.strip()}" for outcome in outcomes if outcome.status]
+    """Returns a line for each way in which cells failed, of the first that did, with the number of the others."""
+    alike: dict[str, list[CellOutcome]] = {}
+    for outcome in outcomes:
+        if outcome.status:
+            alike.setdefault(outcome.kind, []).append(outcome)
+    return [
+        f"{first.cell.name}: exit {first.status}: {first.message.strip()}" + (f" ({len(others)} more like it)" if others else "")
+        for first, *others in alike.values()
+    ]
 
 
 def require_all(outcomes: Sequence[CellOutcome]) -> None:
     """Raises TestbedError unless every cell ended well."""
-    if failed := failures(outcomes):
-        raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
+    if lines := failures(outcomes):
+        count = sum(outcome.status != 0 for outcome in outcomes)
+        raise TestbedError(f"{count} of {len(outcomes)} runs failed:\n" + "\n".join(lines))
 
 
 async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[CellOutcome], None]) -> list[CellOutcome]:

@@ -29,6 +29,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import hint
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
+from dc_gym.kernel.lab import check_place
 from dc_gym.records import fingerprint
 from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import load_result
@@ -175,6 +176,8 @@ def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[di
 
 def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> GoldenEntry:
     """Runs scenarios. Their results stay in `out` if it is given."""
+    if out is not None:
+        check_place(out.absolute(), "a run's folder", "give another --out")
     theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
         folder = out or stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
