@@ -37,7 +37,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What one panel shows."""
+    """The values of one panel."""
 
     key: str
     """The name of a metric in a step's info, or REWARD."""
