@@ -17,7 +17,7 @@ OUTSIDE = frozenset("Uw")
 COMPILERS_OWN = frozenset({"memcpy", "memset", "memmove", "memcmp", "__stack_chk_fail"})
 """Functions that compilers call by themselves."""
 LOCAL_NAME = re.compile(r"^cc_\w+\.|\.\d+$")
-"""What compilers add to the name of a static variable of a function."""
+"""The ending that compilers add to the name of a static variable of a function."""
 
 
 def check(header: Path, product: Path, files: Path, shared: Collection[Path]) -> None:

@@ -45,7 +45,7 @@ SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
 """The limit is for the machine. What the network needs to drain is added to it."""
 MOST_FAULTS = 5
 MOST_QUIET_NS, REST_STEP_S = 60 * S, 0.02
-"""Likewise."""
+"""The same."""
 NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
 """Settings of hosts that have episodes without a minute's wait between them: a closed connection is forgotten at once."""
 SHARED_COUNTS = ("TCP sockets orphan",)
