@@ -152,6 +152,8 @@ class Lab:
     ) -> None:
         self.config = config
         self.reseeded_ns: int | None = None  # virtual time at which the lab's driver reseeded for t0
+        self.programs: dict[int, str] = {}
+        """The caller's words for programs that run in the lab, by process id: what a hang is told with."""
         self.shortage = ""
         """Why what the lab does depends on a limit of this machine. Empty: it does not."""
         self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
@@ -305,7 +307,7 @@ class Lab:
         if state.virtual_ns != self._standstill.virtual_ns:
             self._standstill = _Standstill(state.virtual_ns, now)
         elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
-            raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts)))
+            raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts, self.programs)))
         if self._standstill.lost:
             raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
         if state.virtual_ns > self.config.virtual_limit_ns:
@@ -543,11 +545,19 @@ def _cpu_s(lab_pid: int, below: Mapping[int, ProcessStat]) -> float:
     return own_s + sum(stat.cpu_s for stat in below.values())
 
 
-def _hang(state: LabState, lasts: str) -> str:
+def _hang(state: LabState, lasts: str, programs: Mapping[int, str]) -> str:
     return (
-        f"the lab hangs: virtual time has stood still for {lasts} while"
-        f" process {state.pid} ({state.comm}) ran; a program that polls without blocking stops virtual time (docs/limitations.md)"
+        f"the lab hangs: virtual time has stood still for {lasts} while {named_program(state, programs)} ran; a program"
+        " that polls without blocking stops virtual time: let it wait in sleep, poll or read (docs/limitations.md)"
     )
+
+
+def named_program(state: LabState, programs: Mapping[int, str]) -> str:
+    """Returns words for the process that runs: the caller's words, or all of those if it is none of these programs itself."""
+    what = f"process {state.pid} ({state.comm})"
+    if state.pid in programs:
+        return f"{programs[state.pid]}, {what},"
+    return f"{what}, perhaps of {', or '.join(programs.values())}," if programs else what
 
 
 def _mapped_out(lab_pid: int, state: LabState) -> str:

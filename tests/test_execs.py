@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -76,3 +78,24 @@ def test_mistakes(load, program, told):
     with pytest.raises(SpecError) as caught:
         load(program)
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.lab
+def test_a_program_that_polls_is_named_with_its_host(tmp_path, lab_kernel):
+    (tmp_path / "spec.toml").write_text(POLLS)
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    told, hangs = (line for line in done.stderr.splitlines() if "h1: python3 -c" in line and line.startswith("dcgym"))
+    assert "has computed for 3 s without a pause" in told and "let it sleep, poll or read" in told
+    assert done.returncode == 1 and hangs.startswith("dcgym: the lab hangs") and "let it wait in sleep, poll or read" in hangs
+
+
+POLLS = """
+name = "polls"
+topology = { kind = "single", hosts = 2, rate = "1Gbit/s", delay = "1us", buffer = "1MB" }
+controller.name = "cubic"
+lab.watchdog = "10s"
+workload.kind = "none"
+workload.exec = [{ host = "h1", command = 'python3 -c "import os; [os.sched_yield() for _ in iter(int, 1)]"' }]
+time.duration = "10ms"
+"""

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -247,3 +251,16 @@ def test_the_key(tmp_path, capsys, plugins, words):
     (tmp_path / "spec.toml").write_text(SPEC.replace('["mine.py"]', plugins))
     assert main.main(["topology", str(tmp_path / "spec.toml")]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_call_into_a_users_file_that_does_not_return_is_told_and_named_when_interrupted(tmp_path):
+    (tmp_path / "endless.py").write_text("def dig():\n    while True:\n        pass\n\n\ndig()\n")
+    (tmp_path / "spec.toml").write_text('plugins = ["endless.py"]\n')
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    place = rf"{re.escape(str(tmp_path))}/endless\.py:[23] in dig"
+    assert re.match(rf"dcgym: {place} has not returned for 5 s; Ctrl-C ends it$", process.stderr.readline())
+    process.send_signal(signal.SIGINT)
+    assert re.match(rf"dcgym: interrupted in {place}$", process.stderr.read())
+    assert process.wait() == 130

@@ -17,7 +17,7 @@ WARM_BYTES = 128
 MOST_IN_BURST = 64
 """Frames after which a switch gets a moment: the socket on which Open vSwitch hears of unknown packets holds about 200."""
 LEAST_GAP_NS, LEAST_SETTLE_NS = 1 * MS, 100 * MS
-"""The time that a switch gets for a burst, and for the last frames, however fast the links are."""
+"""The times that a switch gets for a burst, and for the last frames, however fast the links are."""
 FRAMES_PER_FLOW = 4
 LAB_T0_NS, ROOM_NS = 20 * S, 5 * S
 """The default of `lab.t0`, and the time that it has for warming."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -22,6 +23,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 KEEPER_PRIORITY = 5  # SCHED_FIFO, so that sleeps end on time; below tgen and qmon
 GRACE_NS = 10**9  # between SIGTERM and SIGKILL
 NS_PER_S = 10**9
+STARTED = "::exec "
+"""Beginning of the line by which a program's process id, host and command are told to the runner."""
 FOLDER = "exec"
 LONGEST_SAID = 300
 """The number of characters of a failed program's last line that are passed on."""
@@ -115,6 +118,8 @@ def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str
             err.write(f"{said}\n".encode())
             at_ns = started_ns - t0_ns
             return {"start_ns": at_ns, "end_ns": at_ns, "exit": 127, "stopped": False, "said": said}
+        command = " ".join(shlex.join(request.argv).split())
+        print(f"{STARTED}{program.pid} {request.host}: {command[:LONGEST_SAID]}", flush=True)
         stopped = _wait_for(program, t0_ns + request.stop_ns)
         ended_ns = time.monotonic_ns()
     end = {"start_ns": started_ns - t0_ns, "end_ns": ended_ns - t0_ns, "exit": program.returncode, "stopped": stopped}

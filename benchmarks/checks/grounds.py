@@ -2,7 +2,8 @@
 """Runs the same specs on both grounds, and on the host with cables and with stock qdiscs; reports and draws the differences.
 
 The first case is who owns a packet (docs/host.md): one CUBIC flow into a port of 10 Mbit/s with 300 kB of buffer. The second is
-DCTCP on the dumbbell. Rates are low, so that an emulated CPU keeps up in real time.
+DCTCP on the dumbbell at 1 Mbit/s. Rates are low, so that an emulated CPU keeps up in real time: the queue of K = 2 frames then
+lasts ten times as long as a timer may be late.
 
 The lab runs here. The host ground runs here if possible (root, and a kernel with its modules), else in one VM (`dcgym vm`). A
 host run that its own fidelity check calls unfit is tried once more. If that run is unfit, too, it is shown and its checks are
@@ -49,7 +50,7 @@ monitor.interval = "20ms"
 DUMBBELL = """
 spec_version = 1
 name = "dctcp on both grounds"
-topology.preset = "dumbbell-10m"
+topology = { preset = "dumbbell-10m", scale = 10 }
 controller.name = "dctcp"
 workload = { kind = "pairs", jitter = "100ms" }
 time = { duration = "8s", warmup = "2s" }
@@ -221,7 +222,7 @@ def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
 def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
     """Draws the port's queue with one panel per case and one line per variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the 10 Mbit/s dumbbell"}
+    titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the dumbbell at 1 Mbit/s"}
     with kit.style():
         figure = kit.new_figure(11, 4.2)
         over_time, share = figure.subplots(1, 2)

@@ -13,22 +13,28 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import reprlib
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from dc_gym.base import bounded, renamed
 from dc_gym.base.errors import SpecError, TestbedError, naming
 from dc_gym.base.interpreter import import_from
+from dc_gym.base.terminal import say
 
 CODE = "code"
 SUFFIX = ".py"
+LOOK_S, PATIENCE_S = 1.0, 5.0
+"""How often a thread looks whether a call into the user's files returns, and how long such a call lasts before it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class UserFile:
         return hashlib.sha256(self.source).hexdigest()
 
 
+_watched_by = 0
+"""The process in which that thread runs: a forked child has none."""
 _by_digest: dict[str, UserFile] = {}
 _by_path: dict[Path, UserFile] = {}
 _names: set[str] = set()
@@ -56,6 +64,7 @@ _expected: dict[Path, str] = {}
 
 def load(path: Path) -> UserFile:
     """Runs the file, unless one of the same content has been run."""
+    _watch()
     try:
         source = bounded.read_bytes(path)
     except OSError as error:
@@ -83,6 +92,7 @@ def find_module(name: str, folder: Path | None = None) -> ModuleType:
     Raises ImportError where there is none. Other errors in it are blamed on it.
     """
     parts = name.split(".")
+    _watch()
     with blamed():
         if folder is not None and importlib.util.find_spec(parts[0]) is None:
             _names.update(str(folder / file) for file in (f"{parts[0]}.py", f"{parts[0]}/__init__.py"))
@@ -194,6 +204,52 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
             copy.write_bytes(source)
         rows.append({"file": f"{CODE}/{path.name}", "sha256": hashlib.sha256(source).hexdigest()})
     return rows
+
+
+def place_of(error: BaseException) -> str | None:
+    """Returns FILE:LINE in FUNCTION of the innermost frame of the user's files in an exception's traceback."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in _names:
+            found = _words(trace.tb_frame, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def _words(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
+
+
+def _watch() -> None:
+    """Starts the thread that tells of a call into the user's files that does not return, once in a process."""
+    global _watched_by
+    if _watched_by != os.getpid():
+        _watched_by = os.getpid()
+        threading.Thread(target=_look_for_ever, args=(threading.main_thread().ident,), daemon=True).start()
+
+
+def _look_for_ever(thread: int | None) -> None:
+    call: FrameType | None = None
+    since_s, told = 0.0, False
+    while True:
+        time.sleep(LOOK_S)
+        outer, place = _call_of_user(sys._current_frames().get(thread or 0))
+        if outer is None or outer is not call:
+            call, since_s, told = outer, time.monotonic(), False
+        elif not told and time.monotonic() > since_s + PATIENCE_S:
+            told = True
+            say(f"dcgym: {place} has not returned for {PATIENCE_S:g} s; Ctrl-C ends it", file=sys.stderr, flush=True)
+        del outer  # a frame keeps all that its function knows
+
+
+def _call_of_user(frame: FrameType | None) -> tuple[FrameType | None, str]:
+    """Returns the outermost frame of the user's files on a stack, and words for the place of the innermost."""
+    outer, place = None, ""
+    while frame is not None:
+        if frame.f_code.co_filename in _names:
+            outer, place = frame, place or _words(frame, frame.f_lineno)
+        frame = frame.f_back
+    return outer, place
 
 
 def _place(error: BaseException) -> str | None:

@@ -96,7 +96,8 @@ def _how_interrupted(error: KeyboardInterrupt) -> str:
         if trace.tb_frame.f_code.co_filename.endswith("numpy/__init__.py"):
             return f"interrupted while numpy was loaded; if nobody pressed Ctrl-C: {process_room.refused()}"
         trace = trace.tb_next
-    return "interrupted"
+    place = usercode.place_of(error)
+    return f"interrupted in {place}" if place else "interrupted"
 
 
 def _in_words(error: BaseException) -> tuple[str, int] | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.confinement import landlock_abi
-from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+from dc_gym.kernel.lab import Lab, LabConfig, LabExit, named_program
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.user import ENTER_AND_READ, lab_user_may, let_lab_read
 from dc_gym.records import fingerprint
@@ -31,6 +32,8 @@ from dc_gym.traffic import execs
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
 MOST_SHOWN = 5
+STILL_S = 3.0
+"""Wall time without virtual time after which the user is told which program computes."""
 
 
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
@@ -76,6 +79,27 @@ def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
     return python("-S", str(start.__file__), str(modules), str(folder))
 
 
+class StillProgram:
+    """Tells once of a program in a host that computes without a pause, long before the lab counts as hung."""
+
+    def __init__(self, t0_ns: int, tell: Callable[[str], None]) -> None:
+        self._t0_ns, self._tell = t0_ns, tell
+        self._virtual_ns, self._since_s = -1, 0.0
+        self._told = False
+
+    def look(self, state: LabState, programs: Mapping[int, str]) -> None:
+        """Is told, now and then, what the lab does."""
+        now_s = time.monotonic()
+        if state.virtual_ns != self._virtual_ns:
+            self._virtual_ns, self._since_s = state.virtual_ns, now_s
+        elif programs and not self._told and state.virtual_ns >= self._t0_ns and now_s > self._since_s + STILL_S:
+            self._told = True
+            self._tell(
+                f"{named_program(state, programs)} has computed for {STILL_S:g} s without a pause, and virtual time stands still:"
+                " if it waits for time or for others, let it sleep, poll or read; Ctrl-C ends the run"
+            )
+
+
 class LabGround:
     """A `ground.Ground`."""
 
@@ -109,13 +133,26 @@ class LabGround:
                 raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
             return driver.step(self._lab.region, step)
 
+        def hear(line: str) -> None:
+            if line.startswith(execs.STARTED):
+                pid, _, words = line.removeprefix(execs.STARTED).partition(" ")
+                self._lab.programs[int(pid)] = words
+            else:
+                on_line(line)
+
+        still = StillProgram(spec.lab.t0_ns, progress.note)
+
+        def on_progress(state: LabState) -> None:
+            progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns)
+            still.look(state, self._lab.programs)
+
         config = lab_config(spec, self._kernel, partial, limit_ns)
         reads = [*config.reads, *_readable(self._shell_folder)]
-        with Lab(replace(config, argv=[*config.argv, ASK], reads=reads), on_line, answer) as lab:
+        with Lab(replace(config, argv=[*config.argv, ASK], reads=reads), hear, answer) as lab:
             self._lab = lab
             plan()
             let_lab_read(partial / ".lab")
-            self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
+            self._ended = lab.wait(on_progress)
             self._state = lab.state()
         for written in written_by_ground(partial):
             if removed := take_over(written):

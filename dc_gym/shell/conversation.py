@@ -62,7 +62,12 @@ HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)(\w+)\2")
 """A command whose further lines, up to one that is this word, are its input."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
-COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
+COMPUTES_S = 3.0
+"""The same without Ctrl-C, after which the user is told."""
+COMPUTES = "has computed for 3 s without a pause, and virtual time stands still meanwhile: wait, or press Ctrl-C"
+COMPUTED = "the command computed without a pause, for which virtual time stands still: interrupted"
+SIGFPE_WORDS, SIGFPE_STATUS, INTERRUPTED = b"Floating point exception", 128 + signal.SIGFPE, 128 + signal.SIGINT
+"""Words and status of a shell for the signal by which a computation is ended, and its status for Ctrl-C."""
 DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 
 
@@ -111,7 +116,11 @@ class Conversation:
         self._clock_ns = 0
         self._presses = 0
         self._still: tuple[int, float] | None = None
-        """Virtual time, in ns, at the last look after Ctrl-C, and since when (wall clock, in s) it is that."""
+        """Virtual time, in ns, at the last look, and since when (wall clock, in s) it is that."""
+        self._running = ""
+        """Node and line of the command that runs. Empty: none, or the user was told that it computes."""
+        self._ended = False
+        """True if this side has ended the command because it computed."""
 
     def step(self, region: Buffer, step: int) -> int:
         """Answers a step of the ground (shell_memory.py)."""
@@ -121,6 +130,7 @@ class Conversation:
             return self._prompt()
         if step == VISIT:
             return GO_ON if self._order_of_a_visitor() else NOTHING
+        self._still = None
         if step >> VISITOR_BIT:
             self._answer(step >> VISITOR_BIT, step & (1 << VISITOR_BIT) - 1)
         elif step == INPUT:
@@ -131,7 +141,8 @@ class Conversation:
             wanted = self._keeping is not None and self._keeping.take(self._memory.read())
             return GO_ON if wanted else END_OF_RUN
         else:
-            self._show(step, self._memory.read())
+            data = self._memory.read()
+            self._show(step, data.replace(SIGFPE_WORDS, b"Interrupted") if self._ended else data)
         return GO_ON
 
     def receive(self, visitors: Visitors) -> None:
@@ -207,21 +218,22 @@ class Conversation:
         _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), data)
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
-        """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
+        """Is told, now and then, the lab's time. Tells of a command for which it stands still, and after Ctrl-C ends that."""
         self._clock_ns = now_ns
         if self._called_away() or (
             not self._runs and self._keyboard is not None and self._keyboard.lent and self._keyboard.typed()
         ):
             self._memory.tell_news()
-        if not self._presses:
-            return
         wall_s = time.monotonic()
         if self._still is None or self._still[0] != now_ns:
             self._still = now_ns, wall_s
-        elif wall_s > self._still[1] + STILL_S:
-            self._still = None
+        elif self._presses and wall_s > self._still[1] + STILL_S:
+            self._still, self._ended = None, True
             end_computation()
             self._show(ERR, f"dcgym: {COMPUTED}\n".encode())
+        elif self._running and not self._presses and wall_s > self._still[1] + COMPUTES_S:
+            self._show(ERR, f"dcgym: {self._running} {COMPUTES}\n".encode())
+            self._running = ""
 
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the words that may stand in place of `word` after `before`."""
@@ -258,7 +270,8 @@ class Conversation:
         if order.terminal is not None and self._keyboard is not None:
             self._memory.resize(*self._keyboard.window())
             self._keyboard.lend()
-        self._presses, self._still, self._runs = 0, None, True
+        self._presses, self._still, self._ended, self._runs = 0, None, False, True
+        self._running = f"{order.node}: {order.line}"
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _return_to_the_user(self, report: Report) -> None:
@@ -272,7 +285,8 @@ class Conversation:
             self._on_prompt()
             self._on_prompt = None
         elif self._farewell is None:
-            self.status = report.status
+            self.status = INTERRUPTED if self._ended and report.status == SIGFPE_STATUS else report.status
+        self._running = ""
         if self._keeping is not None and (why := self._keeping.end(is_whole=report.status == 0)):
             self._refuse(f"get: {why}", MISTAKE)
         self._be_interruptible()

@@ -20,7 +20,7 @@ from typing import Any
 
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.topologies.graph import Cable, Port
+from dc_gym.topologies.graph import Cable, Graph, Port
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.rtnl import entered
 
@@ -39,6 +39,7 @@ DELAY_TOLERANCE = 0.1
 The time of one full frame is tolerated too, since no queue is known better than that.
 """
 WAIT_S = 1.0
+"""How long frames are waited for, beside the time of the link and its queue."""
 TRIES = 3
 
 
@@ -87,6 +88,13 @@ class Measured:
         return found
 
 
+def longest_s(graph: Graph) -> float:
+    """Returns the time that measuring all links takes at most."""
+    train_bits = TRAIN_FRAMES * FRAME_BYTES * 8
+    each_s = (WAIT_S + cable.delay_ns / 1e9 + train_bits / cable.rate_bps for cable in graph.cables)
+    return 2 * TRIES * (LONE_FRAMES + 1) * sum(each_s)
+
+
 def measure(fabric: Fabric) -> list[Measured]:
     """Measures every direction of every link, one after the other."""
     found, numbers = [], count()
@@ -108,11 +116,12 @@ def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socke
 
 def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
     frame_ns = FRAME_BYTES * 8 * 10**9 // cable.rate_bps
-    lone = [_one_way_ns(source, sink, number) - frame_ns for number in islice(numbers, LONE_FRAMES)]
+    wait_s = WAIT_S + (cable.delay_ns + TRAIN_FRAMES * frame_ns) / 1e9
+    lone = [_one_way_ns(source, sink, number, wait_s) - frame_ns for number in islice(numbers, LONE_FRAMES)]
     train = list(islice(numbers, max(LEFT_OUT + 4, min(TRAIN_FRAMES, sender.queue.limit_bytes // FRAME_BYTES))))
     for number in train:
         source.send(_frame(number))
-    times = _arrivals(sink, train)[LEFT_OUT:]
+    times = _arrivals(sink, train, wait_s)[LEFT_OUT:]
     gaps = [later - sooner for sooner, later in pairwise(times)]
     gap_ns = statistics.median(gaps) if gaps else 0
     return Measured(
@@ -144,18 +153,18 @@ def _frame(number: int) -> bytes:
     return head.ljust(FRAME_BYTES, b"\0")
 
 
-def _one_way_ns(source: socket.socket, sink: socket.socket, number: int) -> int:
+def _one_way_ns(source: socket.socket, sink: socket.socket, number: int, wait_s: float) -> int:
     sent = time.time_ns()
     source.send(_frame(number))
-    arrived = _arrivals(sink, [number])
-    return arrived[0] - sent if arrived else int(WAIT_S * 1e9)
+    arrived = _arrivals(sink, [number], wait_s)
+    return arrived[0] - sent if arrived else int(wait_s * 1e9)
 
 
-def _arrivals(sink: socket.socket, numbers: Collection[int]) -> list[int]:
+def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float = WAIT_S) -> list[int]:
     """Returns the kernel's arrival times of the frames with these numbers, or of those that arrive."""
     wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + wait_s
     while len(times) < len(wanted) and (left := deadline - time.monotonic()) > 0:
         sink.settimeout(left)
         try:

@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import FabricError
+from dc_gym.base.readable import quantity
 from dc_gym.grounds.host.calibration import percentile_90
+from dc_gym.topologies.graph import Graph
 
 PERIOD_NS = 10_000_000
 TIMER_PRIORITY = 15  # SCHED_FIFO: above tgen, which this process checks
@@ -24,6 +26,9 @@ BUSIEST = 0.95
 SOFTIRQ = 0.8
 STOLEN = 0.02
 LATE_NS = 2_000_000
+LATE_SHARE = 0.1
+"""Limit of a timer's lateness, as a share of the time that the queue below a marking threshold lasts. A queue that ends while a
+timer is late leaves the link idle."""
 SQUEEZES_A_SECOND = 10
 
 
@@ -40,10 +45,11 @@ class Fidelity:
     timer_late_ns_worst: int
     late_sweeps: int
     """Number of the monitor's sweeps that began after the next was due."""
+    timer_late_ns_limit: int = LATE_NS
 
     def faults(self) -> list[str]:
         """Returns the reasons why the run is unfit, in words."""
-        late_ms = self.timer_late_ns_p90 / 1e6
+        late, limit = (quantity(ns, "ns") for ns in (self.timer_late_ns_p90, self.timer_late_ns_limit))
         checks = (
             (self.busiest_cpu > BUSIEST, f"a CPU was {self.busiest_cpu:.0%} busy (limit {BUSIEST:.0%}): take lower rates"),
             (self.softirq > SOFTIRQ, f"a CPU spent {self.softirq:.0%} in softirqs (limit {SOFTIRQ:.0%}): take lower rates"),
@@ -56,8 +62,8 @@ class Fidelity:
                 f"softirqs ran out of budget {self.squeezes_per_s:.0f} times a second (limit {SQUEEZES_A_SECOND})",
             ),
             (
-                self.timer_late_ns_p90 > LATE_NS,
-                f"one timer in ten was {late_ms:.1f} ms late or more (limit {LATE_NS / 1e6:.0f} ms): the machine is too busy",
+                self.timer_late_ns_p90 > self.timer_late_ns_limit,
+                f"one timer in ten was {late} late or more (limit {limit}): take lower rates, or a quieter machine",
             ),
             (
                 self.late_sweeps > 0,
@@ -83,14 +89,22 @@ class Counts:
         return cls(time.monotonic_ns(), cpu_ticks(), _squeezes())
 
 
+def late_limit_ns(graph: Graph) -> int:
+    """Returns by how much one timer in ten may be late: LATE_NS, or LATE_SHARE of what the shortest queue lasts that marks."""
+    marks = ((port.queue.marking, graph.cable_of(port).rate_bps) for port in graph.switch_ports())
+    lasts_ns = ((each.k_bytes or each.min_bytes) * 8 * 10**9 // rate for each, rate in marks if each.kind != "none")
+    return min([LATE_NS, *(int(LATE_SHARE * ns) for ns in lasts_ns)])
+
+
 class FidelityWatch:
     """Watches the machine from one time to another, in ns of CLOCK_MONOTONIC.
 
     The first count is one period early: reading takes a while, and nothing may delay the first flows. A tick has the same length.
     """
 
-    def __init__(self, from_ns: int, to_ns: int) -> None:
-        self._from_ns, self._to_ns = from_ns, to_ns
+    def __init__(self, from_ns: int, to_ns: int, late_ns: int = LATE_NS) -> None:
+        """`late_ns` is the limit of a timer's lateness."""
+        self._from_ns, self._to_ns, self._late_ns = from_ns, to_ns, late_ns
         self._lateness: list[int] = []
         self._counts: list[Counts] = []
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -113,6 +127,7 @@ class FidelityWatch:
             timer_late_ns_p90=percentile_90(self._lateness),
             timer_late_ns_worst=max(self._lateness, default=0),
             late_sweeps=late_sweeps,
+            timer_late_ns_limit=self._late_ns,
         )
 
     def _look_on(self) -> None:

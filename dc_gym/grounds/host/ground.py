@@ -21,13 +21,14 @@ from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver
 from dc_gym.grounds.guest.plan import GO_ON
-from dc_gym.grounds.host import needs
-from dc_gym.grounds.host.live import Ended, LiveNetwork
+from dc_gym.grounds.host import calibration, needs
+from dc_gym.grounds.host.live import GRACE_S, SETUP_LIMIT_S, Ended, LiveNetwork
 from dc_gym.kernel import cable_module, openvswitch
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
 from dc_gym.topologies.realize import qdisc_fabric
+from dc_gym.topologies.waits import Waits
 
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -97,7 +98,9 @@ class HostGround:
         def argv(matrix: int) -> list[str]:
             return self._argv(folder, matrix)
 
-        return LiveNetwork(argv, folder, self._module, self._spec.agent.interval_ns, on_line, on_note)
+        graph = self._spec.graph()
+        limits_s = SETUP_LIMIT_S + calibration.longest_s(graph), GRACE_S + Waits.of(graph).drain_ns / 1e9
+        return LiveNetwork(argv, folder, self._module, self._spec.agent.interval_ns, on_line, on_note, limits_s)
 
     def end_computation(self) -> None:
         """Does nothing: on a real clock every program hears its signals."""

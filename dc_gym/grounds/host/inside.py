@@ -45,7 +45,7 @@ SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
 """The limit is for the machine. What the network needs to drain is added to it."""
 MOST_FAULTS = 5
 MOST_QUIET_NS, REST_STEP_S = 60 * S, 0.02
-"""As above, between two episodes."""
+"""The same limit between two episodes."""
 NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
 """Settings of hosts that have episodes without a minute's wait between them: a closed connection is forgotten at once."""
 SHARED_COUNTS = ("TCP sockets orphan",)
@@ -96,11 +96,13 @@ class HostSite:
         self._links_found: list[calibration.Measured] = []
         self._duration_ns = 0
         self._waits: Waits
+        self._late_limit_ns = fidelity.LATE_NS
         self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
     def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         self._duration_ns, self._waits = plan.duration_ns, plan.waits
+        self._late_limit_ns = fidelity.late_limit_ns(plan.graph)
         self._judged = plan.shell is None and (plan.agent is None or bool(plan.agent["keeps"]))
         sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
         if self._links == "cable":
@@ -130,7 +132,7 @@ class HostSite:
         print(f"::t0 {t0_ns}", flush=True)
         if not self._judged:
             return
-        self._watch = fidelity.FidelityWatch(t0_ns, t0_ns + self._duration_ns)
+        self._watch = fidelity.FidelityWatch(t0_ns, t0_ns + self._duration_ns, self._late_limit_ns)
         self._watch.start()
 
     def verdict(self, code: int, keeps: bool) -> int:

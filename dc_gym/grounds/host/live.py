@@ -52,13 +52,16 @@ class LiveNetwork:
         step_ns: int,
         on_line: Callable[[str], None] = lambda line: None,
         on_note: Callable[[str], None] = lambda words: None,
+        limits_s: tuple[float, float] = (SETUP_LIMIT_S, GRACE_S),
     ) -> None:
         """`argv` returns the command of the network's process for the descriptor of its memory.
 
-        `folder` is the run's folder. `module` is the cable's module.
+        `folder` is the run's folder. `module` is the cable's module. `limits_s` are the times that set-up takes at most, and what
+        follows the traffic.
         """
         self._argv, self._folder, self._module, self._step_ns = argv, folder, module, step_ns
         self._on_line, self._on_note = on_line, on_note
+        self._setup_limit_s, self._grace_s = limits_s
         self._stack, self._owner = ExitStack(), this_process()
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._rest = b""
@@ -242,10 +245,10 @@ class LiveNetwork:
 
     def _check_time(self, began: float, duration_ns: int) -> None:
         if self.t0_ns is None:
-            if time.monotonic() - began > SETUP_LIMIT_S:
-                raise FabricError(f"the network did not stand within {SETUP_LIMIT_S:g} s")
-        elif time.monotonic_ns() > self.t0_ns + duration_ns + int(GRACE_S * 1e9):
-            raise FabricError(f"the run has not ended {GRACE_S:g} s after its traffic should have")
+            if time.monotonic() - began > self._setup_limit_s:
+                raise FabricError(f"the network did not stand within {self._setup_limit_s:g} s")
+        elif time.monotonic_ns() > self.t0_ns + duration_ns + int(self._grace_s * 1e9):
+            raise FabricError(f"the run has not ended {self._grace_s:g} s after its traffic should have")
 
     def _story(self, what: str) -> str:
         """Returns the reason that the network's process gave, if it did, and its last lines."""
