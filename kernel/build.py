@@ -30,7 +30,7 @@ from dc_gym.base.progress import choose as choose_progress
 from dc_gym.kernel import profile, selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run
-from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, for_make, locked, make_folder, partial, publish
 from dc_gym.kernel.source import NotOnOffer, Source
 
 HERE = Path(__file__).parent
@@ -221,9 +221,16 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
 def _build(work: Path, source: Source, parts: Parts, options: Options, progress: Progress, held: int, target: Path) -> Path:
     """Builds in the folder `work` and returns the folder with the results."""
     _check_machine()
-    check_room(work, NEED_BYTES, "building the lab kernel")
-    tree, out = work / "tree", work / "out"
-    make_folder(out)
+    with for_make(work) as place:
+        check_room(place, NEED_BYTES, "building the lab kernel")
+        return _build_in(place, make_folder(work / "out"), source, parts, options, progress, held, target)
+
+
+def _build_in(
+    work: Path, out: Path, source: Source, parts: Parts, options: Options, progress: Progress, held: int, target: Path
+) -> Path:
+    """Builds in the folder `work`, and returns `out` with the results."""
+    tree = work / "tree"
     started = time.monotonic()
     make = Make(tree, target.with_name(f"{target.name}.log"), held)
     digest = prepare(work, make, source, parts, progress)
@@ -255,7 +262,7 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
     if options.keep_source:
         kept = target.with_name(f"{target.name}.source")
         shutil.rmtree(kept, ignore_errors=True)
-        tree.rename(kept)
+        shutil.move(tree, kept)
         progress.note(f"the patched source stays in {kept}")
     return out
 
@@ -300,7 +307,8 @@ def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
 
 def configure(make: Make, fragment: Path, version: str) -> None:
     """Applies the configuration fragment over UML's defaults and verifies that every line of it took effect."""
-    merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", str(fragment.absolute())]
+    shutil.copy(fragment, make.tree)
+    merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", fragment.name]
     make.step(merge)
     make.step([*MAKE, "olddefconfig"])
     wrong = config_differences(fragment.read_text(), (make.tree / ".config").read_text())

@@ -18,7 +18,7 @@ from pathlib import Path
 from dc_gym.base import contents
 from dc_gym.base.errors import KernelError
 from dc_gym.kernel.apt import run
-from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import cache_dir, for_make, locked, make_folder, partial, publish
 
 HERE = Path(__file__).resolve().parent
 SOURCES = (
@@ -60,8 +60,8 @@ def ensure(release: str, headers: Path) -> Path:
         return found
     _check(release, headers)
     target = make_folder(cache_dir() / "cable") / f"{release}-{key()}"
-    with locked(target.with_name(f"{target.name}.lock")), partial(target) as work:
-        return find(release) or _build(headers, work, target)
+    with locked(target.with_name(f"{target.name}.lock")), partial(target) as work, for_make(work) as place:
+        return find(release) or _build(headers, make_folder(place / "source"), work, target)
 
 
 def load(module: Path) -> None:
@@ -111,8 +111,9 @@ def _check(release: str, headers: Path) -> None:
         raise KernelError(f"building the cable needs the kernel's headers: install package linux-headers-{release}")
 
 
-def _build(headers: Path, work: Path, target: Path) -> Path:
-    source, out = make_folder(work / "source"), make_folder(work / "out")
+def _build(headers: Path, source: Path, work: Path, target: Path) -> Path:
+    """Builds in the folder `source`, and moves the module by the folder `work` to `target`."""
+    out = make_folder(work / "out")
     for name in SOURCES:
         shutil.copy(HERE / name, source)
     make_folder(source / "linux")

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.files import ODD, scratch
 
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,6 +29,8 @@ TRUST = "DCGYM_TRUST_CACHE"
 """Environment variable by which root uses a cache that others may change, as in a VM that is thrown away."""
 OF_ROOT = Path("/var/cache/dcgym")
 """Root's cache. Every user may read it."""
+ON_DISK = "/var/tmp"
+"""Where temporary files of several GB belong: /tmp may lie in memory."""
 BUNDLE = Path(__file__).absolute().parents[1] / "bundle"
 """Folder in a wheel that carries parts of the cache under the same names. It is never written to. A checkout has none."""
 
@@ -50,8 +53,8 @@ def cache_dir() -> Path:
         path = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "dcgym"
     if os.geteuid() == 0 and TRUST not in os.environ:
         _check_roots_own(path)
-    if any(character.isspace() or character in ",:" for character in str(path)):
-        raise UsageError(f"cache folder '{path}': make and the lab take no white space, comma or colon in it: set DCGYM_CACHE")
+    if ":" in str(path):
+        raise UsageError(f"cache folder '{path}': Python in a lab takes no colon in it: set DCGYM_CACHE to another folder")
     return path
 
 
@@ -188,6 +191,17 @@ def partial(target: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def for_make(work: Path) -> Iterator[Path]:
+    """Yields a folder for what make reads: `work`, or a temporary one if make could not read the path of that."""
+    if not ODD.search(str(work)):
+        yield work
+        return
+    plain = [Path(folder) for folder in (os.environ.get("TMPDIR", ""), ON_DISK) if folder and not ODD.search(folder)]
+    with scratch(plain[0], "dcgym-make-") as folder:
+        yield folder
 
 
 def publish(made: Path, target: Path, work: Path) -> None:

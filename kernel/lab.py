@@ -501,14 +501,9 @@ def _check_run_dir(path: Path) -> None:
 
 
 def check_place(path: Path, what: str, remedy: str) -> None:
-    """Raises UsageError for a path that a lab could not use.
-
-    A lab has its own /run and the like, so it does not see the host's, and it gets paths on a command line.
-    """
+    """Raises UsageError for a path that a lab could not use: it has its own /run and the like, so it does not see the host's."""
     if any(path.is_relative_to(hidden) for hidden in HIDDEN):
         raise UsageError(f"{path}: {what} may not be below {', '.join(HIDDEN)}, where a lab has its own files: {remedy}")
-    if any(character.isspace() or character == "," for character in str(path)):
-        raise UsageError(f"'{path}': {what} may have no white space or comma in its path: {remedy}")
 
 
 def _needed(config: LabConfig) -> Iterator[Path]:

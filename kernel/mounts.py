@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.files import ODD
 from dc_gym.kernel.user import ENTER, ENTER_AND_READ, lab_user, lab_user_may
 
 
@@ -34,8 +35,8 @@ class LabFolders:
         return fd
 
     def reach(self, folder: Path) -> str:
-        """Returns a path by which the lab kernel reaches a folder."""
-        if _closed_folder(folder, []) is None:
+        """Returns a path by which the lab kernel reaches a folder, in characters that its command line can carry."""
+        if _closed_folder(folder, []) is None and not ODD.search(str(folder)):
             return str(folder)
         path = behind(self.open(folder))
         self._reached[path] = folder

@@ -133,6 +133,19 @@ def wait_dead(pid: int) -> None:
         time.sleep(0.02)
 
 
+def test_make_works_beside_a_cache_whose_path_it_cannot_read(root, monkeypatch, tmp_path):
+    """And nothing stays there."""
+    cache = tmp_path / "My Docs, old"
+    monkeypatch.setenv("DCGYM_CACHE", str(cache))
+    (beside := tmp_path / "beside").mkdir()
+    monkeypatch.setenv("TMPDIR", str(beside))
+    built = make(root, keep_source=True)
+    where = re.search(r"^PWD=(.*)$", (root / "environment").read_text(), re.MULTILINE)
+    assert where is not None and where[1].startswith(str(beside)) and list(beside.iterdir()) == []
+    assert built.path.is_relative_to(cache)
+    assert (built.folder.with_name(f"{built.key}.source") / "linux").is_file()
+
+
 def test_a_quiet_build_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(root)
     told = capsys.readouterr().err

@@ -3,12 +3,15 @@
 
 import errno
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -415,7 +418,24 @@ def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("path", ["/home/me/my work/dcgym", "/home/me/a,b", "/run/user/1000/dcgym", "/dev/shm/dcgym"])
+@pytest.mark.parametrize("name", ["My Docs, old", 'it\'s "his"', "C:\\Users", "#1 $HOME"])
+def test_folders_may_have_any_name(lab_config, tmp_path, name):
+    """Those of the run, of the kernel and of the programs, which the lab reaches from its command line."""
+    folder = tmp_path / name
+    for each in (folder, programs := folder / "dc_gym" / "bin", folder / "run"):
+        each.mkdir(parents=True, exist_ok=True)
+        each.chmod(0o755)
+    (folder / "dc_gym").chmod(0o755)
+    config = lab_config(sh(f"echo yes > {shlex.quote(str(folder))}/run/inside"), run_dir=folder / "run")
+    for program in ("lab-init", "lab-launch"):
+        shutil.copy(config.programs / program, programs)
+    config = replace(config, programs=programs, kernel=shutil.copy(config.kernel, folder / "linux"))
+    with Lab(config) as lab:
+        assert lab.wait().status == 0
+    assert (folder / "run/inside").read_text() == "yes\n"
+
+
+@pytest.mark.parametrize("path", ["/run/user/1000/dcgym", "/dev/shm/dcgym"])
 def test_a_checkout_that_a_lab_cannot_see_is_named_before_anything_boots(path):
     with pytest.raises(UsageError, match=r"the checkout may .*: move it"):
         check_place(Path(path), "the checkout", "move it, and run `make setup` there again")

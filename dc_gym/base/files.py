@@ -11,6 +11,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -26,6 +27,7 @@ from dc_gym.base.unfinished import PARTIAL
 
 __all__ = [
     "FAILED",
+    "ODD",
     "PARTIAL",
     "SCRATCH",
     "discard",
@@ -57,11 +59,14 @@ SCRATCH = tuple(
         "ray",
         "env",
         "nic",
+        "make",
         "memory",
         "shell",
     )
 )
 """Beginnings of the names of scratch folders."""
+ODD = re.compile(r"""[\s,:"'\\$#]""")
+"""Characters of a path that the command line of the lab kernel, or of make, could take for something else."""
 SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
 """Advice for an error: many commands need a scratch folder and have no --out."""
 

@@ -40,7 +40,6 @@ from dc_gym.topologies.realize.rtnl import NLMSG_HDR, NetlinkRequest
 
 HERE = 0
 """The index of a device, until eventd fills it in."""
-ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
 
 
 def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
@@ -76,7 +75,7 @@ def _requests(change: Change, graph: Graph, told: Mapping[int, Telemetry]) -> tu
     """Returns the request that makes a change, and the one that reads it back."""
     values, port = dict(change.values), change.port
     if not change.of_queue:
-        given = {ARGUMENTS[name]: value for name, value in values.items()}
+        given = {cables.ARGUMENTS[name]: value for name, value in values.items()}
         return cables.change(HERE, port, **given), cables.describe(HERE, port)
     if TELLS in values:
         return tc.change_port(HERE, port, telemetry=told[values[TELLS]]), tc.describe(HERE, port)

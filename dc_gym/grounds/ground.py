@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base import contents
-from dc_gym.base.errors import MachineError
+from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress, Quiet
 from dc_gym.grounds.guest.plan import CAPTURES, OUT
@@ -26,6 +26,7 @@ from dc_gym.traffic import execs
 if TYPE_CHECKING:  # imports numpy
     from dc_gym.monitors.state_matrix import Buffer
 
+MOVE = "move it, and run `make setup` there again"
 NEEDED = ("lab-init", "lab-launch", "qmon", "capd", "agentd", "hostd", "eventd", "tgen", "nicd")
 
 
@@ -113,4 +114,6 @@ def check_programs() -> None:
         raise MachineError(f"{PROGRAMS}: built from another {source} than is here now; run `make programs`")
     if os.geteuid() == 0:
         contents.check(PROGRAMS, "run `make programs`, or install dc-gym again", NEEDED)
-    check_place(PROGRAMS.parent.parent, "the checkout", "move it, and run `make setup` there again")
+    check_place(checkout := PROGRAMS.parent.parent, "the checkout", MOVE)
+    if ":" in str(checkout):
+        raise UsageError(f"'{checkout}': the checkout may have no colon in its path, as Python takes none: {MOVE}")

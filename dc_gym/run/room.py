@@ -22,7 +22,7 @@ from dc_gym.traffic.schedule import Flow
 
 CELL_BYTES, CELLS, TIME_BYTES = 8, 15, 8
 """The parts of a sweep in the trace of queues: bytes of a cell, cells of a port or class, bytes of the time."""
-SAMPLE_BYTES = 56
+SAMPLE_BYTES = 72
 """A sample of a flow in tgen's file."""
 TABLES_SHARE = 1 / 4
 """Room for the compressed tables, as a share of the records from which they are made."""

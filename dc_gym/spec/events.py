@@ -177,6 +177,24 @@ def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[
     return tuple(change for number, event in in_order(events) for change in state.changes(number, event))
 
 
+def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
+    """Returns what words such as `s1 h1 down` or `s1-eth3 rate 5Mbit/s delay 1ms` change in a network, now.
+
+    Raises KeyFault for what the network lacks, and for words that are not of this form.
+    """
+    at = next((place for place, word in enumerate(words) if word in (*OF_LINK, *STATES)), len(words))
+    names, rest = list(words[:at]), [*words[at:]]
+    if rest and rest[0] in STATES:
+        rest.insert(0, "state")
+    if not names or not rest or len(rest) % 2:
+        why = "give a link and what becomes of it, such as: link s1 h1 down, link s1 s2 rate 5Mbit/s delay 1ms"
+        raise KeyFault("link", " ".join(words), why)
+    event = EventSpec(**parse({"at": "0s", "link": names, **dict(zip(rest[::2], rest[1::2], strict=True))}, "link", EventSpec))
+    _check_keys("link", event)
+    cut = {cable.name for cable in _cables(graph, names, "link")} if event.state == "up" else set[str]()
+    return tuple(_State(graph, scale, cut).changes(0, event))
+
+
 OF_ONE_PHASE = ("start", "stop", "last_start", "exec")
 """Keys of `[workload]` that a later phase does not take over."""
 SOURCES = ("size", "distribution", "distribution_file")

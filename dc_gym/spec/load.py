@@ -294,7 +294,9 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
 
 
 def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
-    """Returns the plain contents of a spec file. What a result would run is checked, and said."""
+    """Returns the plain contents of a spec file, or of one for a Mininet file. What a result would run is checked, and said."""
+    if path.suffix == usercode.SUFFIX:
+        return _of_mininet(path)
     try:
         text = bounded.read_text(path)
     except OSError as error:
@@ -316,6 +318,12 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the manifest.json of a result")
     return dict(_of_result(found)) if is_result else found
+
+
+def _of_mininet(path: Path) -> dict[str, Any]:
+    """Returns a spec for the `Topo` in a Python file: Mininet's queues, and flows between pairs of hosts."""
+    topology = {"kind": "mininet", "file": path.name, "rate": "1Gbit/s", "buffer": "1000p"}
+    return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
@@ -44,6 +45,10 @@ IFLA_CABLE_PAUSED_NS, IFLA_CABLE_PAUSED_CLASSES = 23, 24
 IFLA_CABLE_CUT, IFLA_CABLE_CUT_PACKETS, IFLA_CABLE_CUT_BYTES = 25, 26, 27
 IFLA_CABLE_PAUSES_LOST = 28
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
+
+
+ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
+"""The argument of `change` for each quantity of a cable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ def check(graph: Graph, links: str) -> None:
 class QdiscFabric(Fabric):
     """The network of a graph on veth, tbf and netem."""
 
+    CHANGES = False
+
     def __init__(
         self,
         graph: Graph,

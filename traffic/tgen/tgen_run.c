@@ -15,7 +15,6 @@
 
 #define EVENTS       256
 #define PAYLOAD_FILE (16 << 20) /* at least what one sendfile() offers; a hole */
-#define NS_PER_S     1000000000
 
 int run_fault(struct run *run, int rc, const char *format, ...)
 {

@@ -3,9 +3,9 @@
 
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
 and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, events are undone, and the
-site lets time pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends
-(60 s), queues drain, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as
-queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
+site lets time pass. In a lab that is QUIET_NS of virtual time or more, which costs no wall-clock time. In this time TIME_WAIT
+ends (60 s), queues drain, frames arrive, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait
+is as long as queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
 the network. Those of new connections are added before traffic starts.
 """
 
@@ -78,7 +78,7 @@ def run(
         while _one(stage, t0_ns, number):
             phase("reset")
             _rest(stage)
-            t0_ns = site.next_t0()
+            t0_ns = site.next_t0(plan.waits.warm_ns(agent.flow_rows))
             number += 1
         agentd.hang_up()
         return before, agentd.expect_end()
@@ -175,15 +175,18 @@ def _rest(stage: Stage) -> None:
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
-    if remaining := stage.site.rest(fabric, left):
+    began_ns = time.monotonic_ns()
+    if remaining := stage.site.rest(stage.plan.waits.drain_ns, left):
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
-        raise FabricError(f"reset: {stage.site.quiet_ns // S} s after the traffic was stopped there are still {what}")
+        raise FabricError(
+            f"reset: {(time.monotonic_ns() - began_ns) // S} s after the traffic was stopped there are still {what}"
+        )
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
     """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot know of them.
 
-    A command that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
+    A command that came later would leave a host at its floor, where a full queue takes too long to drain.
     """
     time.sleep((control.delay_ns + S) / S)
     for host in fabric.graph.hosts:
@@ -195,11 +198,11 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
 
 
 def in_use(fabric: Fabric) -> dict[str, int]:
-    """Returns totals over all hosts and switches: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
     from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
 
-    found: dict[str, int] = {}
+    found = {"frames on links": sum(device.flight_packets for device in fabric.devices().values())}
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
         found["queued bytes"] = found.get("queued bytes", 0) + backlog

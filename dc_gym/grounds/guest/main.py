@@ -64,6 +64,8 @@ def run(folder: Path, site: Site) -> None:
 
             return shell.run(plan, site, fabric, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
+        if plan.execs:
+            fabric.keep_neighbours(dict.fromkeys(each["host"] for each in plan.execs))
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)

@@ -141,6 +141,8 @@ def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffi
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
-        "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
+        "--warm", "--warm-mask", str(PORT_MASK), "--warm-burst", str(plan.waits.warm_burst),
+        "--warm-gap", str(plan.waits.warm_gap_ns), "--warm-settle", str(plan.waits.warm_settle_ns),
+        *(("--nic", traffic.nic) if traffic.nic else ()),
         *(("--keep-pairs",) if traffic.keep_pairs else ()),
     ]  # fmt: skip
