@@ -191,7 +191,9 @@ def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Ch
         raise KeyFault("link", " ".join(words), why)
     event = EventSpec(**parse({"at": "0s", "link": names, **dict(zip(rest[::2], rest[1::2], strict=True))}, "link", EventSpec))
     _check_keys("link", event)
-    cut = {cable.name for cable in _cables(graph, names, "link")} if event.state == "up" else set[str]()
+    cut = (
+        {end.ifname for each in _cables(graph, names, "link") for end in (each.a, each.b)} if event.state == "up" else set[str]()
+    )
     return tuple(_State(graph, scale, cut).changes(0, event))
 
 
