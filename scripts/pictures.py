@@ -17,21 +17,22 @@ import hashlib
 import json
 import re
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dc_gym.base.interpreter import dcgym
+from dc_gym.base.progress import Quiet
 from dc_gym.base.spelling import unknown
 from dc_gym.figures import curves, kit, sweep_figure
 from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
 from dc_gym.records.results import load_result
+from dc_gym.sweep import cpus, grid, local, run_grid
 
 ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"
@@ -53,9 +54,10 @@ class Picture:
     def path(self) -> Path:
         return LABS / f"{self.name}.png"
 
-    def option(self, name: str) -> list[str]:
-        """Returns the values of an option of the plot command."""
-        return [value for option, value in zip(self.plot, self.plot[1:], strict=False) if option == name]
+    @staticmethod
+    def option(command: Sequence[str], name: str) -> list[str]:
+        """Returns the values of a command's option."""
+        return [value for option, value in pairwise(command) if option == name]
 
 
 def pictures() -> dict[str, Picture]:
@@ -69,12 +71,13 @@ def pictures() -> dict[str, Picture]:
     return found
 
 
-def run(picture: Picture, folder: Path) -> tuple[Sheet, dict[str, Any]]:
-    """Runs the sweep in a folder; returns what the plot shows, and the environment of the runs."""
+def run(picture: Picture, folder: Path, *, ends: bool = False) -> tuple[Sheet, dict[str, Any]]:
+    """Runs the sweep in a folder, or only its first and its last run (`ends`). Returns what the plot shows, and the
+    environment of the runs."""
     out = folder / picture.name
-    argv = [str(out) if before == "--out" else word for before, word in zip(("", *picture.sweep), picture.sweep, strict=False)]
-    argv = [str(ROOT / word) if word.startswith("examples/") else word for word in argv]
-    subprocess.run(dcgym(*argv, "--quiet"), check=True, stdout=subprocess.DEVNULL)
+    asked = grid.load(ROOT / picture.sweep[1], Picture.option(picture.sweep, "--set"))
+    points = (asked.points[0], asked.points[-1]) if ends else asked.points
+    run_grid(replace(asked, points=points), out, local(1 if ends else cpus()), Quiet())
     return sheet_of(picture, out), dict(load_result(next(curves_of(out))).manifest["environment"])
 
 
@@ -84,8 +87,8 @@ def curves_of(out: Path) -> Iterator[Path]:
 
 def sheet_of(picture: Picture, out: Path) -> Sheet:
     """Returns the sheet that the plot of a sweep's folder shows."""
-    by = picture.option("--by")
-    sheet, left_out = curves.sheet_of(out, picture.option("--x")[0], picture.option("--y"), *by)
+    x, y, by = (Picture.option(picture.plot, name) for name in ("--x", "--y", "--by"))
+    sheet, left_out = curves.sheet_of(out, x[0], y, *by)
     assert not left_out, left_out
     return sheet
 

@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import select
+import struct
 import subprocess
 import sys
 import termios
@@ -14,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 PROMPT = re.compile(rb"\d+\.\d{3}s \w+> $")
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -32,6 +33,7 @@ class ShellTerminal:
 
     def __init__(self, *words: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
         self._master, slave = os.openpty()
+        self.resize(24, 80)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", *words],
             cwd=cwd, env={**os.environ, "TERM": "dumb", **(env or {})},
@@ -51,6 +53,13 @@ class ShellTerminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def attributes(self) -> list[Any]:
+        """Returns how the terminal treats keys."""
+        return termios.tcgetattr(self._master)
 
     def command(self, line: str) -> str:
         """Types a line and returns what is shown until the next prompt, without the line itself."""

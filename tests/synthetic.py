@@ -41,7 +41,8 @@ def flow_row(flow: int, **values: Any) -> dict[str, Any]:
 def array(table: str, rows: list[dict[str, Any]]) -> np.ndarray[Any, np.dtype[np.void]]:
     """Returns a structured array with the table's columns; strings stay strings; fields that a row does not set are 0."""
     dtype = np.dtype([(name, kind if kind.startswith("<") else "U16") for name, kind in TABLES[table].columns])
-    filled = [tuple(row.get(name, 0) for name, _ in TABLES[table].columns) for row in rows]
+    unknown = TABLES[table].unknown
+    filled = [tuple(row.get(name, unknown.get(name, 0)) for name, _ in TABLES[table].columns) for row in rows]
     return np.array(filled, dtype)
 
 
@@ -99,7 +100,7 @@ def _run_flows(flows: int, controller: str, totals: Any) -> Any:
 
 
 def _run_queues(t_ns: Any, backlog: Any, rate_bps: int) -> Any:
-    columns = {name: np.zeros((len(t_ns), 3), np.uint64) for name, _ in TABLES["queues"].columns[2:]}
+    columns = {name: np.zeros((len(t_ns), 3), np.uint64) for name, _ in TABLES["queues"].digested[2:]}
     columns["backlog_bytes"][:, 0] = backlog
     columns["tx_bytes"][:, 0] = 0.99 * t_ns * rate_bps / 8 / S
     columns["marks"][:, 0] = t_ns // (20 * MS)
@@ -108,6 +109,8 @@ def _run_queues(t_ns: Any, backlog: Any, rate_bps: int) -> Any:
 
 def _run_tcp(rng: Any, t_ns: Any, backlog: Any, flows: int, rate_bps: int, noise: float) -> Any:
     samples = np.zeros(len(t_ns) * flows, TABLES["tcp"].dtype)
+    for name, unknown in TABLES["tcp"].unknown.items():
+        samples[name] = unknown
     samples["t_ns"] = np.repeat(t_ns, flows)
     samples["flow"] = np.tile(np.arange(flows), len(t_ns))
     unfair = np.exp(-t_ns / (t_ns[-1] / 6))[:, None] * np.linspace(0.8, -0.8, flows)[None, :]

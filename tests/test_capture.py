@@ -7,6 +7,7 @@ import json
 import shutil
 import struct
 import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,28 @@ def test_captures_that_may_fill_the_disk_are_announced(
     monkeypatch.setattr(room, "free_bytes", lambda _: 10**10)
     room.check(experiment, tmp_path, Quiet())
     assert "captured ports may write" in capsys.readouterr().err
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("direction", ["h1-eth0", "h2-eth0", "s1-eth2"])
+def test_a_captured_run_whose_datagrams_are_under_way_at_its_end_is_fit(direction, tmp_path, lab_kernel):
+    """Sockets stay open until all is counted: a closed one answers datagrams, which the switches would not know."""
+    (tmp_path / "spec.toml").write_text(FULL)
+    words = ["run", tmp_path / "spec.toml", "--out", tmp_path / "out", "--quiet", "--pcap", direction]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", *map(str, words)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["unfit_reasons"] == [] and manifest["conservation"]["under_way"] > 0
+    (captured,) = manifest["capture"]
+    for way in ("sent", "received"):
+        assert captured[way] + captured[f"{way}_later"] + captured["lost"] == captured[f"port_{way}"]
+
+
+FULL = """
+name = "full"
+topology = { kind = "single", hosts = 2, rate = "10Gbit/s", delay = "1us", buffer = "1MB" }
+controller.name = "cubic"
+workload = { kind = "pairs", transport = "udp", rate = "9Gbit/s" }
+time.duration = "1ms"
+"""

@@ -56,7 +56,8 @@ def test_each_class_has_its_numbers() -> None:
     assert (rdma["flows"], tcp["flows"], other["flows"]) == (2, 1, 1)
     assert (rdma["goodput_bps"], tcp["goodput_bps"]) == pytest.approx((32e6, 32e6))
     assert sum(each["goodput_share"] for each in (rdma, tcp, other)) == pytest.approx(1)
-    assert rdma["jain"] == pytest.approx(16 / 20) and rdma["mean_srtt_us"] is None
+    assert [(each["jain_flows"], each["jain"]) for each in (tcp, other)] == [(0, None), (1, None)]
+    assert rdma["jain"] == pytest.approx(16 / 20) and rdma["jain_flows"] == 2 and rdma["mean_srtt_us"] is None
     assert (tcp["mean_srtt_us"], other["mean_srtt_us"]) == (100, 300)
     assert (tcp["flows_done"], tcp["retransmits"], tcp["fct_flows"], tcp["fct_p50_s"]) == (1, 3, 1, 0.5)
     assert rdma["fct_flows"] == 0 and rdma["fct_mean_s"] is None

@@ -156,10 +156,33 @@ def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: A
         "utilization  100 %",
         "mean queue   3.506 kB at s1-eth3",
         "mean srtt    272.3 ms",
-        "fairness     0.9963 (Jain)",
+        "fairness     0.9963 (Jain, 2 of 2 flows)",
         "drops        0, marks 10,312",
         "lost         723 on links (15.12 % of what hosts sent)",
     ]
+
+
+INCASTS = {"flows": 24, "fct_flows": 24, "fct_unfinished": 0, "fct_mean_s": 1e-3, "goodput_bps": 128e6, "jain": None}
+
+
+def test_an_incast_shows_completion_first_and_no_goodput_over_idle_time(
+    folder: Path, module: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = INCASTS | {"jain_flows": 0, "active_s": 0.002, "active_goodput_bps": 6.4e9}
+
+    def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
+        made = synthetic.result(out)
+        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | numbers))
+        return results.load_result(made.path)
+
+    module("dc_gym.run.runner", run=run)
+    assert main.main(["run", "exp.toml", "--quiet"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [
+        "completion   1 ms on average, 24 of 24 flows finished",
+        "goodput      6.4 Gbit/s in the 2 ms with active flows",
+    ]
+    assert "fairness     - (Jain; 0 of 24 flows active throughout)" in said
 
 
 def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import synthetic
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl import controllers
-from dc_gym.records.digest import Digest, digest_of
+from dc_gym.records.digest import Digest, digest_of, told_of_equal_seeds
 from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
@@ -112,14 +112,21 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_column_counts(name: str) -> None:
+def test_every_column_counts_unless_it_is_declared_otherwise(name: str) -> None:
     tables = small(
         nic_flows=[NIC], decisions=[DECISION], classes=[CLASS], class_queues=[CLASS_QUEUE], nic_events=[NIC_EVENTS_ROW]
     )
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
         changed[column][0] ^= 1
-        assert digest_of(dataclasses.replace(tables, **{name: changed})) != digest_of(tables), column
+        same = digest_of(dataclasses.replace(tables, **{name: changed})) == digest_of(tables)
+        assert same == (column in TABLES[name].unknown), column
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_outside_the_digest_come_last(name: str) -> None:
+    told = [column.digested for column in TABLES[name].declared]
+    assert told == sorted(told, reverse=True)
 
 
 def test_misuse_is_refused() -> None:
@@ -153,3 +160,18 @@ def test_values_that_would_wrap_are_refused() -> None:
         Tables.build(flows=small().flows, queues=small().queues, tcp=wide, ports=synthetic.ports())
     with pytest.raises(ProtocolError, match="missing"):
         Tables.build(flows=small().flows, queues=small().queues, tcp=np.zeros(1, "<i8,<i8"), ports=synthetic.ports())
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ([], ""),
+        ([["a"], ["a"]], ""),
+        ([["a", "b"], ["c", "d"]], ""),
+        ([["a", "a", "a"]], "at its point: the seed changes nothing"),
+        ([["a", "b"], ["c", "c"], ["c"]], "at 1 of 2 points: the seed changes nothing"),
+    ],
+)
+def test_equal_seeds_are_told(points: list[list[str]], words: str) -> None:
+    told = told_of_equal_seeds(points)
+    assert words in told and bool(told) == bool(words)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from dc_gym import spec
@@ -90,8 +91,9 @@ BAD = {
     'at = "1ms", link = ["s1", "s2"], rate = "0Mbit/s"': "events[0].rate",
     'at = "1ms", link = ["s1", "s2"], kmin = 3000': "events[0].kmin = 3000: is nothing that a link has",
     'at = "1ms", link = ["s1", "s2"], speed = "1Mbit/s"': "events[0].speed: unknown key",
-    'at = "1ms", port = "s1-eth3", rate = "1Mbit/s"': "is nothing that a port has",
-    'at = "1ms", port = "s1-eth3"': "events[0]: changes nothing; give one of: kmin, kmax, pmax, buffer",
+    'at = "1ms", port = "s1-eth3", state = "up"': "the link of s1-eth3 is up already",
+    'at = "1ms", port = "s1-eth3"': "events[0]: changes nothing; give one of: state, rate, delay, loss, kmin, kmax, pmax, buffer",
+    'at = "1ms", port = "h1-eth0", rate = "1Mbit/s", buffer = "40kB"': "only switch ports change their queues",
     'at = "1ms", port = "s9-*", buffer = "40kB"': "the network has no port 's9-*'",
     'at = "1ms", port = "h1-eth0", buffer = "40kB"': "only switch ports change their queues",
     'at = "1ms", port = "s1-eth3", kmin = 9000, kmax = 6000': "events[0].kmin = 9000: is above the kmax of s1-eth3, 6000 bytes",
@@ -121,8 +123,9 @@ def test_what_a_ground_or_a_nic_cannot_do_is_refused(tmp_path: Path) -> None:
         load(tmp_path, 'at = "1ms", port = "s1-eth3", buffer = "40kB"', settings=("topology.qdisc=stock",))
     with pytest.raises(SpecError, match=r"events\[0\].rate: the NIC at .* sends at its line rate"):
         load(tmp_path, 'at = "1ms", link = ["h1", "s1"], rate = "1Mbit/s"', controller="dcqcn")
-    with pytest.raises(SpecError, match="reads rates in telemetry"):
-        load(tmp_path, slower, controller="hpcc")
+    with pytest.raises(SpecError, match="have 9 rates"):
+        load(tmp_path, *(f'at = "{n}ms", {MIDDLE}, rate = "{n}Mbit/s"' for n in range(1, 9)), controller="hpcc")
+    assert load(tmp_path, slower, 'at = "1ms", port = "s1-eth1", rate = "1Mbit/s"', controller="hpcc").events
     assert load(tmp_path, slower, controller="dcqcn").events
 
 
@@ -152,6 +155,34 @@ def test_two_nodes_name_all_parallel_links_and_a_port_one(tmp_path: Path) -> Non
     one = made.changes(graph)[0].port
     only = replace(made, events=(replace(made.events[0], link=(one,)),)).changes(graph)
     assert {each.port for each in only} == {one, graph.peer(one).ifname}
+
+
+def test_a_port_s_change_is_one_direction_of_its_link(tmp_path: Path) -> None:
+    port = 'port = "s1-eth3"'
+    made = load(tmp_path, f'at = "2ms", {port}, rate = "100Mbit/s", buffer = "40kB"', f'at = "1ms", {port}, state = "down"', UP)
+    found = made.changes(made.graph())
+    assert [(each.port, each.values) for each in found] == [
+        *(("s1-eth3", ((name, value),)) for name, value in (("cut", 1), ("rate_bps", 10**8), ("limit_bytes", 40_000))),
+        *((port, (("cut", 0),)) for port in ("s1-eth3", "s2-eth3")),
+    ]
+    assert Capacities(made.graph(), found).at(3 * MS)[2:6] == [0, 10**9, 10**9, 10**9]
+
+
+def test_a_host_s_port_changes_what_the_host_sends(tmp_path: Path) -> None:
+    made = load(tmp_path, 'at = "1ms", port = "h1-*", rate = "5Mbit/s", loss = "1%"')
+    assert [(each.port, each.values) for each in made.changes(made.graph())] == [
+        ("h1-eth0", (("rate_bps", 5 * 10**6), ("loss_ppb", 10**7)))
+    ]
+
+
+def test_telemetry_names_the_rate_in_force(tmp_path: Path) -> None:
+    made = load(
+        tmp_path, f'at = "1ms", {MIDDLE}, rate = "400Mbit/s"', 'at = "2ms", port = "s1-eth3", delay = "1us"', controller="hpcc"
+    )
+    found = made.changes(made.graph())
+    assert [(each.port, each.values[0]) for each in found] == [
+        (port, (name, 4 * 10**8)) for port in ("s1-eth3", "s2-eth3") for name in ("rate_bps", "telemetry_bps")
+    ] + [("s1-eth3", ("delay_ns", 1000))]
 
 
 def test_a_slowed_down_network_scales_the_changes(tmp_path: Path) -> None:
@@ -396,6 +427,35 @@ def test_delay_loss_marking_and_buffer_change_and_come_back(shared: Path, lab_ke
     assert result.manifest["conservation"]["lost_on_links"] > 0
     tcp = result.records("tcp")
     assert tcp[tcp["t_ns"] == 45 * MS]["srtt_us"].min() > 2000 > tcp[tcp["t_ns"] == 95 * MS]["srtt_us"].max()
+
+
+@pytest.mark.lab
+def test_a_port_changes_one_direction(shared: Path, lab_kernel: Path) -> None:
+    """Data crosses s1-eth3, and ACKs s2-eth3, whose frames are lost later. The other direction loses nothing."""
+    tables = ('at = "40ms", port = "s1-eth3", rate = "250Mbit/s"', 'at = "60ms", port = "s2-eth3", loss = "10%"')
+    result = run(shared, "one-way", *tables)
+    assert result.fit, result.faults
+    assert [row["ports"] for row in result.manifest["events"]] == [
+        {"s1-eth3": {"rate_bps": [25 * 10**7] * 2}},
+        {"s2-eth3": {"loss_ppb": [10**8] * 2}},
+    ]
+    table = pq.read_table(result.path / "port_metrics.parquet").to_pylist()
+    lost = {row["port"]: row["lost"] for row in table}
+    assert lost["s2-eth3"] > 0 == lost["s1-eth3"]
+    assert result.manifest["conservation"]["lost_on_links"] == lost["s2-eth3"]
+
+
+@pytest.mark.lab
+def test_telemetry_follows_a_rate(shared: Path, lab_kernel: Path) -> None:
+    """HPCC fills 95 % of the line that it is told of: were records still of 1 Gbit/s, it would overrun the slower one."""
+    result = run(shared, "hpcc", f'at = "40ms", {MIDDLE}, rate = "250Mbit/s"', controller="hpcc")
+    assert result.fit, result.faults
+    assert result.manifest["events"][0]["ports"]["s1-eth3"] == {"rate_bps": [25 * 10**7] * 2, "telemetry_bps": [25 * 10**7] * 2}
+    queues, port = result.records("queues"), result.names.port.index("s1-eth3")
+    mine = queues[(queues["port"] == port) & (queues["t_ns"] >= 60 * MS)]
+    sent = int(mine["tx_bytes"][-1]) - int(mine["tx_bytes"][0])
+    line = 25 * 10**7 // 8 * int(mine["t_ns"][-1] - mine["t_ns"][0]) // 10**9
+    assert 0.8 * line < sent < 0.97 * line and mine["backlog_bytes"].max() < 20 * 1514
 
 
 @pytest.mark.lab

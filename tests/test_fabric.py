@@ -113,6 +113,7 @@ def test_mininet_nodes_have_a_shell_when_asked(in_fabric):
     body = """
 assert all(node.shell is None for node in fabric.net.hosts + fabric.net.switches)
 print(fabric.net["h1"].cmd("ip -color=never -br addr show h1-eth0").split())
+print(fabric.net["h1"].cmd("hostname").split())
 print(fabric.net["h2"].IP(), fabric.net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
 print([node.name for node in fabric.net.hosts if node.shell])
 import subprocess
@@ -120,6 +121,7 @@ listed = subprocess.run([*programs.argv("ovs-vsctl"), "list-ports", "s1"], captu
 print(listed.stdout.split())
 """
     text = in_fabric({"preset": "dumbbell-10m"}, body)
+    assert "['h1']\n" in text
     assert "10.0.0.1/8" in text and "10.0.0.2 10.0.0.2" in text and "['h1', 'h2']" in text
     assert "['s1-eth1', 's1-eth2', 's1-eth3']" in text
 

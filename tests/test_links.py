@@ -6,11 +6,15 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 
+from dc_gym import spec
+from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import link_cases, links
 from dc_gym.benchmarks.checks.link_cases import LinkCase, grid_case
 from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort
+from dc_gym.run import runner
 
 pytestmark = pytest.mark.lab
 
@@ -84,3 +88,38 @@ def test_a_lone_cubic_flow_fills_a_switch_but_not_its_host(lab_kernel):
     switch, host = links.play(lab_kernel, [link_cases.SWITCH_FLOW.job(), link_cases.HOST_FLOW.job()])
     assert links.switch_check(switch).ok, links.switch_check(switch).measured
     assert links.host_check(host).ok, links.host_check(host).measured
+
+
+ONE_WAY = """
+controller.name = "cubic"
+workload.kind = "pairs"
+time.duration = "100ms"
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+[topology]
+preset = "dumbbell-1g"
+[[topology.links]]
+from = "s1"
+to = "s2"
+rate = "200Mbit/s"
+delay = "1ms"
+[[topology.links]]
+from = "s2"
+to = "s1"
+loss = "1%"
+"""
+
+
+def test_directions_of_a_link_differ(tmp_path, lab_kernel):
+    """Data crosses s1-eth3, which sends at 200 Mbit/s. ACKs cross s2-eth3, which alone loses frames."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(ONE_WAY)
+    result = runner.run(spec.load(tmp_path / "spec.toml"), tmp_path / "out", Quiet(), plot=False)
+    assert result.fit, result.faults
+    lost = {row["port"]: row["lost"] for row in pq.read_table(result.path / "port_metrics.parquet").to_pylist()}
+    assert lost["s2-eth3"] == sum(lost.values()) > 0
+    queues, port = result.records("queues"), result.names.port.index("s1-eth3")
+    mine = queues[queues["port"] == port]
+    sent = dict(zip((mine["t_ns"] // 10**6).tolist(), mine["tx_bytes"].tolist(), strict=True))
+    assert abs((int(sent[90]) - int(sent[50])) - 2 * 10**8 // 8 * 40 // 1000) <= 1514
+    assert result.records("tcp")["min_rtt_us"].max() >= 1000

@@ -84,7 +84,7 @@ def test_queues_are_of_the_port_with_the_largest_mean_backlog_in_the_window() ->
     found = summarize(synthetic.tables(queues=sweeps(backlog)), Window(1 * S, 3 * S))
     assert found["bottleneck_port"] == "s1-eth3"
     assert (found["mean_queue_bytes"], found["max_queue_bytes"]) == (5000, 9000)
-    assert found["p99_queue_bytes"] == pytest.approx(1000 + 0.99 * 8000)
+    assert found["p99_queue_bytes"] is None, "two sweeps tell no 99th percentile"
     assert found["queueing_delay_s"] == pytest.approx(5000 * 8 / 10**7)
 
 
@@ -120,6 +120,30 @@ def test_jain_is_over_flows_active_in_the_whole_window() -> None:
     assert summarize(synthetic.tables(flows=flows), Window(0, 4 * S))["jain"] == pytest.approx(0.8, rel=1e-6)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_jain_is_null_below_two_flows_and_its_flows_stand_beside_it(count: int) -> None:
+    flows = [flow_row(number, received_bytes=1000) for number in range(count)]
+    late = flow_row(count, start_ns=S, received_bytes=9000)
+    found = summarize(synthetic.tables(flows=[*flows, late]), Window(0, 4 * S))
+    told = None if count < 2 else pytest.approx(1)
+    assert (found["jain"], found["jain_flows"]) == (told, count)
+
+
+def test_goodput_of_the_active_time_leaves_out_idle_time() -> None:
+    """Two flows share 0.5..1.5 s, one has 1..2 s, one 3..3.5 s; 2.5 MB in 2 of 4 s. What failed was never active."""
+    spans = [(0.5, 1.5), (1, 2), (3, 3.5)]
+    flows = [
+        flow_row(number, start_ns=int(start * S), end_ns=int(end * S), received_bytes=10**6, status="done", size_bytes=10**6)
+        for number, (start, end) in enumerate(spans)
+    ]
+    failed = flow_row(3, start_ns=0, status="failed")
+    found = summarize(synthetic.tables(flows=[*flows, failed]), Window(0, 4 * S))
+    assert found["active_s"] == 2 and found["goodput_bps"] == pytest.approx(6e6)
+    assert found["active_goodput_bps"] == pytest.approx(12e6)
+    nobody = summarize(synthetic.tables(), Window(0, S))
+    assert (nobody["active_s"], nobody["active_goodput_bps"]) == (0, None)
+
+
 def test_flows_are_counted_and_unfinished_ones_shown() -> None:
     done = [
         flow_row(i, status="done", size_bytes=9, fct_ns=fct * S, end_ns=fct * S, retransmits=i) for i, fct in enumerate((1, 2, 4))
@@ -142,13 +166,13 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
     counts = {
         key for key in found if key.startswith(("flows", "fct_bins", "fct_groups")) or key.endswith(("_flows", "unfinished"))
     }
-    assert nothing == set(found) - {"goodput_bps", "flow_goodput_bps", "retransmits"} - counts
+    assert nothing == set(found) - {"goodput_bps", "active_s", "flow_goodput_bps", "retransmits"} - counts
     json.dumps(found, allow_nan=False)
 
 
 def test_every_metric_has_a_formula() -> None:
     found = summarize(synthetic.run(), Window(0, S))
-    assert sorted(names.NAMES) == sorted({*found, *pauses.NAMES})
+    assert sorted(names.NAMES) == sorted({*found, *pauses.NAMES, names.RETURN})
     assert not found.keys() & set(pauses.NAMES), "the ports have no classes"
 
 
@@ -161,7 +185,7 @@ def test_series_means_and_gaps() -> None:
     np.testing.assert_array_equal(got.queue_bytes, [20, 50, np.nan, 70])
     np.testing.assert_array_equal(got.goodput_bps, [[8000] * 4, [0, 0, 4000, 4000]])
     np.testing.assert_array_equal(got.srtt_us, [[100] * 4, [np.nan, np.nan, 300, 300]])
-    np.testing.assert_allclose(got.jain, [1, 1, 0.9, 0.9])
+    np.testing.assert_allclose(got.jain, [np.nan, np.nan, 0.9, 0.9])
     assert (got.queue_port, got.k_bytes) == ("s1-eth3", 3028)
 
 

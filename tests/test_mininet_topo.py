@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym import spec
 from dc_gym.base.amount import Amount
 from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.topologies.ecmp import path, route
@@ -47,6 +48,53 @@ def test_options_of_links(tmp_path):
     assert graph.cable_of("h2-eth0").delay_ns == 1000  # the spec's
 
 
+def test_what_asks_for_a_cable_is_accepted(tmp_path):
+    head = "from mininet.link import Link, TCULink\nfrom mininet.node import Host, OVSBridge, OVSKernelSwitch\n" + HEAD
+    graph = made(
+        tmp_path,
+        "self.addHost('h1', cls=Host); self.addSwitch('s1', cls=OVSKernelSwitch); self.addSwitch('s2', cls=OVSBridge)",
+        "self.addLink('h1', 's1', bw=10, use_htb=True); self.addLink('s1', 's2', cls=TCULink, bw=5, use_tbf=True)",
+        "self.addLink('s2', self.addHost('h2'), cls=Link)",
+        head=head,
+    )
+    assert [cable.rate_bps for cable in graph.cables] == [10**7, 5 * 10**6, 10**9]
+
+
+@pytest.mark.parametrize(("depth", "layers"), [
+    (1, ["edge", "edge"]),
+    (2, ["core", "edge", "edge"]),
+    (3, ["core", "agg", "agg", "edge", "edge"]),
+    (4, ["core", "core", "core", "agg", "agg", "edge", "edge"]),
+])  # fmt: skip
+def test_layers_follow_from_the_distance_to_the_hosts(tmp_path, depth, layers):
+    """Two chains of switches, which meet in one at the top, if there is more than the edge."""
+    tops = "for side in 'ab': self.addLink(f's{side}1', self.addHost(f'h{side}'))"
+    chain = f"for side in 'ab': [self.addLink(f's{{side}}{{n}}', f's{{side}}{{n + 1}}') for n in range(1, {max(1, depth - 1)})]"
+    switches = f"[self.addSwitch(f's{{side}}{{n}}') for n in range({max(1, depth - 1)}, 0, -1) for side in 'ab']"
+    top = "self.addLink('sa1', 'sb1')" if depth == 1 else (
+        f"top = self.addSwitch('top'); [self.addLink(top, f's{{side}}{depth - 1}') for side in 'ab']"
+    )  # fmt: skip
+    graph = made(tmp_path, switches, tops, chain, top)
+    found = {switch.name: switch.layer for switch in graph.switches}
+    assert [
+        found[name]
+        for name in (["top"] if depth > 1 else []) + [f"s{side}{n}" for n in range(max(1, depth - 1), 0, -1) for side in "ab"]
+    ] == layers
+
+
+def test_a_file_is_a_spec_by_itself(tmp_path):
+    links = "self.addLink(self.addHost('h1'), self.addSwitch('s1'), bw=10, delay='5ms'); self.addLink('s1', self.addHost('h2'))"
+    (tmp_path / "mine.py").write_text(f"{HEAD}        {links}\n")
+    found = spec.load(tmp_path / "mine.py", ["topology.rate=20Mbit/s", "time.duration=2s"])
+    first, second = found.graph().cables
+    assert (found.name, found.controller.name, found.workload.kind) == ("mine", "cubic", "pairs")
+    assert (first.rate_bps, first.delay_ns, second.rate_bps, second.delay_ns) == (10**7, 5_000_000, 2 * 10**7, 0)
+    assert second.a.queue.limit_bytes == 1000 * 1514, "as Mininet's"
+    assert spec.from_dict(found.to_dict(), tmp_path) == found
+    with pytest.raises(SpecError, match=r"none\.py: cannot read it|none\.py.*no such file"):
+        spec.load(tmp_path / "none.py")
+
+
 def test_names_ports_and_addresses_are_kept(tmp_path):
     lines = (
         "self.addHost('Left', ip='10.3.0.1/8', mac='02:00:00:00:00:aa'); self.addHost('right')",
@@ -76,7 +124,9 @@ def test_a_switch_without_hosts_is_a_core_and_a_host_with_two_links_has_two_plan
 
 BAD = {
     "an unknown option": (("self.addLink('h1', 's1', bandwidth=5)",), "link h1-s1: option bandwidth = 5 is not supported"),
-    "a qdisc": (("self.addLink('h1', 's1', use_htb=True)",), "option use_htb = True is not supported"),
+    "a queue": (("self.addLink('h1', 's1', enable_red=True)",), "option enable_red = True is not supported"),
+    "a class of switch": (("self.addSwitch('s9', cls=str)",), "cls <class 'str'> is not supported; here it is what OVSSwitch is"),
+    "a class of host": (("self.addHost('h9', cls=str)",), "cls <class 'str'> is not supported; here it is what Host is"),
     "marking": (("self.addLink('h1', 's1', bw=5, enable_ecn=True)",), "queues and marking are keys of [topology]"),
     "one direction": (("self.addLink('h1', 's1', params1={'bw': 5})",), "option params1"),
     "a class of link": (("self.addLink('h1', 's1', cls=str)",), "cls <class 'str'> is not supported"),

@@ -67,7 +67,7 @@ def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
     }
     assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
     with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval, spaced"):
-        _preset(dcqcn.header, "own", "", {"g": 1, "nic.payload": 9})
+        _preset(dcqcn.header, "own", {"help": "", "values": {"g": 1, "nic.payload": 9}}, dcqcn.parameters)
 
 
 def test_what_is_given_is_taken_as_it_is(tmp_path):

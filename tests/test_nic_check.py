@@ -9,8 +9,9 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base import usercode
-from dc_gym.base.errors import SpecError
+from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.package import PROGRAMS
+from dc_gym.benchmarks.checks import nic_check
 from dc_gym.cli import main
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithm, algorithms, build
@@ -84,6 +85,79 @@ def test_a_context_that_is_too_large_does_not_compile(capsys, broken):
     assert "more words of state than the NIC keeps" in text and text.count("\n") == 1
 
 
+START, CONSTANTS = "result->probe = true;", "enum { CC_PARAMETERS(CC_INDEX) };"
+INCLUDE = '#include "cc.h"'
+IMPURE = {
+    "a static variable": (
+        (CONSTANTS, CONSTANTS + "static uint32_t seen;"),
+        "result->rate = seen++;",
+        "'seen' is memory of its own",
+    ),
+    "a function's static variable": ((), "static uint32_t v2; result->rate = v2++;", "'v2' is memory of its own"),
+    "a word too far": ((), "state[5]++;", "array subscript 5 is outside array bounds"),
+    "a function of libc": ((INCLUDE, INCLUDE + "\nextern int rand(void);"), "result->rate = rand();", "'rand' is not in it"),
+    "a clock": (
+        (),
+        "\n#ifdef __bpf__\nresult->rate = bpf_ktime_get_ns();\n#endif\n",
+        "declaration of function 'bpf_ktime_get_ns'",
+    ),
+    "another header": (
+        (INCLUDE, INCLUDE + '\n#include "other.h"'),
+        "",
+        "other.h; an algorithm is one header, which includes only cc.h",
+    ),
+    "a float": ((), "result->rate = result->rate * 0.5;", "built-in function '__.*df' is not supported"),
+    "a write to a parameter": ((), "((uint32_t *)parameter)[0] = 1;", "cast discards 'const' qualifier"),
+    "telemetry without CC_TELEMETRY": ((), "result->rate += event->hop[0];", "'event' is used uninitialized"),
+    "an unknown event": (("CC_MASK(CC_TX))", "CC_MASK(9))"), "", "CC_EVENTS has to name events of cc.h"),
+    "a default out of range": (('"Q8", 333, 256', '"Q8", 33, 256'), "", r"threshold: its default is 33, not within 256\.\.65535"),
+    "a preset without its parameter": (('"as in', '"x", CC_SET(nothing, 3)) //'), "", r"preset template: CC_SET\(nothing\)"),
+    "a preset out of range": (('"as in', '"x", CC_SET(factor, 13108)) //'), "", "factor: preset template is 13108, not within 0"),
+}
+
+
+@pytest.mark.parametrize("what", IMPURE)
+def test_what_no_algorithm_may_do_is_refused_for_runs_too(what, registries, broken, tmp_path):
+    """Each sentence of the contract in docs/nic-algorithms.md, with a header that breaks it alone."""
+    replaced, line, message = IMPURE[what]
+    (tmp_path / "other.h").touch()
+    header = Path(broken(START, START + line))
+    if replaced:
+        assert replaced[0] in header.read_text()
+        header.write_text(header.read_text().replace(*replaced, 1))
+    controllers.register(controllers.Controller("aimd", "aimd", ecn=True, nic=True, header=header))
+    with pytest.raises(UsageError, match=message):
+        algorithms.load("aimd", tmp_path)
+
+
+def test_constants_and_what_a_compiler_calls_are_no_memory(broken, tmp_path):
+    header = Path(broken(CONSTANTS, CONSTANTS + "static const uint32_t steps[4] = { 1, 2, 3, 4 };"))
+    header.write_text(header.read_text().replace(START, START + "result->rate += steps[event->now_ns & 3];"))
+    assert build.compile_header(header, tmp_path).name == "aimd"
+
+
+def test_ours_keep_the_contract(tmp_path):
+    for name in algorithms.names():
+        build.check_contract(algorithms.header_of(name), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("state[event->now_ns & 7] = 0;", "WRITE beyond its words of context, parameters or table"),
+        ("result->rate = parameter[4 + (event->now_ns & 1)];", "READ beyond its words of context, parameters or table"),
+        ("result->rate = table[event->now_ns & 7];", "null pointer|SEGV"),
+    ],
+)
+def test_what_it_reaches_beyond_its_context_is_found(broken, tmp_path, line, complaint):
+    header = Path(broken(START, START + line))
+    built = build.compile_header(header, tmp_path)
+    setting = algorithms.resolve_parameters(built, "", {}, algorithms.SCALED_FOR_BPS)
+    failed = [each for each in nic_check.AlgorithmCheck(built, setting, tmp_path).checks(no_kernel=True) if not each.ok]
+    assert [each.name for each in failed] == ["golden traces"]
+    assert failed[0].measured.startswith(f"{header}:34:") and re.search(complaint, failed[0].measured)
+
+
 def test_a_syntax_error_is_one_line(capsys, broken):
     assert main.main(["nic", "check", broken("state[0] = 0;", "state[0] = 0"), "--no-kernel"]) == 2
     text = capsys.readouterr().err
@@ -108,13 +182,14 @@ def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(regis
     for folder in folders:
         folder.mkdir()
     first, second = (build.compile_header(copy, folder) for folder in folders[:2])
-    assert calls == ["cc", "clang"] and second.object.parent == folders[1]
+    once = ["cc", "clang", "cc", "clang"]  # runner and object, then the algorithm alone
+    assert calls == once and second.object.parent == folders[1]
     assert [path.read_bytes() for path in (first.runner, first.object)] == [
         path.read_bytes() for path in (second.runner, second.object)
     ]
     assert algorithm.describe(copy, second.runner, second.object).name == "aimd"
     copy.write_text(copy.read_text().replace('"aimd"', '"other"'))
-    assert build.compile_header(copy, folders[2]).name == "other" and len(calls) == 4
+    assert build.compile_header(copy, folders[2]).name == "other" and calls == 2 * once
 
 
 def test_what_is_wrong_with_a_header_shows_before_anything_boots(registries, tmp_path):

@@ -111,6 +111,28 @@ def test_every_message_arrives_once_and_whole_over_a_bad_cable(in_nics, cable, s
     assert sum(row["resent_packets"] for row in out["rows"]) > 0
 
 
+MISSING = """
+fabric.impair(3, time.monotonic_ns())
+nic.start("fixed", [Flow("h1", "h2", 20_000_000, 1_000_000)], selective=1, ack_packets=16, parameter_0=1 << 20,
+          timeout_ns=1_000_000, nack_interval_ns=900_000)
+nic.post(0)
+time.sleep(6)
+out = plain(nic.senders[0]) | {"receiver": plain(nic.receivers[0])}
+nic.stop()
+"""
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.05])
+def test_selective_repeat_sends_again_what_is_missing_after_a_timeout_too(in_nics, loss):
+    """A timeout asks with one packet. Nothing else arrives twice. The sender does not run ahead of what the receiver keeps."""
+    row = in_nics(MISSING, hosts=2, rate_bps=10 * GBIT, delay_ns=25_000, loss_ppb=int(loss * 1e9))
+    arrived, twice = row["receiver"]["received_packets"], row["receiver"]["dropped_packets"]
+    lost = row["sent_packets"] - arrived - twice
+    assert row["acked"] == row["total_packets"] == arrived
+    assert row["timeouts"] > 0 and lost > 0.9 * loss * arrived
+    assert twice <= row["timeouts"] and row["resent_packets"] == lost + twice
+
+
 WRAP = """
 fabric.impair(5, time.monotonic_ns())
 nic.start("fixed", [Flow("h1", "h2")], selective={selective}, parameter_0=500_000, timeout_ns=2_000_000)

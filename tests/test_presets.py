@@ -287,6 +287,48 @@ def test_rules_for_some_links():
     assert graph.peer("h1-eth0").queue.marking.kind == "none"
 
 
+def test_a_rule_for_one_direction():
+    """Tests that what s1 sends differs in rate, delay, loss and buffer. Each port, and what counts in its queue, has those of its side."""
+    rules = (
+        LinkRule.of(sender="s1", receiver="s2", rate_bps=10**8, delay_ns=7, loss_ppb=10, buffer_bytes=9000, k_bytes=3000),
+        LinkRule.of(sender="edge", receiver="host", rate_bps=2 * 10**8),
+    )
+    spec = TopologySpec.of(preset="dumbbell-1g", links=rules, scale=10)
+    graph = build(spec, ecn=True)
+    there, back = graph.cable_of("s1-eth3"), graph.cable_of("s2-eth3")
+    assert (there.rate_bps, there.delay_ns, there.impairment.loss_ppb) == (10**7, 70, 10)
+    assert (back.rate_bps, back.delay_ns, back.impairment.loss_ppb) == (10**8, 10**5, 0)
+    assert (there.peer("s1-eth3"), back.peer("s2-eth3")) == (graph.port("s2-eth3"), graph.port("s1-eth3"))
+    assert (graph.port("s1-eth3").queue.limit_bytes, graph.port("s2-eth3").queue.limit_bytes) == (9000, 4_000_000)
+    assert [graph.cable_of(name).rate_bps for name in ("h1-eth0", "s1-eth1")] == [10**8, 2 * 10**7]
+    assert Graph.from_json(graph.to_json()) == graph
+    assert graph.unimpaired().cable_of("s1-eth3").impairment == graph.unimpaired().cable_of("s2-eth3").impairment
+    assert graph.limited(3000, None).port("h1-eth0").queue.rate_bps == 10**8
+
+
+def test_the_round_trip_of_unlike_directions_is_the_longer_one():
+    """A full frame over the slow direction, and an ACK back over the fast one, on three links."""
+    rules = (LinkRule.of(sender="s2", receiver="s1", rate_bps=10**6),)
+    graph = build(TopologySpec.of(preset="dumbbell-1g", links=rules))
+    fast = 2 * (10_000 + 12_112 + 10_000 + 528)
+    assert base_rtt_ns(graph) == fast + 10_000 + 12_112_000 + 10_000 + 528
+
+
+def test_headroom_counts_what_the_peer_sends():
+    """It sends 1 Gbit/s over 20 us, the port 10 Gbit/s over 5 us: 25 us of 1 Gbit/s, a PAUSE frame and three frames."""
+    rules = (LinkRule.of(sender="host", receiver="*", rate_bps=10**9, delay_ns=20_000),)
+    keys = {
+        "hosts": 2,
+        "rate_bps": 10**10,
+        "delay_ns": 5_000,
+        "buffer_bytes": 10**5,
+        "shared_buffer_bytes": 10**6,
+        "pfc": "classes",
+    }
+    pause = build(TopologySpec.of(kind="single", links=rules, **keys)).port("s1-eth1").queue.pause
+    assert pause.headroom_bytes == 3125 + 60 + 3 * 1514
+
+
 def test_a_later_rule_wins():
     rules = (rule("*", "*", rate_bps=5), rule("leaf", "spine", rate_bps=6), rule("spine", "s1", rate_bps=7))
     graph = build(TopologySpec.of(preset="acc24a", links=rules))

@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rdma_lab import BAD_LINKS, load, run
 
+from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError, TestbedError
+from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES
-from dc_gym.run import nic_log
+from dc_gym.run import nic_log, runner
 
 MS = 1_000_000
 
@@ -336,3 +339,62 @@ def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
     (tmp_path / "decisions.bin").write_bytes(b"x" * 33)
     with pytest.raises(TestbedError, match="not a whole number of decisions"):
         nic_log.read_trace(tmp_path, 1000, {})
+
+
+CLASSES = """
+controller.name = "{controller}"
+workload.kind = "many_to_one"
+time.duration = "4ms"
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+nic = {{ ack_dscp = 46, cnp_dscp = 48 }}
+[topology]
+kind = "single"
+hosts = 5
+rate = "10Gbit/s"
+delay = "1us"
+shared_buffer = "1MB"
+k_bytes = "20p"
+pfc = "classes"
+[[topology.classes]]
+name = "data"
+dscp = [0]
+weight = 100
+lossless = true
+marking = "secn1"
+[[topology.classes]]
+name = "acks"
+dscp = [46]
+[[topology.classes]]
+name = "cnps"
+dscp = [48]
+"""
+
+
+def in_classes(tmp_path: Path, controller: str) -> tuple[Result, list[int]]:
+    """Returns the result, and the packets that the receiver's host sent in each class."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(CLASSES.format(controller=controller))
+    result = runner.run(spec.load(tmp_path / "spec.toml"), tmp_path / "out", Quiet(), plot=False)
+    assert result.fit, result.faults
+    rows = pq.read_table(tmp_path / "out" / "class_queues.parquet").to_pylist()
+    mine = [row for row in rows if row["port"] == "h5-eth0"]
+    return result, [max(row["tx_packets"] for row in mine if row["class"] == number) for number in range(3)]
+
+
+@pytest.mark.lab
+def test_acks_and_cnps_have_classes_of_their_own(tmp_path: Path, lab_kernel: Path) -> None:
+    result, (data, acks, cnps) = in_classes(tmp_path, "dcqcn")
+    flows = pq.read_table(result.path / "nic_flows.parquet").to_pandas()
+    assert data == 0 and acks > 100
+    assert 0 <= cnps - flows["cnps"].sum() <= 4 < cnps
+
+
+@pytest.mark.lab
+def test_without_control_pauses_alone_hold_the_line(tmp_path: Path, lab_kernel: Path) -> None:
+    """Flows send at the line rate, of which one decision a flow tells. Nothing is lost, and the receiver's line is full."""
+    result, (_, acks, cnps) = in_classes(tmp_path, "none")
+    decisions = pq.read_table(result.path / "decisions.parquet").to_pandas()
+    assert decisions["rate_bps"].tolist() == [10**10] * 4
+    assert cnps == 0 and acks > 1000
+    assert result.summary["drops"] == 0 and result.summary["utilization"] > 0.99 and result.summary["pauses"] > 100

@@ -26,6 +26,7 @@ from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
 from dc_gym.pages import report
 from dc_gym.pages.numbers import plain, scale_of, size, with_interval
 from dc_gym.pages.report.runs import gather, scenarios
+from dc_gym.pages.report.tables import metrics_table
 from dc_gym.records import results
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -398,3 +399,34 @@ def test_a_browser_shows_it_without_overflow(folder: Path, width: int) -> None:
     found = re.search(r"over (-?\d+) wide (\d+) fetched (\d+) svg (\d+)", done.stdout)
     assert found is not None, done.stderr[-2000:]
     assert [int(number) for number in found.groups()] == [0, 0, 0, 7]
+
+
+def test_the_return_and_completion_before_the_goodput_of_active_time(tmp_path: Path) -> None:
+    idle = {"return": 12.5, "fct_flows": 24, "fct_mean_s": 1e-3, "goodput_bps": 1e8, "active_goodput_bps": 6e9, "jain_flows": 0}
+    for folder, more in (("idle", idle), ("busy", {})):
+        for seed in (1, 2):
+            path = a_result(tmp_path / folder / str(seed), seed).path / "summary.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | more))
+
+    def sections(folder: str) -> dict[str, list[str]]:
+        scenario = scenarios(gather([tmp_path / folder]))[0][0]
+        return {title: [label for label, _ in rows] for title, rows in metrics_table(scenario).sections}
+
+    found = sections("idle")
+    assert next(iter(found)) == "Flow completion" and found["Agent"] == ["Return: the sum of rewards"]
+    assert "Goodput while flows were active" in found["Throughput and links"]
+    assert "Goodput, all flows" not in found["Throughput and links"]
+    busy = sections("busy")
+    assert "Agent" not in busy and next(iter(busy)) == "Throughput and links"
+    assert busy["Throughput and links"][0] == "Goodput, all flows"
+    assert "\u2026 flows that it counts" in busy["Fairness and convergence"]
+
+
+def test_equal_runs_of_several_seeds_are_noted(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        path = a_result(tmp_path / str(seed), seed).path / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": "e" * 64}))
+    notes = scenarios(gather([tmp_path]))[1]
+    assert len(notes) == 1 and notes[0].startswith(
+        "equal runs (one digest) for several seeds at its point: the seed changes nothing"
+    )

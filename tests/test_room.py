@@ -38,7 +38,7 @@ def test_the_records_are_those_that_the_daemons_write() -> None:
 def test_an_hour_of_a_fat_tree(spec: Path) -> None:
     needed = room.RoomNeeded.of(Experiment.of(load(spec)))
     sweeps, ports, flows = 360_001, 96, 16
-    assert needed.records == sweeps * (8 + ports * 15 * 8) + flows * 360_000 * 56
+    assert needed.records == sweeps * (8 + ports * 15 * 8) + flows * 360_000 * room.SAMPLE_BYTES
     assert needed.memory < GB, "it does not grow with ports times sweeps"
     rare = room.RoomNeeded.of(Experiment.of(load(spec, ["monitor.interval=100ms"])))
     assert rare.records == pytest.approx(needed.records / 10, rel=1e-3)
@@ -55,7 +55,7 @@ def test_an_hour_of_a_fat_tree(spec: Path) -> None:
 )
 def test_flows_are_sampled_while_they_are_under_way(spec: Path, settings: list[str], sampled_s: int) -> None:
     whole, some = (room.RoomNeeded.of(Experiment.of(load(spec, each))).records for each in ([], settings))
-    assert whole - some == pytest.approx(16 * (3600 - sampled_s) * 100 * 56, rel=1e-3)
+    assert whole - some == pytest.approx(16 * (3600 - sampled_s) * 100 * room.SAMPLE_BYTES, rel=1e-3)
 
 
 def test_a_run_that_cannot_fit_is_refused_before_it_boots(

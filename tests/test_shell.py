@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import re
@@ -30,6 +31,7 @@ from dc_gym.grounds.host import live
 from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import openvswitch
 from dc_gym.shell import commands, conversation, network, programs
+from dc_gym.shell.keeping import Keeping
 
 ROOT = Path(__file__).resolve().parent.parent
 DUMBBELL = str(ROOT / "examples" / "dumbbell.toml")
@@ -59,12 +61,23 @@ with socket.create_connection((sys.argv[1], 5000)) as sock:
 """
 
 
+REFUSED = """
+import socket, sys, time
+began = time.monotonic()
+try:
+    socket.create_connection((sys.argv[1], 9))
+except OSError as error:
+    print(error.strerror, f"{time.monotonic() - began:.2f} s")
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, lab_kernel: Path) -> Path:
     """A folder with a server and a client, in which shells start."""
     tmp_path.chmod(0o755)
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "refused.py").write_text(REFUSED)
     (tmp_path / "state").mkdir()
     return tmp_path
 
@@ -108,6 +121,12 @@ def test_the_network_is_described_in_mininets_words(script):
 
 
 @lab
+def test_each_host_has_its_name(script):
+    done = script("h1 hostname\nh2 uname -n\nh1 hostname other\nh1 hostname\nh2 hostname\ns1 hostname\n")
+    assert done.stdout.split() == ["h1", "h2", "other", "h2", "lab"] and done.returncode == 0
+
+
+@lab
 def test_pingall_needs_no_program(script):
     done = script("pingall\n")
     assert done.stdout.splitlines() == [
@@ -125,6 +144,88 @@ def test_pingall_shows_who_does_not_answer(script):
     done = script("h2 ip link set h2-eth0 down\npingall\n")
     assert "h1 -> X h3 h4" in done.stdout and "h2 -> X X X" in done.stdout
     assert "*** Results: 50% dropped (6/12 received)" in done.stdout and done.returncode == 1
+
+
+@lab
+def test_what_set_up_made_comes_back_with_the_device(script):
+    flip = "ip link set {0} down; ip link set {0} up"
+    done = script(f"h2 sh -c '{flip.format('h2-eth0')}; python3 refused.py h3'\ns1 sh -c '{flip.format('s1-eth1')}'\npingall\n")
+    assert done.stdout.startswith("Connection refused 0.00 s\n"), "no address is asked for, not even at once"
+    assert done.stdout.endswith("*** Results: 0% dropped (12/12 received)\n") and done.returncode == 0
+
+
+@lab
+def test_a_link_changes_at_a_command(script):
+    done = script(
+        "link s1 h1 down\nlinks\npingall\nlink s1 h1 up\npingall\nlink s1 s2 rate 5Mbit/s delay 2ms\nlinks\niperf h1 h3 2s\n"
+    )
+    said = done.stdout.splitlines()
+    assert "h1-eth0<->s1-eth1 10Mbit/s 10 us down" in said and "h1-eth0<->s1-eth1 10Mbit/s 10 us" in said
+    assert [line for line in said if "Results: " in line and "%" in line] == [
+        "*** Results: 50% dropped (6/12 received)", "*** Results: 0% dropped (12/12 received)"
+    ]  # fmt: skip
+    assert "s1-eth3<->s2-eth3 5Mbit/s 2 ms" in said
+    assert 4.5 < float(re.fullmatch(r"\*\*\* Results: (\S+) Mbit/s in 2 s", said[-1])[1]) < 5 and done.returncode == 0
+
+
+@lab
+def test_queues_show_what_traffic_does_to_them(script):
+    done = script(
+        "h3 python3 server.py &\nh1 python3 client.py h3 1000000 &\nh2 python3 client.py h3 1000000 &\n"
+        "h1 sleep 0.3\nqueues s1\nqueues\n"
+    )
+    head, first, second, third, *_ = (
+        re.split(r"\s{2,}", line) for line in done.stdout.splitlines() if "eth" in line or "K" in line
+    )
+    assert head == ["port", "backlog", "packets", "limit", "K", "marks", "drops", "sent"]
+    assert [first[0], second[0], third[0]] == ["s1-eth1", "s1-eth2", "s1-eth3"]
+    assert third[3:5] == ["400 kB", "3.028 kB"] and first[5] == second[5] == "0" and int(third[5]) > 10
+    assert third[1].endswith("kB") and float(third[1].split()[0]) > 1 and int(third[2]) > 0, "two flows wait at the bottleneck"
+    assert done.stdout.count("s1-eth3") == 2 and "h4-eth0" in done.stdout
+
+
+@lab
+def test_iperf_needs_no_program(script):
+    done = script("iperf h1 h3 2s\niperf\n")
+    said = done.stdout.splitlines()
+    assert said[::2] == [f"*** Iperf: testing TCP bandwidth between h1 and {other}" for other in ("h3", "h4")]
+    rates = [
+        float(re.fullmatch(rf"\*\*\* Results: (\S+) Mbit/s in {seconds} s", line)[1])
+        for line, seconds in zip(said[1::2], (2, 5), strict=True)
+    ]
+    assert all(9.3 < rate < 9.57 for rate in rates), "10 Mbit/s less headers and slow start"
+
+
+@lab
+def test_a_file_of_commands_runs(script, folder):
+    (folder / "commands.txt").write_text("# a comment\nh1 echo one\n\nsource more.txt\nh1 echo three\n")
+    (folder / "more.txt").write_text("h2 echo two\n")
+    (folder / "itself.txt").write_text("nodes\nsource itself.txt\n")
+    done = script("source commands.txt\nh1 echo four\nsource none.txt\nsource itself.txt\nh1 echo on\n")
+    assert done.stdout.splitlines()[:4] == ["one", "two", "three", "four"] and done.stdout.endswith("\non\n")
+    assert done.stderr.splitlines() == [
+        "dcgym: source none.txt: No such file or directory; give a file of commands, one a line",
+        "dcgym: source itself.txt: more than 100,000 commands at once; does the file run itself?",
+    ]
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    ("link", "link: give a link and what becomes of it, such as: link s1 h1 down"),
+    ("link s1 h7 down", "link s1 h7 down: the network has no node 'h7'; did you mean h1"),
+    ("link h1 h2 down", "link h1 h2 down: the network has no link between them; name two neighbours"),
+    ("link s1 s2 rate 5", "link s1 s2 rate 5: rate '5' is not a number with a unit"),
+    ("link s1 s2 speed 5", "link s1 s2 speed 5: give a link and what becomes of it"),
+    ("queues s9", "port 's9' is unknown; did you mean s1 or s2?"),
+    ("iperf h1", "iperf takes two hosts and a time, such as: iperf h1 h4 5s"),
+    ("iperf h1 h9", "host 'h9' is unknown"),
+    ("iperf h1 h1", "iperf: h1 is both hosts; give two"),
+    ("iperf h1 h2 5", "iperf: time '5' is not a number with a unit"),
+    ("iperf h1 h2 0s", "iperf: time '0s' is not above 0"),
+])  # fmt: skip
+def test_mistakes_in_the_shells_own_commands(line, told):
+    with pytest.raises(UsageError) as caught:
+        commands.order(line, spec.load(DUMBBELL).graph())
+    assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
 @lab
@@ -160,6 +261,66 @@ def test_what_commands_write_ends_with_the_lab(script, folder):
     done = script("h1 sh -c 'echo kept > note'\nh2 cat note\nh1 sh -c 'echo x > /etc/dcgym-note && ls /etc/dcgym-note'\n")
     assert done.stdout == "kept\n/etc/dcgym-note\n" and done.returncode == 0
     assert not (folder / "note").exists() and not Path("/etc/dcgym-note").exists()
+
+
+WRITES = "h1 sh -c 'mkdir sub; echo a > sub/a; echo b > b; ln -s /etc/passwd link; mkfifo pipe; head -c 300000 /dev/zero > big'\n"
+
+
+@lab
+def test_a_file_that_a_command_wrote_is_kept(script, folder):
+    (folder / "mine").write_text("mine")
+    done = script(f"{WRITES}get b\nget sub/a copy\nget big\nget none\nget sub\nget pipe\nget mine\nh2 sh -c 'exit 5'\n")
+    assert ((folder / "b").read_text(), (folder / "copy").read_text()) == ("b\n", "a\n")
+    assert (folder / "big").read_bytes() == bytes(300_000) and (folder / "mine").read_text() == "mine"
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        "b", "big", "client.py", "copy", "mine", "refused.py", "server.py"
+    ]  # fmt: skip
+    assert done.stderr.splitlines() == [
+        "dcgym: get none: No such file or directory",
+        "dcgym: get sub: Is a directory",
+        "dcgym: get pipe: it is no plain file",
+        "dcgym: get mine: mine exists; give another name after it: get mine NAME",
+    ]
+    assert done.returncode == 5, "the status of the last command"
+
+
+@lab
+def test_what_is_lost_is_told(script):
+    done = script(WRITES)
+    assert done.stderr == (
+        "dcgym: 3 files that commands wrote end with the network: b, big, sub/a (`get FILE` or --keep DIR keeps them)\n"
+    )
+    assert script("h1 true\n").stderr == ""
+
+
+@lab
+def test_all_files_that_commands_wrote_are_kept(script, folder):
+    done = script(f"{WRITES}h1 sh -c 'echo more >> server.py'\n", DUMBBELL, "--keep", "kept")
+    kept = {
+        str(path.relative_to(folder / "kept")): path.stat().st_size for path in (folder / "kept").rglob("*") if path.is_file()
+    }
+    assert kept == {"b": 2, "big": 300_000, "sub/a": 2, "server.py": len(SERVER) + 5} and not done.stderr
+    assert (folder / "server.py").read_text() == SERVER, "the user's own stays as it is"
+    again = script("h1 true\n", DUMBBELL, "--keep", "kept")
+    assert again.returncode == 2 and "--keep kept: the folder is not empty; give another one" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\nb", "x" * 300, "\udcff", 7, None])
+def test_a_lab_names_no_file_outside(name, tmp_path):
+    keeping = Keeping(1000, tmp_path / "kept")
+    assert keeping.names(json.dumps([name, "good"]).encode()) == ["good"]
+    assert keeping.names(b"\xff") == [] and keeping.names(b"{}") == []
+
+
+def test_a_lab_fills_no_disk(tmp_path):
+    keeping = Keeping(1000)
+    keeping.begin("big", tmp_path / "big")
+    assert keeping.take(bytes(600)) and not keeping.take(bytes(600)) and not keeping.take(b"")
+    assert "more than 1 kB, the lab's memory" in keeping.end(is_whole=True) and not list(tmp_path.iterdir())
+    assert not keeping.take(b"unasked"), "nobody asks for it"
+    (tmp_path / "link").symlink_to("elsewhere")
+    with pytest.raises(UsageError, match="link exists"):
+        keeping.begin("link", tmp_path / "link")
 
 
 @lab
@@ -302,7 +463,73 @@ def test_the_terminal_completes_and_remembers(terminal, folder):
 def test_a_program_has_the_terminal_of_the_user(terminal):
     with terminal(DUMBBELL, "h2") as shell:
         assert shell.until(PROMPT).endswith("s h2> ")
-        assert shell.command("python3 -c 'import sys; print(sys.stdout.isatty(), sys.stdin.read() == \"\")'") == "True True"
+        assert shell.command("python3 -c 'import sys; print(sys.stdin.isatty(), sys.stdout.isatty())'") == "True True"
+        assert shell.command("stty size") == "24 80"
+        shell.type("sh -c 'echo ready; read _; stty size'\n")
+        shell.until(rb"ready\r?\n")
+        shell.resize(50, 132)
+        shell.type("\n")
+        assert "50 132" in shell.until(PROMPT)
+
+
+@lab
+def test_a_command_reads_what_the_user_types(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        before = shell.attributes()
+        shell.type("h1 cat\nto the cat\n")
+        shell.until(rb"to the cat\r?\nto the cat\r?\n")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+        shell.type("h1 python3 -iq\n")
+        shell.until(rb">>> $")
+        shell.type("6 * 7\n")
+        shell.until(rb"42\r?\n>>> $")
+        shell.type(f"half a line{CTRL_C}")
+        shell.until(rb"KeyboardInterrupt\r?\n>>> $")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+        assert shell.attributes() == before, "the user has the terminal back"
+
+
+@lab
+def test_a_shell_in_a_host(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("h2 sh -i\n")
+        shell.until(rb"# $")
+        shell.type("hostname; tty; sleep 1000\n")
+        shell.until(rb"h2\r?\n/dev/pts/\d+\r?\n")
+        for _ in range(4):  # each ends a command, and none the shell, or the network
+            shell.type(f"{CTRL_C}")
+            shell.until(rb"# $")
+        shell.type(CTRL_D)
+        shell.until(PROMPT)
+
+
+@lab
+def test_input_and_the_network_take_turns(terminal):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.command("h3 python3 server.py &")
+        shell.type("h1 python3 -c 'import socket, sys; sock = socket.create_connection((\"h3\", 5000)); "
+                   "sock.sendall(input().encode()); sock.shutdown(1); print(sock.recv(64)); input()'\n")  # fmt: skip
+        shell.type("six..\n")
+        assert "got 5 from 10.0.0.1" in shell.until(rb"b'thanks'"), "time goes on while the command waits"
+        shell.type("\n")
+        shell.until(PROMPT)
+
+
+@lab
+def test_a_here_document_is_input(script):
+    lines = (
+        "h1 sh <<END\n  echo $((1 + 1))\n# no comment of the prompt's\nhostname\nEND\n"
+        "h2 cat <<-'X'\n\t$HOME \n\tX\nh1 cat\nh1 cat <<END\nmore\n"
+    )
+    first, second = script(lines), script(lines)
+    assert first.stdout == "2\nh1\n$HOME \n" and first.returncode == conversation.MISTAKE
+    assert first.stderr == "dcgym: h1 cat <<END: its input has no end; give a line END after it\n"
+    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
 
 
 @lab
@@ -438,7 +665,7 @@ orders, answers = threading.Semaphore(0), SimpleQueue()
 inside._die_with_the_runner(orders, answers)
 site = inside.HostSite(f"/proc/{os.getpid()}/fd/{sys.argv[1]}", "netem", 10**9, orders, None, answers)
 site._judged = False
-nothing = SimpleNamespace(seed_draws=lambda *_: None, impair=lambda *_: None)
+nothing = SimpleNamespace(CHANGES=False, **dict.fromkeys(("keep_neighbours", "seed_draws", "impair"), lambda *_: None))
 shell.run(Plan.read(Path(sys.argv[2])), site, nothing, time.monotonic_ns() + 10**8)
 """
 """The process of a host ground, on this machine's kernel without a network: commands at switches need none."""
@@ -470,10 +697,14 @@ def host_ground(tmp_path, monkeypatch):
 
 
 def test_the_host_grounds_process_serves_a_shell(host_ground, capfd, tmp_path):
-    status, talk = host_ground("s1 echo on $((1 + 1)) > note; cat note", "s1 sleep 0.01 &", "s1 sleep 0.2", "s2 sh -c 'exit 3'")
+    status, talk = host_ground(
+        "s1 echo on $((1 + 1)) > note; cat note", "s1 sleep 0.01 &", "s1 sleep 0.2", "link s1 s2 down", "s2 sh -c 'exit 3'"
+    )
     said = capfd.readouterr()
     assert (status, talk.status, said.out) == (0, 3, "on 2\n") and (tmp_path / "note").exists()
-    assert said.err.splitlines() == ["[1] s1 sleep 0.01", "[1] s1 sleep 0.01: ended with status 0"]
+    *jobs, refused = said.err.splitlines()
+    assert jobs == ["[1] s1 sleep 0.01", "[1] s1 sleep 0.01: ended with status 0"]
+    assert refused.startswith("dcgym: links of netem and tbf cannot change")
 
 
 def test_ctrl_c_ends_a_command_on_the_host_ground(host_ground, capfd):
@@ -521,4 +752,4 @@ def test_the_pages_programs_show_what_it_says(terminal):
 
 def test_the_pages_list_of_commands_is_whole():
     table = PAGE.read_text().partition("| command | what it does |")[2].partition("\n\n")[0]
-    assert all(f"`{name}`" in table for name in commands.NAMES)
+    assert all(re.search(f"`{name}[` ]", table) for name in commands.NAMES)

@@ -446,6 +446,13 @@ BAD_NETWORKS = {
         "",
         "topology.links[1].between: is missing; write two words",
     ),
+    "from without to": (
+        'between = ["h1", "*"]',
+        'from = "h1"',
+        "topology.links[1]: names from; give between alone, or both from",
+    ),
+    "between and from": ('"*"]', '"*"]\nfrom = "h1"', "topology.links[1]: names between and from; give between alone"),
+    "no such direction": ('between = ["h1", "*"]', 'from = "h1"\nto = "s3"', "from = 'h1', to = 's3' matches no link"),
     "half a between": ('["h1", "*"]', '["h1"]', 'topology.links[1].between = ["h1"]: is not understood'),
     "no such link": ('["h1", "*"]', '["h1", "s3"]', "topology.links: between = ['h1', 's3'] matches no link"),
     "no share": ("loss = 0.001", 'loss = "much"', 'topology.loss = "much": is not understood; write a share such as'),

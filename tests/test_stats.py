@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.stats import Estimate, band, estimate, paired, t_975
+from dc_gym.pages.numbers import with_interval
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,30 @@ def test_band_is_the_same_column_by_column() -> None:
     np.testing.assert_allclose(mean, [2, 1, np.nan])
     np.testing.assert_allclose(half, [4.302653 / np.sqrt(3), np.nan, np.nan], rtol=1e-6)
     assert np.isnan(band(np.array([[5.0, 6.0]]))[1]).all(), "one run has no interval, which is not one without width"
+
+
+def test_two_values_are_shown_and_not_their_interval() -> None:
+    """207 and 507: Student's t makes 357 +- 1,906 of them."""
+    two = estimate([207.0, 507.0])
+    assert two is not None and two.half == pytest.approx(12.706205 * 150) and two.few
+    assert (with_interval(two), two.drawn_half) == ("207, 507", 150)
+    assert with_interval(estimate([0.5, -0.25]), signed=True) == "+0.5, \u22120.25"  # type: ignore[arg-type]
+    mean, half = band(np.array([[207.0], [507.0]]))
+    assert (mean[0], half[0]) == (357, 150)
+
+
+@pytest.mark.parametrize(
+    ("values", "few"),
+    [
+        ([5.0], False),
+        ([1.0, 2.0, 3.0], True),  # 2 +- 2.5: below 0, where none of them is
+        ([2.0, 2.1, 2.2], False),
+        ([-1.0, 2.0, 3.0], False),
+        ([1.0, 2.0, 3.0, 10.0], True),
+        ([1.0, 1.0, 1.0, 1.0, 30.0], False),
+    ],
+)
+def test_few_values_are_shown_if_their_interval_makes_no_sense(values: list[float], few: bool) -> None:
+    found = estimate(values)
+    assert found is not None and found.few == few
+    assert found.drawn_half == (max(abs(value - found.mean) for value in values) if few else found.half)

@@ -205,10 +205,10 @@ def test_layouts_of_c_and_python_agree(record: str, dtype: np.dtype[np.void]) ->
 
 
 def sample_file(
-    path: Path, magic: bytes = b"DCGYMSA1", version: int = 1, size: int = 56, count: int = 1, tail: bytes = b""
+    path: Path, magic: bytes = b"DCGYMSA2", version: int = 1, size: int = 72, count: int = 1, tail: bytes = b""
 ) -> Path:
     header = struct.pack("<8sIIQqqqQQ", magic, version, size, count, 0, 1000, 100, 0, 0)
-    path.write_bytes(header + struct.pack("<qQQQIIIIII", 100, 0, 0, 0, 0, 0, 0, 0, 0, 0) + tail)
+    path.write_bytes(header + struct.pack("<qQQQQIIIIIIII", 100, *[0] * 12) + tail)
     return path
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import struct
@@ -69,6 +70,21 @@ def run(tmp_path, lab_kernel):
         return load_result(tmp_path / out, check_digest=True) if code == 0 else done
 
     return go
+
+
+def test_programs_find_their_hosts_name(run):
+    programs = "".join(f'[[workload.exec]]\nhost = "{host}"\ncommand = "hostname"\n' for host in ("h1", "h3", "h3"))
+    result = run("workload.kind=none", programs=programs)
+    said = {name: (result.path / f"exec/{name}.stdout").read_text() for name in ("h1-0", "h3-0", "h3-1")}
+    assert said == {"h1-0": "h1\n", "h3-0": "h3\n", "h3-1": "h3\n"}
+
+
+def test_a_program_may_set_its_device_down_and_up(run):
+    ping = f"{sys.executable} -c 'import socket; print(socket.socket().connect_ex((\"10.0.0.3\", 9)))'"
+    flip = "ip link set h1-eth0 down && ip link set h1-eth0 up"
+    program = json.dumps(f'sh -c "{flip} && {ping}"'.replace('("10.0.0.3"', '(\\"10.0.0.3\\"'))
+    result = run("workload.kind=none", programs=f'[[workload.exec]]\nhost = "h1"\ncommand = {program}\n')
+    assert (result.path / "exec/h1-0.stdout").read_text() == f"{errno.ECONNREFUSED}\n"
 
 
 def test_datagrams_keep_their_rate(run):

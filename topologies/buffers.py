@@ -148,8 +148,7 @@ class SharedBuffers:
             pause = self._pause(end.queue, cable) if self.pfc != "off" else None
             return replace(end, queue=replace(end.queue, pool=pools[end.node], pause=pause))
 
-        cables = (replace(each, a=port(each.a, each), b=port(each.b, each)) for each in graph.cables)
-        return replace(graph, cables=tuple(cables))
+        return replace(graph, cables=tuple(each.with_ports(port) for each in graph.cables))
 
     def _pool(self, graph: Graph, switch: str, number: int) -> Pool:
         ports = graph.ports_of(switch)
@@ -186,12 +185,15 @@ def lossless(queue: Queue) -> int:
 def headroom_bytes(cable: Cable, classes: int) -> int:
     """Returns the bytes that may still come in after a port decides to pause one of `classes` lossless classes.
 
+    `cable` is that of the port, as it sends into it.
+
     The decision falls with a frame that may have to go to headroom itself. The PAUSE frame waits for a frame under way and for
     those of the other classes, takes its own time and the delay; then the peer ends the frame that it has begun, and what was on
     its way arrives. Impairments that delay frames count twice, as the delay does.
     """
-    delay_ns = cable.delay_ns + cable.impairment.jitter_ns + cable.impairment.reorder_delay_ns
-    on_the_way = -(-2 * delay_ns * cable.rate_bps // NS_BITS)
+    arriving = cable.back or cable
+    delays_ns = [way.delay_ns + way.impairment.jitter_ns + way.impairment.reorder_delay_ns for way in (cable, arriving)]
+    on_the_way = -(-sum(delays_ns) * arriving.rate_bps // NS_BITS)
     return on_the_way + classes * PAUSE_FRAME_BYTES + 3 * FRAME_BYTES
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dc_gym.topologies.graph import Graph
 
@@ -17,8 +17,10 @@ CUT, RATE, DELAY, LOSS = "cut", "rate_bps", "delay_ns", "loss_ppb"
 CABLE = (CUT, RATE, DELAY, LOSS)
 """The quantities of one direction of a cable. A cut one (1) loses every frame; a whole one is 0."""
 LIMIT, KMIN, KMAX, PMAX = "limit_bytes", "kmin_bytes", "kmax_bytes", "pmax_ppm"
-QUEUE = (LIMIT, KMIN, KMAX, PMAX)
-"""The quantities of a switch port's queue. The last three are its marking, and always change together."""
+TELLS = "telemetry_bps"
+QUEUE = (LIMIT, KMIN, KMAX, PMAX, TELLS)
+"""The quantities of a switch port's queue. Three are its marking, and always change together. The last is the rate that its
+telemetry records name, which stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,21 @@ class Change:
     @property
     def of_queue(self) -> bool:
         return self.values[0][0] in QUEUE
+
+
+def with_telemetry(changes: Iterable[Change], graph: Graph) -> Iterator[Change]:
+    """Yields the changes, and behind each new rate of a switch port that its telemetry names this rate from then on."""
+    tell = {port.ifname for port in graph.switch_ports() if port.queue.telemetry}
+    for each in changes:
+        yield each
+        rates = [value for name, value in each.values if name == RATE]
+        if rates and each.port in tell:
+            yield replace(each, values=((TELLS, rates[0]),))
+
+
+def rates_of(changes: Iterable[Change]) -> set[int]:
+    """Returns the rates that ports get, in bit/s."""
+    return {value for each in changes for name, value in each.values if name == RATE}
 
 
 def ports_of(changes: Iterable[Change], *quantities: str) -> tuple[str, ...]:

@@ -121,7 +121,8 @@ class Packet:
 def route(graph: Graph, seed: int, routing: str = "ecmp", without: Collection[str] = ()) -> Router:
     """Returns the rules of every switch of the graph for every host, from one seed. `routing` is one of ROUTINGS.
 
-    `without` names ports whose cables do not count. A switch has no rule for a host that it cannot reach without them.
+    `without` names ports whose frames go nowhere: each is one direction of a cable. A switch has no rule for a host that it
+    cannot reach without them.
 
     'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed has no effect.
     """
@@ -220,7 +221,7 @@ def _distances(graph: Graph, target: str, without: Collection[str]) -> dict[str,
         node = todo.popleft()
         for port in graph.ports_of(node):
             neighbour = graph.peer(port).node
-            if port.ifname not in without and neighbour in switches and neighbour not in distance:
+            if graph.peer(port).ifname not in without and neighbour in switches and neighbour not in distance:
                 distance[neighbour] = distance[node] + 1
                 todo.append(neighbour)
     return distance

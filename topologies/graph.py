@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
 from types import UnionType
@@ -356,6 +356,15 @@ NO_IMPAIRMENT = Impairment()
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a cable: what its sending end does."""
+
+    rate_bps: int
+    delay_ns: int
+    impairment: Impairment = NO_IMPAIRMENT
+
+
+@dataclass(frozen=True, slots=True)
 class Cable:
     """A full-duplex link. Each end serializes at the rate; then the frame travels for the delay."""
 
@@ -364,14 +373,32 @@ class Cable:
     rate_bps: int
     delay_ns: int
     impairment: Impairment = NO_IMPAIRMENT
+    back: Way | None = None
+    """The direction from b to a; None: as that from a to b, which the values above are."""
 
     def __post_init__(self) -> None:
-        rate, delay = self.rate_bps, self.delay_ns
         _require(self.a.node != self.b.node, f"cable {self.name}", self.a.node, "is on both ends; join two nodes")
-        _require(0 < rate <= FASTEST_BPS, f"rate_bps of cable {self.name}", rate, f"is not in 1..{FASTEST_BPS}; change it")
-        _require(
-            0 <= delay <= LONGEST_DELAY_NS, f"delay_ns of cable {self.name}", delay, f"is not in 0..{LONGEST_DELAY_NS}; change it"
-        )
+        for way in (self, self.back or self):
+            rate, delay = way.rate_bps, way.delay_ns
+            _require(0 < rate <= FASTEST_BPS, f"rate_bps of cable {self.name}", rate, f"is not in 1..{FASTEST_BPS}; change it")
+            fits = 0 <= delay <= LONGEST_DELAY_NS
+            _require(fits, f"delay_ns of cable {self.name}", delay, f"is not in 0..{LONGEST_DELAY_NS}; change it")
+
+    def sent_by(self, ifname: str) -> Cable:
+        """Returns the cable with the values of what this end sends; it is the end `a` then if the directions differ."""
+        if self.back is None or ifname == self.a.ifname:
+            return self
+        here = Way(self.rate_bps, self.delay_ns, self.impairment)
+        return Cable(self.b, self.a, self.back.rate_bps, self.back.delay_ns, self.back.impairment, here)
+
+    def directions(self) -> tuple[Cable, Cable]:
+        """Returns the cable as its ends a and b send into it."""
+        return self, self.sent_by(self.b.ifname)
+
+    def with_ports(self, change: Callable[[Port, Cable], Port]) -> Cable:
+        """Returns the cable with other ports, each made of the old one and of the cable as that port sends into it."""
+        there, back = self.directions()
+        return replace(self, a=change(self.a, there), b=change(self.b, back))
 
     @property
     def name(self) -> str:
@@ -402,7 +429,9 @@ class Graph:
         _require_unique("ifname", [port.ifname for port in ends])
         object.__setattr__(self, "_hosts", {host.name: host for host in self.hosts})
         object.__setattr__(self, "_switches", {switch.name: switch for switch in self.switches})
-        object.__setattr__(self, "_cables", {port.ifname: cable for cable in self.cables for port in (cable.a, cable.b)})
+        object.__setattr__(
+            self, "_cables", {port.ifname: cable.sent_by(port.ifname) for cable in self.cables for port in (cable.a, cable.b)}
+        )
         object.__setattr__(self, "_ports", self._ports_by_node(ends))
         self._check_hosts()
         self._check_connected()
@@ -469,7 +498,7 @@ class Graph:
         return _find(self._switches, "switch", name)
 
     def cable_of(self, port: Port | str) -> Cable:
-        """Returns the cable that ends at a port or at a port's ifname."""
+        """Returns the cable that ends at a port or at a port's ifname, with the values of what that port sends."""
         return _find(self._cables, "port", port if isinstance(port, str) else port.ifname)
 
     def port(self, ifname: str) -> Port:
@@ -483,7 +512,12 @@ class Graph:
 
     def unimpaired(self) -> Graph:
         """Returns the same network with perfect links."""
-        return replace(self, cables=tuple(replace(cable, impairment=NO_IMPAIRMENT) for cable in self.cables))
+
+        def perfect(cable: Cable) -> Cable:
+            back = None if cable.back is None else replace(cable.back, impairment=NO_IMPAIRMENT)
+            return replace(cable, impairment=NO_IMPAIRMENT, back=back)
+
+        return replace(self, cables=tuple(map(perfect, self.cables)))
 
     def limited(self, burst_bytes: int, limit_bytes: int | None) -> Graph:
         """Returns the same network with a token bucket at every host, at line rate.
@@ -491,14 +525,13 @@ class Graph:
         `limit_bytes` is the limit of the bucket's queue; None leaves it as it was.
         """
 
-        def port(port: Port, rate_bps: int) -> Port:
+        def limited(port: Port, cable: Cable) -> Port:
             if port.node not in self._hosts:
                 return port
-            queue = Queue(limit_bytes or port.queue.limit_bytes, "tbf", rate_bps=rate_bps, burst_bytes=burst_bytes)
+            queue = Queue(limit_bytes or port.queue.limit_bytes, "tbf", rate_bps=cable.rate_bps, burst_bytes=burst_bytes)
             return replace(port, queue=queue)
 
-        cables = (replace(each, a=port(each.a, each.rate_bps), b=port(each.b, each.rate_bps)) for each in self.cables)
-        return replace(self, cables=tuple(cables))
+        return replace(self, cables=tuple(each.with_ports(limited) for each in self.cables))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the graph as plain lists, dicts, strings and integers."""

@@ -20,6 +20,7 @@ from dc_gym.base.key import (
     SHARE_PPB,
     TEXT,
     TIME,
+    KeyFault,
     Kind,
     entries,
     key,
@@ -44,6 +45,7 @@ from dc_gym.topologies.graph import (
     Queue,
     QueueClass,
     QueueKind,
+    Way,
     require_queue_size,
 )
 
@@ -147,22 +149,44 @@ PAIR = Kind((list,), 'two words such as ["leaf", "spine"]', _pair, list)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRule(LinkSpec):
-    """An entry of `[[topology.links]]`: keys for the links between two nodes, or the nodes of two layers, in either direction."""
+    """An entry of `[[topology.links]]`: keys for the links between two nodes, or the nodes of two layers.
 
-    between: tuple[str, str] = key(PAIR, needed=True, help="names of nodes, names of layers, or `*`")
+    They hold in either direction (`between`), or for what the nodes at one end send (`from` and `to`).
+    """
+
+    between: tuple[str, str] | None = key(PAIR, help="names of nodes, names of layers, or `*`; in both directions")
+    sender: str | None = key(TEXT, name="from", help="in place of `between`: the end that sends, by such a name; with `to`")
+    receiver: str | None = key(TEXT, name="to", help="the other end")
+
+    def ends(self) -> tuple[str, str]:
+        return self.between or (self.sender or "", self.receiver or "")
 
     def matches(self, a: Node, b: Node) -> bool:
-        first, second = self.between
-        return (a.is_called(first) and b.is_called(second)) or (a.is_called(second) and b.is_called(first))
+        """Returns True if it holds for what a sends to b."""
+        first, second = self.ends()
+        there = a.is_called(first) and b.is_called(second)
+        return there or (self.between is not None and a.is_called(second) and b.is_called(first))
+
+    def told(self) -> str:
+        """Returns which links it names, as a spec has it."""
+        return f"between = {list(self.between)}" if self.between else f"from = {self.sender!r}, to = {self.receiver!r}"
 
 
 def _rules(tables: list[Any]) -> tuple[LinkRule, ...]:
     """Returns the entries of [[topology.links]]."""
-    needed = {"between": f"write {PAIR.example}"}
-    return tuple(rule for _, rule in entries(tables, "topology.links", LinkRule, needed))
+    found = []
+    for section, rule in entries(tables, "topology.links", LinkRule, {}):
+        given = {name for name in ("between", "from", "to") if name in values_of(rule)}
+        if not given:
+            raise KeyFault(f"{section}.between", None, f"is missing; write {PAIR.example}, or from and to")
+        if given not in ({"between"}, {"from", "to"}):
+            why = f"names {' and '.join(sorted(given))}; give between alone, or both from and to"
+            raise KeyFault(section, None, why)
+        found.append(rule)
+    return tuple(found)
 
 
-RULES = tables_of("topology.links", LinkRule, _rules, ("between",))
+RULES = tables_of("topology.links", LinkRule, _rules, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,26 +230,36 @@ class Wiring:
 
         `own` holds what the topology says of this link.
         """
-        link = self._link(a[0], b[0], own)
+        links = self._link(a[0], b[0], own), self._link(b[0], a[0], own)
+        ports = [
+            Port(node.name, ifname, self._queue(link, node, ifname, _given(link.rate_bps, "rate")))
+            for link, (node, ifname) in zip(links, (a, b), strict=True)
+        ]
+        there, back = (self._way(link) for link in links)
+        return Cable(ports[0], ports[1], there.rate_bps, there.delay_ns, there.impairment, None if there == back else back)
+
+    def _way(self, link: LinkSpec) -> Way:
+        """Returns one direction of a link."""
         rate_bps, delay_ns = _given(link.rate_bps, "rate"), _given(link.delay_ns, "delay")
         scale = 1 if self.measuring else self.scale
-        ports = [Port(node.name, ifname, self._queue(link, node, ifname, rate_bps)) for node, ifname in (a, b)]
-        return Cable(ports[0], ports[1], max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
+        return Way(max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
     def missing(self, a: Node, b: Node, own: LinkSpec = NOTHING) -> list[str]:
         """Returns the keys that a link between two nodes needs, and that neither the link nor the spec gives."""
-        link = self._link(a, b, own)
-        needed = ["rate", "delay"]
-        for node in (a, b):
+        found = []
+        for node, other in ((a, b), (b, a)):
+            link = self._link(node, other, own)
+            needed = ["rate", "delay"]
             if node.layer != HOST:
                 needed += ["buffer", *marking.KINDS[marking.resolve(link.marking, self.ecn)].needs()]
             elif link.host_buffer_bytes is None:
                 needed.append("buffer")
-        given = values_of(link)
-        return [name for name in dict.fromkeys(needed) if name not in given]
+            given = values_of(link)
+            found += [name for name in needed if name not in given]
+        return list(dict.fromkeys(found))
 
     def _link(self, a: Node, b: Node, own: LinkSpec) -> LinkSpec:
-        """Returns all keys that hold for a link."""
+        """Returns all keys that hold for what a sends to b over a link."""
         link = own.over(self.links)
         for rule in self.rules:
             if rule.matches(a, b):

@@ -3,14 +3,14 @@
 
 The options of links are bw (Mbit/s), delay, jitter (times such as '5ms'), loss (percent) and max_queue_size (frames, at both
 ends). Those of hosts are ip in 10/8 and mac. Any other option is an error. The spec fills in what a link does not give. A host
-with several links has as many planes. Switches with hosts are of layer 'edge', others 'core'.
+with several links has as many planes. Layers follow from the distance to the hosts.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import IPv4Address, ip_interface
@@ -28,7 +28,11 @@ from dc_gym.topologies.kinds import register
 from dc_gym.topologies.links import HOST, LinkSpec, Node, Wiring
 
 PLACE = {"node1", "node2", "port1", "port2"}
-PLAIN_LINKS = ("Link", "TCLink")
+PLAIN_LINKS = ("Link", "TCLink", "TCULink")
+"""Classes of links that are what a cable is."""
+SHAPERS = ("use_htb", "use_hfsc", "use_tbf")
+"""Options of a link that say how Linux is to limit its rate. A cable has its rate by itself."""
+PLAIN_HOSTS, PLAIN_SWITCHES = ("Host",), ("OVSSwitch", "OVSBridge")
 OWN = {"rate": "bw", "buffer": "max_queue_size"}
 """Mininet's names of the keys that a link may lack."""
 MOST_TOLD = 4
@@ -72,15 +76,16 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     builder = Builder(wiring)
     links = topo.links(sort=True, withInfo=True)
     switches = set(topo.switches())
-    edge = {node for a, b, _ in links for node, other in ((a, b), (b, a)) if node in switches and other not in switches}
-    layers: dict[str, Layer] = {name: "edge" if name in edge else "core" for name in switches}
+    layers = _layers(switches, links)
     for name in topo.hosts():
         options = dict(topo.nodeInfo(name))
+        _require_plain(f"host {name}", options.pop("cls", None), PLAIN_HOSTS)
         address, mac = _address(name, options.pop("ip", None)), options.pop("mac", None)
         _refuse_rest(f"host {name}", options, "ip and mac")
         builder.host(name, address, mac)
     for name in topo.switches():
         options = {key: value for key, value in topo.nodeInfo(name).items() if key != "isSwitch"}
+        _require_plain(f"switch {name}", options.pop("cls", None), PLAIN_SWITCHES)
         _refuse_rest(f"switch {name}", options, "none; no controller reads them")
         builder.switch(layers[name], name)
     made = [(a, b, info, _link(f"link {a}-{b}", info)) for a, b, info in links]
@@ -88,6 +93,24 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     for a, b, info, own in made:
         builder.connect(a, b, link=own, ports=(info["port1"], info["port2"]))
     return builder.graph()
+
+
+def _layers(switches: set[str], links: Iterable[tuple[str, str, Any]]) -> dict[str, Layer]:
+    """Returns the layers of switches by their distance from the nearest host.
+
+    Those with hosts are the edge, and the farthest ones the core. With three distances or more the second is the aggregation.
+    """
+    neighbours: dict[str, set[str]] = {}
+    for a, b, _ in links:
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    distances, ring = dict[str, int](), {name for name in neighbours if name not in switches}
+    while ring:
+        ring = {other for name in ring for other in neighbours[name] if other in switches and other not in distances}
+        distances |= dict.fromkeys(ring, max(distances.values(), default=0) + 1)
+    has_aggregation = max(distances.values(), default=0) > 2
+    middle: Layer = "agg" if has_aggregation else "core"
+    return {name: {1: "edge", 2: middle}.get(distances.get(name, 0), "core") for name in switches}
 
 
 def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkSpec]]) -> None:
@@ -111,9 +134,9 @@ def _some(links: list[str]) -> str:
 
 def _link(where: str, info: Mapping[str, Any]) -> LinkSpec:
     options = {key: value for key, value in info.items() if key not in PLACE and value is not None}
-    kind = options.pop("cls", None)
-    if kind is not None and getattr(kind, "__name__", "") not in PLAIN_LINKS:
-        raise TopologyError(f"{where}: cls {kind!r} is not supported; a link is a cable, as Link and TCLink are")
+    _require_plain(where, options.pop("cls", None), PLAIN_LINKS)
+    for name in SHAPERS:
+        options.pop(name, None)
     queue = options.pop("max_queue_size", None)
     frames = None if queue is None else Amount(_number(where, "max_queue_size", queue), "p")
     bw, loss = options.pop("bw", None), options.pop("loss", None)
@@ -127,6 +150,12 @@ def _link(where: str, info: Mapping[str, Any]) -> LinkSpec:
     )
     _refuse_rest(where, options, "bw, delay, jitter, loss and max_queue_size; queues and marking are keys of [topology]")
     return params
+
+
+def _require_plain(where: str, kind: Any, plain: Sequence[str]) -> None:
+    """Raises TopologyError for a class of Mininet's that makes something else than there is here."""
+    if kind is not None and getattr(kind, "__name__", "") not in plain:
+        raise TopologyError(f"{where}: cls {kind!r} is not supported; here it is what {plain[0]} is: leave it out")
 
 
 def _number(where: str, key: str, value: Any, zero: bool = False) -> Fraction:

@@ -8,7 +8,7 @@ fewest hops. If there are several such paths, the slowest counts. BDPs in a spec
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import Cable, Graph
@@ -44,26 +44,31 @@ def bottleneck(graph: Graph, crossed: Sequence[str]) -> str:
 
 def base_rtt_ns(graph: Graph) -> int:
     """Returns the base round trip of the network, or 0 with fewer than two hosts."""
-    return max((_plane_rtt_ns(graph, plane) for plane in range(max(len(host.nics) for host in graph.hosts))), default=0)
+    return longest_ns(graph, _there_and_back_ns)
 
 
-def _plane_rtt_ns(graph: Graph, plane: int) -> int:
-    """Returns the longest round trip between two hosts of a plane."""
+def longest_ns(graph: Graph, time_ns: Callable[[Cable], int]) -> int:
+    """Returns the longest time between two hosts in one plane, over the fewest hops, if a cable takes `time_ns(cable)`."""
+    planes = range(max((len(host.nics) for host in graph.hosts), default=0))
+    return max((_longest_in_plane_ns(graph, plane, time_ns) for plane in planes), default=0)
+
+
+def _longest_in_plane_ns(graph: Graph, plane: int, time_ns: Callable[[Cable], int]) -> int:
     access: dict[str, list[int]] = {}  # by switch: the links of its two slowest hosts
     for host in graph.hosts:
         if plane < len(host.nics):
             cable = graph.cable_of(f"{host.name}-eth{plane}")
             switch = graph.peer(f"{host.name}-eth{plane}").node
-            access[switch] = sorted([*access.get(switch, []), _there_and_back_ns(cable)], reverse=True)[:2]
+            access[switch] = sorted([*access.get(switch, []), time_ns(cable)], reverse=True)[:2]
     longest = max((sum(links) for links in access.values() if len(links) == 2), default=0)
     for target, links in access.items():
-        between = _slowest_ns(graph, target)
+        between = _slowest_ns(graph, target, time_ns)
         longest = max([longest, *(between[other] + links[0] + access[other][0] for other in access if other != target)])
     return longest
 
 
-def _slowest_ns(graph: Graph, target: str) -> dict[str, int]:
-    """Returns by switch the longest round trip to the target switch over the fewest hops."""
+def _slowest_ns(graph: Graph, target: str, time_ns: Callable[[Cable], int]) -> dict[str, int]:
+    """Returns by switch the longest time to the target switch over the fewest hops."""
     found, hops, todo = {target: 0}, {target: 0}, deque([target])
     switches = {switch.name for switch in graph.switches}
     while todo:
@@ -75,9 +80,11 @@ def _slowest_ns(graph: Graph, target: str) -> dict[str, int]:
             if peer not in hops:
                 hops[peer] = hops[node] + 1
                 todo.append(peer)
-            found[peer] = max(found.get(peer, 0), found[node] + _there_and_back_ns(graph.cable_of(port)))
+            found[peer] = max(found.get(peer, 0), found[node] + time_ns(graph.cable_of(port)))
     return found
 
 
 def _there_and_back_ns(cable: Cable) -> int:
-    return transfer_ns(cable, FRAME_BYTES) + transfer_ns(cable, ACK_BYTES)
+    """Returns the time of a full frame over a cable and of an ACK back, in the direction in which that takes longer."""
+    there, back = cable.directions()
+    return max(transfer_ns(one, FRAME_BYTES) + transfer_ns(other, ACK_BYTES) for one, other in ((there, back), (back, there)))

@@ -134,8 +134,8 @@ def _check_rules(full: TopologySpec, graph: Graph) -> None:
     }
     pairs = [(Node(a, a_layer), Node(b, b_layer)) for a_layer, b_layer, a, b in sorted(ends)]
     for rule in full.links or ():
-        if not any(rule.matches(a, b) for a, b in pairs):
-            what = f"topology.links: between = {list(rule.between)} matches no link"
+        if not any(rule.matches(a, b) or rule.matches(b, a) for a, b in pairs):
+            what = f"topology.links: {rule.told()} matches no link"
             raise TopologyError(f"{what}; name two joined nodes, or layers (host, leaf, agg, spine), or '*'")
 
 

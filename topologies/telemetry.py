@@ -8,12 +8,12 @@ place in this table, and its fields count in units of that rate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.units import format_rate
-from dc_gym.topologies.graph import TELEMETRY_RATES, Graph, Port, Telemetry
+from dc_gym.topologies.graph import TELEMETRY_RATES, Cable, Graph, Port, Telemetry
 
 MOST_HOPS, MOST_RATES, TELEMETRY_BYTES = 5, TELEMETRY_RATES, 42
 """LAB_INT_HOPS, LAB_INT_RATES and LAB_INT_BYTES of lab_int.h."""
@@ -74,9 +74,9 @@ def table_of(rates_bps: Iterable[int]) -> tuple[RateUnits, ...]:
     return tuple(map(units, known))
 
 
-def rate_table(graph: Graph) -> tuple[RateUnits, ...]:
-    """Returns the table of a network: the rates of its switches' ports."""
-    return table_of(graph.cable_of(port).rate_bps for port in graph.switch_ports())
+def rate_table(graph: Graph, further_bps: Collection[int] = ()) -> tuple[RateUnits, ...]:
+    """Returns the table of a network: the rates of its switches' ports, and those that they get later."""
+    return table_of([*further_bps, *(graph.cable_of(port).rate_bps for port in graph.switch_ports())])
 
 
 def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
@@ -84,23 +84,22 @@ def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
     return [*(each.words() for each in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
 
 
-def equipped(graph: Graph) -> Graph:
+def told_of(table: Sequence[RateUnits]) -> dict[int, Telemetry]:
+    """Returns what a port's records name and count in, by its rate."""
+    return {each.rate_bps: Telemetry(place, each.time_ns, each.sent_bytes, each.queue_bytes) for place, each in enumerate(table)}
+
+
+def equipped(graph: Graph, further_bps: Collection[int] = ()) -> Graph:
     """Returns the network with telemetry at all ports that can write it: each queue has its rate's place and units."""
-    table = rate_table(graph)
-    places = {each.rate_bps: (place, each) for place, each in enumerate(table)}
+    told = told_of(rate_table(graph, further_bps))
 
-    def port(end: Port, rate_bps: int) -> Port:
-        if end.queue.kind != WRITES:
-            return end
-        place, rate = places[rate_bps]
-        told = Telemetry(place, rate.time_ns, rate.sent_bytes, rate.queue_bytes)
-        return replace(end, queue=replace(end.queue, telemetry=told))
+    def telling(port: Port, cable: Cable) -> Port:
+        return port if port.queue.kind != WRITES else replace(port, queue=replace(port.queue, telemetry=told[cable.rate_bps]))
 
-    cables = (replace(each, a=port(each.a, each.rate_bps), b=port(each.b, each.rate_bps)) for each in graph.cables)
-    return replace(graph, cables=tuple(cables))
+    return replace(graph, cables=tuple(each.with_ports(telling) for each in graph.cables))
 
 
-def check(graph: Graph, algorithm: str) -> None:
+def check(graph: Graph, algorithm: str, further_bps: Collection[int] = ()) -> None:
     """Raises TopologyError unless all ports of switches write telemetry and the table has room for their rates."""
     for port in graph.switch_ports():
         if port.queue.kind != WRITES:
@@ -108,7 +107,7 @@ def check(graph: Graph, algorithm: str) -> None:
                 f"controller {algorithm!r} reads telemetry, and port {port.ifname} ({port.queue.kind}) writes none; give "
                 f'topology.qdisc = "{WRITES}" (on ground "host" it comes with the cable), or another controller'
             )
-    rate_table(graph)
+    rate_table(graph, further_bps)
 
 
 def check_paths(graph: Graph, paths: Iterable[Sequence[str]], algorithm: str) -> None:

@@ -62,7 +62,9 @@ class TopologySpec(LinkSpec):
         help="s: divides rates and multiplies delays by s; queues keep their bytes ([what is not "
         "scale-free](topologies.md#scale))",
     )
-    links: tuple[LinkRule, ...] | None = key(RULES, help="[other values for some links](topologies.md#some-links)")
+    links: tuple[LinkRule, ...] | None = key(
+        RULES, help="[other values for some links](topologies.md#some-links), or for one direction of them"
+    )
     shared_buffer_bytes: int | None = key(
         SIZE,
         low=FRAME_BYTES,

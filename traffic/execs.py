@@ -53,7 +53,10 @@ class Execs:
 
     def __enter__(self) -> Self:
         if self._requests:
+            from dc_gym.topologies.realize.fabric import name_hosts
+
             self._folder.mkdir(exist_ok=True)
+            name_hosts(dict.fromkeys(request.host for request in self._requests))  # before two keepers would
         counts: dict[str, int] = {}
         for request in self._requests:
             number = counts.get(request.host, 0)
@@ -96,15 +99,14 @@ class Execs:
 
 def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str, Any]:
     """Runs the whole life of a keeper."""
-    from dc_gym.topologies.realize.fabric import netns_path  # imports Mininet, which only a ground needs
-    from dc_gym.topologies.realize.rtnl import entered
+    from dc_gym.topologies.realize.fabric import at_host  # imports Mininet, which only a ground needs
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(KEEPER_PRIORITY))
     if _wait({signal.SIGTERM}, t0_ns + request.start_ns):
         return {"start_ns": None, "end_ns": None, "exit": None, "stopped": True}
     outputs = folder / f"{name}.stdout", folder / f"{name}.stderr"
-    with entered(netns_path(request.host)), outputs[0].open("wb") as out, outputs[1].open("wb") as err:
+    with at_host(request.host), outputs[0].open("wb") as out, outputs[1].open("wb") as err:
         started_ns = time.monotonic_ns()
         try:
             program = _start(request, folder, out, err)

@@ -79,7 +79,11 @@ class WorkloadContext:
         cables = [self.graph.cable_of(self._access[host][0]) for host in (src, dst)]
         wire_bytes = size_bytes + HEADER_BYTES * -(-size_bytes // SEGMENT_BYTES)
         slowest = min(self.rate_bps(src), self.rate_bps(dst))
-        return 3 * sum(cable.delay_ns for cable in cables) + wire_bytes * 8 * NS_PER_S // slowest + 1
+        return (
+            3 * sum(min(way.delay_ns for way in cable.directions()) for cable in cables)
+            + wire_bytes * 8 * NS_PER_S // slowest
+            + 1
+        )
 
     @cached_property
     def _access(self) -> dict[str, list[Port]]:

@@ -59,8 +59,6 @@ NUD_NOARP, NUD_PERMANENT, NTF_MASTER, NTF_STICKY = 0x40, 0x80, 4, 0x40
 NDA_DST, NDA_LLADDR = 1, 2
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_MASTER = 10
-TCA_STATS_APP = 4
-RED_XSTATS = struct.Struct("=4I")  # early, pdrop, other, marked
 SO_MEMINFO, SK_MEMINFO_WMEM_ALLOC = 55, 2
 TCPI_PACING_RATE = 104  # offset in struct tcp_info
 AnyNetwork = TypeVar("AnyNetwork")
@@ -373,15 +371,9 @@ def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
         stats = attributes(attributes(payload[TCMSG.size :]).get(tc.TCA_STATS2, b""))
         if parent == tc.TC_H_ROOT and tc.TCA_STATS_QUEUE in stats:
             qlen, backlog, drops, _requeues, _overlimits = tc.STATS_QUEUE.unpack_from(stats[tc.TCA_STATS_QUEUE])
-            marks = _marks(attributes(payload[TCMSG.size :])[tc.TCA_KIND], stats.get(TCA_STATS_APP, b""))
+            marks = tc.marks_of(attributes(payload[TCMSG.size :])[tc.TCA_KIND], stats.get(tc.TCA_STATS_APP, b""))
             found[ifindex] = (qlen, backlog, drops, marks)
     return found
-
-
-def _marks(kind: bytes, statistics: bytes) -> int:
-    if kind == b"port\0":
-        return int(tc.PORT_XSTATS.unpack_from(statistics)[0])
-    return int(RED_XSTATS.unpack_from(statistics)[3]) if statistics else 0
 
 
 def _counters(

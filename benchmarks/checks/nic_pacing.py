@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.checks import Check
+from dc_gym.base.readable import quantity
 from dc_gym.base.units import format_rate
 from dc_gym.grounds.nics import LINE_RATE
 from dc_gym.records.results import Result
@@ -98,9 +99,9 @@ def _lone_checks(name: str, part: int, result: Result) -> Iterator[Check]:
 def _shared_check(name: str, result: Result) -> Check:
     jain = float(result.summary["jain"])
     dropped = result.manifest["conservation"]["dropped_by_hosts"]
-    deepest = result.summary["host_max_queue_bytes"]
+    deepest = quantity(result.summary["host_max_queue_bytes"], "bytes", 6)
     words = f"Jain {jain:.5f}, {result.summary['goodput_bps'] / 1e9:.3f} Gbit/s, {dropped} dropped in the host,"
-    words += f" its queue at most {deepest:,.0f} B"
+    words += f" its queue at most {deepest} (sampled)"
     return Check(f"{FLOWS} flows at {name}", f"Jain > {LEAST_JAIN}, none dropped", words, jain > LEAST_JAIN and dropped == 0)
 
 

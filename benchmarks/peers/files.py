@@ -148,6 +148,8 @@ def _links(graph: Graph) -> Iterator[Row]:
     for cable in graph.cables:
         if cable.impairment != NO_IMPAIRMENT:
             raise UsageError(f"cable {cable.name} loses or delays frames; peers know only cables that do not")
+        if cable.back is not None:
+            raise UsageError(f"cable {cable.name} has two rates or delays; peers know only cables whose directions are equal")
         ends = [(port.queue.limit_bytes, *_marking(port)) for port in (cable.a, cable.b)]
         yield (cable.a.ifname, cable.b.ifname, cable.rate_bps, cable.delay_ns, *ends[0], *ends[1])
 

@@ -27,9 +27,10 @@ from dc_gym.sweep import runs
 REPEATS = 3
 SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10ms"\n'
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
+RED_INSTANT = ("topology.marking=red-instant", "topology.kmin=20p", "topology.kmax=160p", "topology.pmax=20%")
 COSTS = {
     "DCTCP": ("controller.name=dctcp",),
-    "DCQCN in NICs": ("controller.name=dcqcn", "topology.marking=red-instant", "nic.latency=900ns"),
+    "DCQCN in NICs": ("controller.name=dcqcn", *RED_INSTANT, "nic.latency=900ns"),
 }
 COSTLY = ("topology.preset=dctcp-10g", "workload.kind=many_to_one", "time.duration=500ms")
 """Settings of the runs whose packet-hops are counted, beside those of COSTS."""

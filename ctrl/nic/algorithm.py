@@ -104,6 +104,9 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
         facts = json.loads(said.stdout)
     except ValueError as error:
         raise UsageError(f"{header}: its texts do not make JSON ({error}); leave out quotation marks and backslashes") from None
+    parameters = tuple(Parameter(**row) for row in facts["parameters"])
+    for each in parameters:
+        _check_value(header, each, "its default", each.default)
     return Algorithm(
         name=facts["name"],
         help=facts["help"],
@@ -112,8 +115,8 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
         fits=facts["fits"],
         table=facts["table"],
         telemetry=facts["telemetry"],
-        parameters=tuple(Parameter(**row) for row in facts["parameters"]),
-        presets=tuple(_preset(header, name, row["help"], row["values"]) for name, row in facts["presets"].items()),
+        parameters=parameters,
+        presets=tuple(_preset(header, name, row, parameters) for name, row in facts["presets"].items()),
         header=header,
         runner=runner,
         object=object_file,
@@ -121,12 +124,23 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
     )
 
 
-def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> ParameterPreset:
-    asked = {key.removeprefix(NIC_PREFIX): value for key, value in sets.items() if key.startswith(NIC_PREFIX)}
+def _preset(header: Path, name: str, row: Mapping[str, Any], parameters: Sequence[Parameter]) -> ParameterPreset:
+    sets = {key: value for key, value in row["values"].items() if not key.startswith(NIC_PREFIX)}
+    asked = {key.removeprefix(NIC_PREFIX): value for key, value in row["values"].items() if key.startswith(NIC_PREFIX)}
     known = (*NIC_TIMES, *NIC_SWITCHES)
     if unknown := sorted(set(asked) - set(known)):
         raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(known)}")
-    return ParameterPreset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
+    ranges = {each.name: each for each in parameters}
+    for key, value in sets.items():
+        if key not in ranges:
+            raise UsageError(f"{header}: preset {name}: CC_SET({key}): CC_PARAMETERS has none of that name")
+        _check_value(header, ranges[key], f"preset {name}", value)
+    return ParameterPreset(name, row["help"], sets, asked)
+
+
+def _check_value(header: Path, parameter: Parameter, whose: str, value: int) -> None:
+    if not parameter.least <= value <= parameter.greatest:
+        raise UsageError(f"{header}: {parameter.name}: {whose} is {value}, not within {parameter.least}..{parameter.greatest}")
 
 
 def _listed(name: str, known: Sequence[Parameter] | Sequence[ParameterPreset]) -> str:

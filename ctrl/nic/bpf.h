@@ -8,7 +8,7 @@
 #include <linux/bpf.h>
 
 #include <bpf/bpf_endian.h>
-#ifndef NIC_NATIVE
+#if !defined(NIC_NATIVE) && !defined(CC_ALONE)
 #include <bpf/bpf_helpers.h>
 #endif
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from dc_gym.base import bounded
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PACKAGE
+from dc_gym.ctrl.nic import contract
 from dc_gym.ctrl.nic.algorithm import Algorithm, describe
 
 SOURCES = Path(__file__).resolve().parent
@@ -24,6 +25,7 @@ INCLUDES = (
     f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"  # has asm/types.h; clang does not search it for another machine
 )
 BPF_FLAGS = ("-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-idirafter", INCLUDES)
+ALONE_FLAGS = ("-DCC_ALONE", "-Wcast-qual")
 WARNING = re.compile(r" \[-W[^]]*\]$")
 
 
@@ -47,6 +49,7 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
         product.write_bytes(known[1])
     else:
         compile_object(header, product)
+        check_contract(header, folder)
         _products[_key(header)] = runner.read_bytes(), product.read_bytes()
     return built
 
@@ -60,6 +63,16 @@ def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
     flags = [*RUNNER_FLAGS, *(SANITIZERS if sanitized else ())]
     _compile("cc", header, [*flags, *_algorithm(header), f"-I{DAEMON}", "-o", str(out), *sources])
     return out
+
+
+def check_contract(header: Path, folder: Path) -> None:
+    """Raises UsageError if the algorithm is not pure. It is compiled alone, for this machine and for BPF."""
+    for compiler, flags in (("cc", (*RUNNER_FLAGS, "-fno-pic")), ("clang", BPF_FLAGS)):
+        product = folder / f"ccalone-{header.stem}-{compiler}.o"
+        files = product.with_suffix(".d")
+        asked = [*flags, *ALONE_FLAGS, "-MMD", "-MF", str(files), *_algorithm(header), "-c", "-o", str(product)]
+        _compile(compiler, header, [*asked, str(SOURCES / "ccalone.c")])
+        contract.check(header, product, files, (SOURCES, DRIVERS))
 
 
 def compile_object(header: Path, out: Path) -> None:

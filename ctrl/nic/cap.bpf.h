@@ -153,7 +153,7 @@ static __always_inline int become_cnp(struct __sk_buff *skb, struct nic_receiver
 
 	from_receiver(&nic, r, flow);
 	skb->mark = 0;
-	if (write_over(skb, r->frame, &nic))
+	if (write_over(skb, r->cnp_frame, &nic))
 		return TC_ACT_SHOT;
 	count_sent(port, NIC_FRAME_BYTES, now);
 	return TC_ACT_OK;

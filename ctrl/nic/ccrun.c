@@ -38,6 +38,8 @@
 #endif
 
 _Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "more words of state than the NIC keeps");
+#define EVENTS (CC_MASK(CC_CNP) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK) | CC_MASK(CC_RTT))
+_Static_assert((CC_EVENTS) && !((CC_EVENTS) & ~EVENTS), "CC_EVENTS has to name events of cc.h, and no others");
 
 struct parameter {
 	const char *name, *unit;
@@ -71,9 +73,7 @@ static const char *const event_names[] = {
 #define EVENT_NAMES (sizeof(event_names) / sizeof(event_names[0]))
 
 struct runner {
-	uint32_t state[CC_STATE_WORDS_MAX];
-	uint32_t parameter[CC_SETTING_WORDS];
-	uint32_t table[CC_TABLE_WORDS];
+	uint32_t *state, *parameter, *table;
 	struct cc_result result;
 };
 
@@ -123,7 +123,7 @@ static void describe(void)
 static void decide(struct runner *runner, const struct cctrace_step *step)
 {
 	if (step->event.flags & CC_NEW_FLOW) {
-		memset(runner->state, 0, sizeof(runner->state));
+		memset(runner->state, 0, CC_STATE_WORDS * sizeof(*runner->state));
 		runner->result = (struct cc_result){ .rate = CC_LINE_RATE };
 	}
 	if (step->event.type >= 32 || !(CC_EVENTS & CC_MASK(step->event.type)))
@@ -178,7 +178,7 @@ static int set_parameters(struct runner *runner, const char *text)
 		snprintf(message, sizeof(message), "%zu numbers with commas are needed", PARAMETERS);
 		return fail("--parameters", message);
 	}
-	for (size_t i = 0; i < PARAMETERS; i++) {
+	for (size_t i = 0; parameters[i].name; i++) {
 		if (values[i] < parameters[i].least || values[i] > parameters[i].greatest) {
 			snprintf(message, sizeof(message), "%" PRIu32 " is not within %" PRIu32 "..%" PRIu32,
 				 values[i], parameters[i].least, parameters[i].greatest);
@@ -234,7 +234,12 @@ static int run_trace(struct runner *runner, long repeat)
 
 int main(int argc, char **argv)
 {
-	static struct runner runner = { .result.rate = CC_LINE_RATE };
+	/* What an algorithm may reach has the size that it states, so that ASan sees what is beyond. */
+	static uint32_t state[CC_STATE_WORDS + !CC_STATE_WORDS], words[CC_TABLE_WORDS];
+	static uint32_t parameter[TELEMETRY_WANTED ? CC_SETTING_WORDS : PARAMETERS + !PARAMETERS];
+	struct runner runner = {
+		.state = state, .parameter = parameter, .table = words, .result.rate = CC_LINE_RATE
+	};
 	const char *values = NULL, *rates = NULL, *table = NULL;
 	bool described = false;
 	uint64_t repeat = 0;
@@ -258,7 +263,7 @@ int main(int argc, char **argv)
 		describe();
 		return 0;
 	}
-	for (size_t i = 0; i < PARAMETERS; i++)
+	for (size_t i = 0; parameters[i].name; i++)
 		runner.parameter[i] = parameters[i].initial;
 	if (!status && values)
 		status = set_parameters(&runner, values);

@@ -9,6 +9,7 @@ produces them. `lossy` is the same with events lost and summed up. `silent` has 
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -26,6 +27,7 @@ from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": FixedRate,
+    "none": lambda _: FixedRate({"rate": Q20}),
     "dcqcn": Dcqcn,
     "swift": Swift,
     "timely": Timely,
@@ -65,6 +67,7 @@ class Bound:
 
 BOUNDS = {
     "fixed": Bound(1, 0),
+    "none": Bound(0, 0),
     "dcqcn": Bound(64, 0),
     "swift": Bound(16, 0.001),
     "timely": Bound(16, 0.0001),  # gradients of 16 fraction bits: each cut may be off by 0.0012 % of the rate, and eight add up
@@ -270,8 +273,17 @@ def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[RunnerDecision
     except subprocess.TimeoutExpired:
         raise TestbedError(f"no decisions on a golden trace within {TIMEOUT_S} s: is there a loop without an end?") from None
     if done.returncode:
-        raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
+        raise TestbedError(_complaint(done.stderr) or f"{argv[0]} ended with {done.returncode}")
     return [parsed(line) for line in done.stdout.splitlines()]
+
+
+def _complaint(said: str) -> str:
+    """Returns a runner's error in one line. That of ASan has its place behind it."""
+    found = re.search(r"ERROR: AddressSanitizer: (\S+).*?\b(READ|WRITE)\b.*?#0 \S+ in \w+ (\S+)", said, re.DOTALL)
+    if found is None:
+        return next(iter(said.strip().splitlines()), "")
+    kind, how, place = found.groups()
+    return f"{place}: {how} beyond its words of context, parameters or table ({kind})"
 
 
 def parsed(line: str) -> RunnerDecision:

@@ -62,6 +62,8 @@ static int check_flow(const struct record_place *at, const struct nic_flow *flow
 		{ "base_rtt_ns", flow->base_rtt_ns, 1, UINT32_MAX },
 		{ "hops", flow->hops, 1, UINT8_MAX },
 		{ "dscp", flow->dscp, 0, DSCP_MAX },
+		{ "answer_dscp", flow->answer_dscp, 0, DSCP_MAX },
+		{ "cnp_dscp", flow->cnp_dscp, 0, DSCP_MAX },
 	};
 	int rc = 0;
 

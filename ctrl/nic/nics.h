@@ -39,7 +39,7 @@ struct nic_flow {
 	uint32_t src_nic, dst_nic;           /* rows of NICs */
 	uint32_t src_addr, dst_addr;         /* network byte order */
 	uint32_t payload_bytes, base_rtt_ns;
-	uint8_t hops, dscp, reserved[2];
+	uint8_t hops, dscp, answer_dscp, cnp_dscp; /* answer_dscp: of ACKs, NACKs and answers to probes */
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t src_port;
 	uint16_t tcp_src_port, tcp_dst_port; /* ports of the segments of the host's TCP; no such flow: 0 */

@@ -8,8 +8,7 @@
 
 #include "token.bpf.h"
 
-#define WINDOW_WORDS   (sizeof(((struct nic_receiver *)0)->window) / sizeof(uint64_t))
-#define WINDOW_PACKETS (WINDOW_WORDS * 64)
+#define WINDOW_WORDS (sizeof(((struct nic_receiver *)0)->window) / sizeof(uint64_t))
 
 /* --- the receiving end of a flow --- */
 
@@ -63,7 +62,7 @@ static __always_inline void count_received(struct nic_receiver *r, const struct 
 /* A packet ahead of `expected` is kept if that is allowed. Its place is free, or it has come twice. */
 static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
 {
-	if (!settings.selective || psn - r->expected >= WINDOW_PACKETS || is_here(r, psn))
+	if (!settings.selective || psn - r->expected >= NIC_WINDOW_PACKETS || is_here(r, psn))
 		return false;
 	*word_of(r, psn) |= bit_of(psn);
 	r->beyond++;
@@ -73,7 +72,7 @@ static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
 /* Goes on over what is in the window already. */
 static __noinline int catch_up(struct nic_receiver *r, uint32_t flow)
 {
-	for (int i = 0; i < (int)WINDOW_PACKETS && r->beyond && is_here(r, r->expected); i++) {
+	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && r->beyond && is_here(r, r->expected); i++) {
 		*word_of(r, r->expected) &= ~bit_of(r->expected);
 		r->beyond--;
 		advance(r, flow);
@@ -81,12 +80,14 @@ static __noinline int catch_up(struct nic_receiver *r, uint32_t flow)
 	return 0;
 }
 
-/* Returns the first packet behind the gap at `expected`. */
+/* Returns the first packet behind the gap at `expected`, or that itself if nothing behind it is here. */
 static __noinline uint32_t gap_end(struct nic_receiver *r)
 {
 	uint64_t psn = r->expected + 1;
 
-	for (int i = 0; i < (int)WINDOW_PACKETS && !is_here(r, psn); i++)
+	if (!r->beyond)
+		return r->expected;
+	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && !is_here(r, psn); i++)
 		psn++;
 	return psn;
 }
@@ -135,6 +136,7 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 	due->ack = r->since_ack >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST);
 	if (ahead < 0) {
 		r->dropped_packets++;
+		due->nack = r->beyond && nack_due(r, now);
 		return;
 	}
 	count_received(r, frame, payload, now);
@@ -190,7 +192,7 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 		if (due.ack || due.nack)
 			load_records(skb, &answer);
 		answer.nic.opcode = NIC_CNP;
-		if (write_over(skb, r->frame, &answer.nic))
+		if (write_over(skb, r->cnp_frame, &answer.nic))
 			return TC_ACT_SHOT;
 		count_sent(port, NIC_FRAME_BYTES, now);
 		if (!due.ack && !due.nack)
@@ -201,7 +203,7 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 	}
 	answer.nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
 	answer.nic.flags = INT_BYTES ? NIC_INT : 0;
-	if (due.nack && settings.selective)
+	if (settings.selective)
 		answer.nic.sum = bpf_htonl(gap_end(r));
 	r->since_ack = 0;
 	if (write_answer(skb, r->frame, &answer))
@@ -277,16 +279,38 @@ static __always_inline bool acknowledged(struct __sk_buff *skb, struct nic_sende
 	return true;
 }
 
-static __always_inline void missed(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t psn,
-				   uint32_t until, uint64_t now)
+/* An answer tells of all that was sent before the packet that it answers, and of nothing later. */
+static __always_inline bool tells_of_repeated(const struct nic_sender *s, uint32_t sent_ns)
+{
+	return (int32_t)(sent_ns - (uint32_t)s->repeated_ns) >= 0;
+}
+
+/*
+ * The receiver lacks so many packets from `acked` on. Those that left once more since the packet that told of
+ * it are on their way.
+ */
+static __always_inline void repeat_missing(struct nic_sender *s, uint64_t missing, uint32_t sent_ns)
+{
+	uint64_t from = s->acked, end = from + missing;
+
+	if (end > s->high)
+		return;
+	if (s->repeated > from && !tells_of_repeated(s, sent_ns))
+		from = s->repeated;
+	if (from >= end || (s->repeat < s->repeat_end && end <= s->repeat))
+		return;
+	s->repeat = from;
+	s->repeat_end = end;
+}
+
+static __always_inline void missed(struct nic_sender *s, struct nic_port *port, uint32_t flow,
+				   uint32_t missing, uint32_t sent_ns, uint64_t now)
 {
 	s->nacks++;
-	if (!settings.selective) {
+	if (settings.selective)
+		repeat_missing(s, missing, sent_ns);
+	else
 		go_back(s);
-	} else if (until - psn <= s->high - s->acked) {
-		s->repeat = s->acked;
-		s->repeat_end = s->acked + (until - psn);
-	}
 	happen(s, port, flow, CC_NACK, 0, 0, now);
 }
 
@@ -322,10 +346,14 @@ static __always_inline void hear(struct __sk_buff *skb, struct nic_sender *s, st
 		s->cnps++;
 		happen(s, port, flow, CC_CNP, 0, 0, now);
 	} else {
-		uint32_t until = bpf_ntohl(frame->nic.sum);
+		uint32_t missing = bpf_ntohl(frame->nic.sum) - psn, sent_ns = bpf_ntohl(frame->nic.sent_ns);
 
-		if (acknowledged(skb, s, port, flow, psn, now) && opcode == NIC_NACK && s->acked < s->high)
-			missed(s, port, flow, psn, until, now);
+		if (!acknowledged(skb, s, port, flow, psn, now) || s->acked >= s->high)
+			return;
+		if (opcode == NIC_NACK)
+			missed(s, port, flow, missing, sent_ns, now);
+		else if (s->acked < s->recover && tells_of_repeated(s, sent_ns))
+			repeat_missing(s, missing ? missing : s->recover - s->acked, sent_ns);
 	}
 }
 

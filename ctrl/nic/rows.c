@@ -32,13 +32,13 @@ static uint16_t checksum(const struct iphdr *ip)
 }
 
 /* A frame without payload. Both directions of a flow use its one port: only addresses are turned round. */
-static void template(uint8_t *frame, const struct nic_flow *flow, struct end from, struct end to, uint8_t ecn)
+static void template(uint8_t *frame, const struct nic_flow *flow, struct end from, struct end to, uint8_t tos)
 {
 	struct ether_header eth = { .ether_type = htons(ETHERTYPE_IP) };
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = sizeof(ip) / 4,
-		.tos = (uint8_t)(flow->dscp << DSCP_AT | ecn),
+		.tos = tos,
 		.tot_len = htons(IP_BYTES),
 		.frag_off = htons(IP_DF),
 		.ttl = TTL,
@@ -128,7 +128,7 @@ void rows_flow(struct nic_sender *sender, struct nic_receiver *receiver, const s
 		.parked = 1,
 		.rate = CC_LINE_RATE,
 	};
-	template(sender->frame, flow, from, to, ECT_0);
+	template(sender->frame, flow, from, to, (uint8_t)(flow->dscp << DSCP_AT | ECT_0));
 	*receiver = (struct nic_receiver){
 		.port = flow->dst_nic,
 		.payload_bytes = flow->payload_bytes,
@@ -137,5 +137,6 @@ void rows_flow(struct nic_sender *sender, struct nic_receiver *receiver, const s
 		.total_packets = sender->total_packets,
 		.message_packets = sender->message_packets,
 	};
-	template(receiver->frame, flow, to, from, 0);
+	template(receiver->frame, flow, to, from, (uint8_t)(flow->answer_dscp << DSCP_AT));
+	template(receiver->cnp_frame, flow, to, from, (uint8_t)(flow->cnp_dscp << DSCP_AT));
 }

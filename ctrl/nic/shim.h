@@ -44,9 +44,10 @@ struct nic_header {
 	uint8_t version, opcode, flags, reserved;
 	uint32_t flow;
 	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
-	uint32_t
-		sum; /* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole */
-	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, ANSWER */
+	/* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole. ACK, NACK with
+	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has arrived */
+	uint32_t sum;
+	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, NACK, ANSWER */
 	uint32_t received_ns, answered_ns; /* receiver's clock: ANSWER */
 	uint32_t marked; /* ACK, CNP: marked packets seen so far; ANSWER: packets received so far */
 };
@@ -116,6 +117,8 @@ struct nic_pending {
 };
 #define NIC_PENDING_TYPES 8 /* indexed by enum cc_event_type; a power of two */
 
+#define NIC_WINDOW_PACKETS 512 /* selective repeat: most packets between the first missing and the last sent */
+
 /*
  * The sending end of a flow. The loader writes what is constant, the traffic generator `end` (and before the
  * start, what the flow takes over from another), the data path the rest.
@@ -141,6 +144,9 @@ struct nic_sender {
 	uint64_t next, acked;        /* the next to send, the first not acknowledged */
 	uint64_t high;               /* the first never sent */
 	uint64_t repeat, repeat_end; /* packets to send once more, before `next` */
+	uint64_t repeated;           /* selective repeat: the first packet behind the last sent once more, */
+	uint64_t repeated_ns;        /* when that left, */
+	uint64_t recover;            /* and the first never sent at the last timeout; 0: there was none */
 	uint64_t due_ns;             /* earliest departure of the next packet */
 	uint64_t left_ns;            /* scheduled departure of the burst before */
 	uint64_t byte_ns;            /* at the rate in force, Q20 */
@@ -183,8 +189,9 @@ struct nic_sender {
 
 /* The receiving end. */
 struct nic_receiver {
-	uint8_t frame[NIC_FRAME_BYTES]; /* template of its answers */
-	uint8_t pad[6];
+	uint8_t frame[NIC_FRAME_BYTES];     /* template of its answers */
+	uint8_t cnp_frame[NIC_FRAME_BYTES]; /* and of its CNPs, which may be of another class */
+	uint8_t pad[4];
 	uint32_t port, payload_bytes;
 	uint64_t message_bytes, total_bytes, total_packets;
 	uint32_t message_packets, pad2;
@@ -199,7 +206,8 @@ struct nic_receiver {
 		dropped_packets;            /* dropped: twice, or too early */
 	uint64_t messages, broken_messages; /* whole; with a sum that is wrong */
 	uint64_t first_ns, last_ns;
-	uint64_t window[8]; /* selective repeat: packets beyond `expected` that are here, one bit each */
+	/* selective repeat: packets beyond `expected` that are here, one bit each */
+	uint64_t window[NIC_WINDOW_PACKETS / 64];
 };
 
 enum nic_trace {

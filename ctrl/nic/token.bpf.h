@@ -53,13 +53,15 @@ static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_
 	return bytes + psn * PACKET_HEAD_BYTES;
 }
 
-/* A packet must fit into the window. With spaced packets payload under way counts, without headers, as in
+/* A packet must fit into the window, and with selective repeat into the receiver's. With spaced packets payload under way counts, without headers, as in
  * HPCC's simulator (RdmaQueuePair::GetOnTheFly).
  */
 static __always_inline bool window_full(const struct nic_sender *s)
 {
 	uint64_t bytes;
 
+	if (settings.selective && s->next - s->acked >= NIC_WINDOW_PACKETS)
+		return true;
 	if (!s->window_bytes || s->next <= s->acked)
 		return false;
 	bytes = bytes_before(s, s->next) - bytes_before(s, s->acked);
@@ -108,12 +110,24 @@ static __always_inline void go_back(struct nic_sender *s)
 	s->timeout_ns = 0;
 }
 
+/* The first packet goes once more. Its answer says what the receiver lacks of the others. */
+static __always_inline void ask_what_is_missing(struct nic_sender *s)
+{
+	s->repeat = s->acked;
+	s->repeat_end = s->acked + 1;
+	s->recover = s->high;
+	s->timeout_ns = 0;
+}
+
 static __always_inline void time_out(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint64_t now)
 {
 	s->timeouts++;
 	s->retries++;
 	s->nack_flags |= CC_TIMEOUT;
-	go_back(s);
+	if (settings.selective)
+		ask_what_is_missing(s);
+	else
+		go_back(s);
 	happen(s, port, flow, CC_NACK, 0, 0, now);
 }
 
@@ -328,6 +342,10 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 	uint64_t psn = next_packet(s, &flags);
 	uint32_t bytes = PACKET_HEAD_BYTES + payload_of(s, psn, &flags);
 
+	if (flags & NIC_RESENT) {
+		s->repeated = psn + 1;
+		s->repeated_ns = now;
+	}
 	s->unasked++;
 	if (wants_ack(s, psn, flags)) {
 		flags |= NIC_ACK_REQUEST;

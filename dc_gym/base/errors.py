@@ -125,6 +125,10 @@ class LabError(TestbedError):
     """A lab did not boot, died or hung."""
 
 
+class UnfitError(LabError):
+    """An episode's measurements cannot be used, for a reason that a run's manifest would have as `unfit`."""
+
+
 class ProtocolError(TestbedError):
     """Another program broke a protocol: wrong magic, version, length or order."""
 

@@ -31,15 +31,15 @@ AUTH_MODE = "RAY_AUTH_MODE"
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 TOKEN_FILE = ".ray/auth_token"
 OPEN = "the Ray cluster at {address} asks for no token: whoever reaches it runs programs as you"
-MAKE_TOKEN = "`(umask 077; ray get-auth-token --generate)` before `ray start` makes one"
+MAKE_TOKEN = "`(umask 077; ray get-auth-token --generate)` makes one; then `export RAY_AUTH_MODE=token` before each `ray start`"
 GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
 
 
 def _show_token() -> None:
     """Makes Ray present the user's token.
 
-    If the user has a token, `ray start` asks for it, but a driver that joins by address presents it only if told to. A cluster
-    without a token does not mind.
+    If the user has a token, `ray start --head` asks for it, but nodes and drivers that join by address present it only if told
+    to. A cluster without a token does not mind.
     """
     if "ray" not in sys.modules and _has_token():
         os.environ.setdefault(AUTH_MODE, "token")

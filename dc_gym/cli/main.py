@@ -144,7 +144,13 @@ def _reraise_if_asked() -> None:
         raise
 
 
-atexit.register(gc.freeze)  # the interpreter's last collections would take a tenth of a second for a run's libraries
+@atexit.register
+def _spare_the_last_collections() -> None:
+    """Leaves out the interpreter's last collections, which would take a tenth of a second for a run's libraries. Those that torch
+    loads with CUDA print what was not collected, forty lines."""
+    if "torch" not in sys.modules:
+        gc.freeze()
+
 
 if __name__ == "__main__":
     sys.exit(main())

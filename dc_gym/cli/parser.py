@@ -58,7 +58,7 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
     return parser
 
 
-SPEC = "TOML file, or the folder of a result"
+SPEC = "TOML file, the folder of a result, or a Python file with a Topo of Mininet's"
 
 
 def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = False) -> None:
@@ -270,9 +270,10 @@ def _add_shell(commands: Any) -> None:
     summary = "boot a network and wait at a prompt for commands on its hosts, as Mininet's"
     example = "dcgym shell examples/dumbbell.toml\n  echo 'h1 ping -c 3 h3' | dcgym shell examples/dumbbell.toml"
     parser = _add(commands, "shell", summary, example, _delegate("dc_gym.cli.shell"))
-    _add_spec(parser, "TOML file, the folder of a result, or the name of a preset")
+    _add_spec(parser, f"{SPEC}, or the name of a preset")
     parser.add_argument("host", nargs="?", metavar="HOST", help="run all commands on this host (default: each names its own)")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files that commands write in this new or empty folder")
     _add_trust(parser, TRUST_RESULT)
     _add_quiet(parser)
 

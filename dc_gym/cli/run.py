@@ -69,24 +69,27 @@ def _default_out(spec: Spec) -> Path:
 def _show_result(result: Result) -> None:
     """Prints a few numbers, the digest and the folder. null becomes '-'."""
     from dc_gym.base.readable import number
+    from dc_gym.metrics.summary import has_idle_time
 
     summary = result.summary
     port = summary.get("bottleneck_port") or "-"
-    jain, drops, marks, lost = (number(summary.get(name)) for name in ("jain", "drops", "marks", "lost_on_links"))
+    drops, marks, lost = (number(summary.get(name)) for name in ("drops", "marks", "lost_on_links"))
+    idle, completion = has_idle_time(summary), _completion_rows(summary)
     rows = [
-        ("goodput", _metric(summary, "goodput_bps") if summary.get("flows") else "- (the workload has no flows)"),
+        *(completion if idle else []),
+        ("goodput", _goodput(summary, idle)),
         ("utilization", _metric(summary, "utilization")),
         ("mean queue", f"{_metric(summary, 'mean_queue_bytes')} at {port}"),
         ("mean srtt", _metric(summary, "mean_srtt_us")),
-        ("fairness", f"{jain} (Jain)" if summary.get("jain") is not None else jain),
-        ("drops", f"{drops}, marks {marks}"),
+        ("fairness", _fairness(summary)),
+        ("drops", f"{drops}{_by_class(summary)}, marks {marks}"),
         *(
             [("lost", f"{lost} on links ({_metric(summary, 'loss_ratio')} of what hosts sent)")]
             if summary.get("lost_on_links")
             else []
         ),
         *_class_rows(summary.get("classes")),
-        *_completion_rows(summary),
+        *([] if idle else completion),
         *_program_rows(result.manifest.get("exec", ())),
         *_agent_rows(result.manifest.get("agent")),
         *_capture_rows(result.manifest.get("capture", ())),
@@ -98,6 +101,32 @@ def _show_result(result: Result) -> None:
     if scale := result.manifest.get("scale"):
         say(f"{'scale':12} {scale['factor']}; not scale-free:")
         say("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
+
+
+def _goodput(summary: Mapping[str, Any], idle: bool) -> str:
+    """Returns the goodput of the window or, if it was idle for a part, of the time in which flows were active."""
+    if not summary.get("flows"):
+        return "- (the workload has no flows)"
+    if not idle:
+        return _metric(summary, "goodput_bps")
+    return f"{_metric(summary, 'active_goodput_bps')} in the {_metric(summary, 'active_s')} with active flows"
+
+
+def _fairness(summary: Mapping[str, Any]) -> str:
+    """Returns Jain's index and the number of flows that it counts. Older results do not say how many they are."""
+    from dc_gym.base.readable import number
+
+    jain, flows = summary.get("jain"), summary.get("jain_flows")
+    if flows is None:
+        return "-" if jain is None else f"{number(jain)} (Jain)"
+    of = f"{flows:,} of {summary.get('flows') or 0:,} flows"
+    return f"{number(jain)} (Jain, {of})" if jain is not None else f"- (Jain; {of} active throughout)"
+
+
+def _by_class(summary: Mapping[str, Any]) -> str:
+    """Returns the drops of each class of ports, where there are several."""
+    found = summary.get("class_drops") or ()
+    return f" ({', '.join('{class} {drops:,}'.format(**each) for each in found)})" if len(found) > 1 else ""
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:

@@ -16,4 +16,4 @@ def main(args: Namespace, progress: Progress) -> int:
     """Runs the shell and returns the exit status of its last command."""
     overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
     spec = spec_or_preset(str(args.spec), overrides, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
-    return network.run(spec, args.host, progress)
+    return network.run(spec, args.host, progress, args.keep)

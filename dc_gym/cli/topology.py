@@ -138,7 +138,8 @@ def _link_rows(graph: Graph) -> Iterator[tuple[str, ...]]:
     groups: dict[tuple[str, ...], int] = {}
     for cable in graph.cables:
         ends = "-".join(_layer(graph, port.node, layers) for port in (cable.a, cable.b))
-        key: tuple[str, ...] = (ends, format_rate(cable.rate_bps), _time(cable.delay_ns), _impaired(cable.impairment))
+        told = [(format_rate(way.rate_bps), _time(way.delay_ns), _impaired(way.impairment)) for way in cable.directions()]
+        key: tuple[str, ...] = (ends, *(" back ".join(dict.fromkeys(values)) for values in zip(*told, strict=True)))
         groups[key] = groups.get(key, 0) + 1
     for key, count in groups.items():
         yield str(count), *key

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.file_policy import circumstances
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.nets.agent_policy import AgentPolicy
 
@@ -58,6 +59,6 @@ def policy_of(
         hosts=session.scene.value_names,
         activation=activation,
         output=output,
-        settings=session.experiment.spec.to_dict()["agent"],
+        settings=circumstances(session.experiment),
         provenance=dict(provenance or {}),
     )

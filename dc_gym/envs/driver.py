@@ -13,7 +13,7 @@ from dc_gym.base.errors import AgentError
 from dc_gym.envs.actors import Actors
 from dc_gym.envs.console import Console
 from dc_gym.envs.episode import EpisodeTracker
-from dc_gym.envs.file_policy import differences
+from dc_gym.envs.file_policy import circumstances, differences
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds.experiment import Experiment
@@ -37,9 +37,9 @@ class PolicyDriver:
         context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed, given=given)
         self._actors = Actors(policy, context, spec.agent)
         self.unlike = ""
-        """The keys of [agent] that differ from those of the policy's training; empty if none differ."""
+        """The circumstances that differ from those of the policy's training, in words; empty if none differ."""
         if (file := self._actors.file) is not None:
-            self.unlike = differences(file.settings, spec.to_dict()["agent"])
+            self.unlike = differences(file.settings, circumstances(experiment))
         self._rows: list[tuple[Any, ...]] = []
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:

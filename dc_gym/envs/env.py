@@ -11,7 +11,7 @@ long it took and how many intervals were missed. docs/environment.md is the data
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from gymnasium.utils import seeding
 
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.episode import EpisodeTracker
+from dc_gym.envs.gymnasium_parts import RENDERING, Copied, Limited, Pictures
 from dc_gym.envs.lazy_info import LazyInfo
 from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
@@ -85,7 +86,7 @@ def add_timing(turn: T, pace: AgentTiming | None) -> T:
     return turn
 
 
-class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
+class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     """An environment with one lab and one agent.
 
     Observation: a flat float32 Box with the features of agent.observe, normalised by line rates, buffers and the base round trip;
@@ -97,9 +98,12 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     The first reset boots the lab. Later resets keep the network and restart the traffic; `reset(options={"fresh": True})` boots a
     new lab. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed. A reset without a seed
     draws the next seed.
+
+    It can be copied and pickled before its first reset. `render` returns a picture of the last second (render_mode="rgb_array").
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata: dict[str, Any] = RENDERING
+    worked_out = ("session", "episode", "stepper", "pictures", "turn")
 
     def __init__(
         self,
@@ -112,18 +116,26 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     ) -> None:
         """`ground`: "lab" or "host"; replaces that of the spec. `folder`: the parent of the network's own folder, which exists as
         long as the network; None: the folder for temporary files."""
-        if render_mode is not None:
-            raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
-        self.render_mode = None
-        self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
-        self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
-        in_lab = self.session.experiment.spec.ground == "lab"
-        self.stepper = LabStepper((self.session,), (self.episode,)) if in_lab else None
-        """Steps the lab; None on the host ground."""
         self.turn = Turn()
-        self._under_way = False
+        self.render_mode, self._folder = render_mode, None if folder is None else Path(folder)
+        self._work_out([as_spec(spec, overrides, ground)])
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
+
+    def _work_out(self, specs: Sequence[Spec]) -> None:
+        self.session = Session(specs[0], self._folder)
+        spec = self.session.experiment.spec
+        self.episode = EpisodeTracker(spec, self.session.scene)
+        self.stepper = LabStepper((self.session,), (self.episode,)) if spec.ground == "lab" else None
+        """Steps the lab; None on the host ground."""
+        self.pictures = Pictures(self.render_mode, 1, spec.agent.interval_ns / 1e9)
+        self._under_way = False
+
+    def _sessions(self) -> Sequence[Session]:
+        return (self.session,)
+
+    def _most_steps(self) -> int:
+        return self.episode.steps
 
     @in_turn
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
@@ -136,9 +148,12 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         frame = self.session.begin(drawn, fresh=fresh)
         self._under_way = True
         if self.stepper is None:
-            return add_timing(self.episode.begin(frame, drawn), self.session.pace)
-        info = self.stepper.begin(0, frame, drawn)
-        return self.stepper.observations[0], info
+            observation, info = add_timing(self.episode.begin(frame, drawn), self.session.pace)
+        else:
+            info = self.stepper.begin(0, frame, drawn)
+            observation = self.stepper.observations[0]
+        self.pictures.begin(0, info)
+        return observation, info
 
     @in_turn
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
@@ -148,8 +163,11 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         if self.stepper is None:
             turn = add_timing(self.episode.advance(self.session.step(values)), self.session.pace)
             self._under_way = not turn[3]
-            return turn
-        return self._step_lab(self.stepper, values)
+            self.pictures.add(0, turn[1], turn[4], turn[4].get("interval_s"))
+        else:
+            turn = self._step_lab(self.stepper, values)
+            self.pictures.add(0, turn[1], turn[4])
+        return turn
 
     def _step_lab(self, stepper: LabStepper, values: npt.NDArray[np.float64]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         try:
@@ -167,6 +185,11 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         terminated, truncated = steps.terminated.item(), steps.truncated.item()
         self._under_way = not truncated
         return observation, reward, terminated, truncated, steps.ends[0]
+
+    @in_turn
+    def render(self) -> npt.NDArray[np.uint8]:
+        """Returns the picture of the last second, [height, width, 3]."""
+        return self.pictures.pixels()[0]
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
         """Returns the values of each item of agent.observe, such as switch:backlog."""

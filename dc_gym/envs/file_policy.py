@@ -20,6 +20,7 @@ from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import PolicyContext
 from dc_gym.envs.scene import RATE, Scene
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
 from dc_gym.nets.agent_policy import AgentPolicy
 
@@ -27,6 +28,10 @@ HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
 """Keys of [agent] that may differ from those of the training. Differences are reported, since an action then has another effect
 than in the training."""
+CONTROLLER, RATES = "controller", "rates"
+"""The settings of a policy file that are no keys of [agent]."""
+NAMES = {CONTROLLER: "controller.name", RATES: "rates of links"}
+"""The names of these for the user."""
 
 
 class FilePolicy:
@@ -59,13 +64,25 @@ class FilePolicy:
         return action
 
 
-def differences(trained: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
-    """Returns the timing keys of [agent] that differ from those of the training, as text; empty if none differ."""
-    others = [name for name in TIMING if name in trained and trained[name] != agent.get(name)]
-    return ", ".join(f"agent.{name} = {_said(trained[name])} (here {_said(agent.get(name))})" for name in others)
+def circumstances(experiment: Experiment) -> dict[str, Any]:
+    """Returns what a policy file records of the experiment that it was trained on: the keys of [agent], the congestion control
+    and the rates of the links."""
+    spec, rates = experiment.spec, {way.rate_bps for cable in experiment.graph.cables for way in cable.directions()}
+    agent: dict[str, Any] = spec.to_dict()["agent"]
+    return agent | {CONTROLLER: spec.controller.name, RATES: [format_rate(rate) for rate in sorted(rates)]}
+
+
+def differences(trained: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Returns the circumstances that differ from those of the training, as text; empty if none differ."""
+    others = [name for name in (*TIMING, CONTROLLER, RATES) if name in trained and trained[name] != here.get(name)]
+    return ", ".join(
+        f"{NAMES.get(name, f'agent.{name}')} = {_said(trained[name])} (here {_said(here.get(name))})" for name in others
+    )
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return _some(tuple(map(str, value)))
     return "its default" if value is None else str(value)
 
 

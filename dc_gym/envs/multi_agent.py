@@ -10,7 +10,7 @@ so that one policy can serve all. Switches do so where they have equally many po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from dc_gym.envs.agents import CENTRAL, HOSTS, divide
 from dc_gym.envs.env import Seeds, as_spec
 from dc_gym.envs.episode import EpisodeTracker
 from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame, Rows
+from dc_gym.envs.gymnasium_parts import Copied
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
@@ -120,8 +121,10 @@ class StepResults:
     infos: dict[str, dict[str, Any]]
 
 
-class Agents:
+class Agents(Copied):
     """The agents of one lab."""
+
+    worked_out = ("session", "episode", "agents", "observer", "turn", "_views")
 
     def __init__(
         self,
@@ -138,25 +141,33 @@ class Agents:
         "path" (agent_observation.py); None: agent.see. `reward`: "shared" for the network's reward to all, or "own" for that of
         each agent's View; None: agent.reward_scope. `step_info`: False leaves infos empty except in steps that begin or end an
         episode."""
-        self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
-        self.episode = EpisodeTracker(self.session.experiment.spec, self.session.scene)
-        agent, scene = self.session.experiment.spec.agent, self.session.scene
+        self.turn = Turn()
+        found = as_spec(spec, overrides)
+        agent = found.agent
         reward = reward or agent.reward_scope or REWARDS[0]
         if reward not in REWARDS:
             raise AgentError("reward: " + unknown("value", reward, REWARDS))
         self.who = agents or (agent.agents if agent.agents not in (None, CENTRAL) else HOSTS)
-        self.agents = divide(scene, self.who)
-        self.observer = observer_of(self.agents, scene, agent.observe, agent.history, self.who, see or agent.see)
+        self._see, self._own, self._step_info = see or agent.see, reward == "own", step_info
+        self._folder = None if folder is None else Path(folder)
+        self._work_out([found])
         self.names = tuple(each.name for each in self.agents)
         self.observation_spaces = dict(zip(self.names, self.observer.spaces, strict=True))
         low, high = self.episode.action.space.low, self.episode.action.space.high
         self.action_spaces = {
             each.name: spaces.Box(low[each.values], high[each.values], dtype=np.float32) for each in self.agents
         }
-        self._own, self._step_info = reward == "own", step_info
         self._seeds, self.seed = Seeds(), 0
+
+    def _work_out(self, specs: Sequence[Spec]) -> None:
+        self.session = Session(specs[0], self._folder)
+        spec, scene = self.session.experiment.spec, self.session.scene
+        self.episode, self.agents = EpisodeTracker(spec, scene), divide(scene, self.who)
+        self.observer = observer_of(self.agents, scene, spec.agent.observe, spec.agent.history, self.who, self._see)
         self._views: tuple[View, ...] = ()
-        self.turn = Turn()
+
+    def _sessions(self) -> Sequence[Session]:
+        return (self.session,)
 
     @property
     def under_way(self) -> bool:

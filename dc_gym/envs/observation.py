@@ -38,6 +38,7 @@ from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators.selection import CLASS, nothing_called, of_classes
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.measures import carried_bytes, occupancy
+from dc_gym.envs.ranges import tell_outside
 from dc_gym.envs.scene import RATE, ActuatedRows, Scene
 
 Vector = npt.NDArray[np.float32]
@@ -134,7 +135,11 @@ class Part:
         """Returns the values of the feature before clipping, for every port, class or host that acts; of a quantity that agents
         set, for every row."""
         values = self.feature.compute(frame.of_classes if self.first else frame, self.scene(scene))
-        return _checked(values, self.feature, self.scene(scene))
+        feature = self.feature
+        found = _checked(values, feature, self.scene(scene))
+        if feature.setting is None:
+            tell_outside(f"feature {feature.name}", found, feature.low, feature.high, "it is clipped; register another range")
+        return found
 
 
 def parse(text: str, scene: Scene) -> tuple[Part, ...]:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.base.errors import AgentError, MachineError
+from dc_gym.base.errors import MachineError
 from dc_gym.envs.env import FRESH
-from dc_gym.envs.multi_agent import Agents, StepResults
+from dc_gym.envs.gymnasium_parts import RENDERING, Pictures
+from dc_gym.envs.multi_agent import NETWORK, Agents, StepResults
 from dc_gym.envs.observation import Vector
 from dc_gym.spec import Spec
 
@@ -35,7 +37,7 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
     "network" the info of DataCenterEnv.
     """
 
-    metadata: dict[str, Any] = {"name": "dcgym_agents_v0", "render_modes": []}
+    metadata: dict[str, Any] = RENDERING | {"name": "dcgym_agents_v0"}
 
     def __init__(
         self,
@@ -50,10 +52,9 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
     ) -> None:
         """`agents`: "hosts", "switches" or "ports"; `see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The
         other arguments are those of DataCenterEnv."""
-        if render_mode is not None:
-            raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
-        self.render_mode = None
+        self.render_mode = render_mode
         self.lab = Agents(spec, overrides, agents=agents, see=see, reward=reward, folder=folder)
+        self.pictures = Pictures(render_mode, 1, self.lab.session.experiment.spec.agent.interval_ns / 1e9)
         self.possible_agents = list(self.lab.names)
         self.agents: list[str] = []
         self.observation_spaces, self.action_spaces = self.lab.observation_spaces, self.lab.action_spaces
@@ -75,6 +76,7 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
         fresh = bool((options or {}).get(FRESH))  # unknown options are ignored: PettingZoo's own test passes some
         turn = self.lab.begin(seed, fresh=fresh)
         self.agents = list(self.possible_agents)
+        self._picture(turn, self.pictures.begin)
         return turn.observations, turn.infos
 
     def step(
@@ -83,10 +85,19 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
         if not self.agents and not actions and self.lab.episode.frame is not None:
             return {}, {}, {}, {}, {}  # the episode is over, and no agent is left
         turn: StepResults = self.lab.step(actions)
+        self._picture(turn, partial(self.pictures.add, reward=float(np.mean([*turn.rewards.values()]))))
         terminated, truncated = (dict.fromkeys(self.agents, over) for over in (turn.terminated, turn.truncated))
         if turn.terminated or turn.truncated:
             self.agents = []
         return turn.observations, turn.rewards, terminated, truncated, turn.infos
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """Returns the picture of the network's last second, [height, width, 3]. Its reward is the mean of the agents'."""
+        return self.pictures.pixels()[0]
+
+    def _picture(self, turn: StepResults, show: Callable[..., None]) -> None:
+        if self.render_mode:
+            show(lab=0, info=turn.infos[self.possible_agents[0]][NETWORK])
 
     def close(self) -> None:
         self.lab.close()

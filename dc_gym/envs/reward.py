@@ -24,6 +24,7 @@ from dc_gym.base.spelling import unknown
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs import measures
 from dc_gym.envs.frame import Floats, Frame
+from dc_gym.envs.ranges import tell_outside
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import jain
 from dc_gym.nets.acc_template import step_worth
@@ -57,6 +58,7 @@ class Reward:
         if not (isfinite(found) if isinstance(found, float) else _is_number(found)):
             what = f"agent.reward: reward {self.name!r} gives {usercode.shown(found)}"
             raise AgentError(f"{what} instead of one finite number; mend the reward")
+        tell_outside(f"reward {self.name}", found, *self.range(scene), "it counts as it is; register another range")
         return found
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
+from collections import deque
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import AgentError
+from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.base.files import scratch
 from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
@@ -37,7 +38,7 @@ from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs, make_folders
-from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, Episode
+from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, REASON, UNFIT, Episode
 from dc_gym.grounds.lab import lab_config
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
@@ -122,6 +123,8 @@ class Session:
         self._episodes = 0
         self._asked = spec.lab
         self._flow_rows = self._memory_bytes = 0
+        self._reasons: deque[str] = deque(maxlen=1)
+        """Why the network's process ended."""
 
     def __enter__(self) -> Self:
         return self
@@ -199,9 +202,19 @@ class Session:
             if not self._console.is_open:
                 self._console.open(self._lab.region, self._flow_rows)
             return self._console.frame(step)
+        except LabError as error:
+            self.close()
+            raise self._explained(error) from error
         except BaseException:
             self.close()
             raise
+
+    def _explained(self, error: LabError) -> LabError:
+        """Returns the error with the reason of the network's own process first, if it gave one."""
+        if not self._reasons:
+            return error
+        reason = self._reasons[-1]
+        return (UnfitError if UNFIT in reason else LabError)(f"{reason}\n{error}")
 
     def close(self) -> None:
         """Ends the lab and removes its folder. It may be called twice; the next `begin` boots another lab."""
@@ -231,6 +244,7 @@ class Session:
         publish = publish_ns(experiment.spec)
         self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
         self._episodes = 1
+        self._reasons.clear()
         spec = experiment.spec
         self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent, spec.clock)
         self._lab = start(experiment)
@@ -239,14 +253,18 @@ class Session:
     def _in_lab(self, experiment: Experiment) -> SteppedNetwork:
         self._memory_bytes = self._memory(experiment, ROOM)
         spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
-        return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder)))
+        return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder), self._hear))
 
     def _on_host(self, experiment: Experiment) -> SteppedNetwork:
         from dc_gym.grounds.host.ground import HostGround
 
         ground = HostGround(experiment.spec)
         ground.prepare(Quiet())
-        return self._stack.enter_context(ground.live(self._folder))
+        return self._stack.enter_context(ground.live(self._folder, self._hear))
+
+    def _hear(self, line: str) -> None:
+        if line.startswith(REASON):
+            self._reasons.append(line.removeprefix(REASON))
 
     def _next(self, lab: SteppedNetwork, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.records"

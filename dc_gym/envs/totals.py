@@ -18,7 +18,7 @@ from dc_gym.envs import measures
 from dc_gym.envs.frame import STOPPED, WAITING, Floats, Frame
 from dc_gym.envs.metrics import BLANK, Block, metrics
 from dc_gym.envs.scene import Scene
-from dc_gym.metrics.fairness import jain
+from dc_gym.metrics.fairness import fairness_of
 from dc_gym.traffic.sizes import SEGMENT_BYTES
 
 __all__ = ["EpisodeTotals", "metrics"]
@@ -92,8 +92,8 @@ class EpisodeTotals:
             self._slowdowns.append(measures.slowdowns(frames[place]))
 
     def result(self) -> dict[str, float]:
-        """Returns the totals of the steps so far. Entries without data are left out: delays without flows, slowdowns without
-        completed flows."""
+        """Returns the totals of the steps so far. Entries without data are left out: delays without flows, Jain's index
+        below two, slowdowns without completed flows."""
         if self._last is None:
             return {"return": 0.0, "steps": 0.0}
         self._add_up()
@@ -110,9 +110,8 @@ class EpisodeTotals:
             **{f"{queue}_longest": means[f"{queue}_max"] for queue in QUEUES},
             **self._largest,
             **{name: self._sums[name] for name in COUNTS},
-            "jain": _jain_of_lives(frame),
         }
-        return found | self._delays() | self._completions()
+        return found | _fairness_of_lives(frame) | self._delays() | self._completions()
 
     def _delays(self) -> dict[str, float]:
         found = {name: self._weighted[name] / self._sums[counted] for name, counted in DELAYS.items() if self._sums[counted]}
@@ -139,13 +138,15 @@ def _lost_bytes(frame: Frame) -> float:
     return float(missing.sum()) + float(flows["retransmits"][~udp].sum()) * SEGMENT_BYTES
 
 
-def _jain_of_lives(frame: Frame) -> float:
-    """Returns Jain's index of each flow's mean rate over its life so far; 0 if nothing was delivered."""
+def _fairness_of_lives(frame: Frame) -> dict[str, float]:
+    """Returns Jain's index of each flow's mean rate over its life so far, and how many flows these are. Below two flows, or if
+    nothing was delivered, the index is left out."""
     flows, started = frame.flows, frame.flows["status"] != WAITING
     begun = started & (flows["status"] <= STOPPED)
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], frame.t_ns)[begun]
     lives_ns = np.maximum(ends - flows["start_ns"][begun], 1)
-    return jain(flows["received_bytes"][begun] / lives_ns) or 0.0
+    found = fairness_of(flows["received_bytes"][begun] / lives_ns)
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def _sum(start: float, values: Floats) -> float:

@@ -2,9 +2,9 @@
 """`dcgym plot DIR --x KEY --y METRIC`: plots a metric of many results over a key of their specs, one line for each controller.
 
 A point is the mean over the seeds of one experiment. Its bar is the 95 % interval of that mean (Student's t); a single result has
-none. Results at one point that differ in more than the seed are refused, since their spread would not be such an interval. Unfit
-results are left out. A key is a dotted key of docs/spec.md; a metric is a number of summary.json. Without axes the command lists
-the keys and metrics that the results have. sweep_figure.py draws.
+none, and of few results the values are shown. Results at one point that differ in more than the seed are refused, since their
+spread would not be such an interval. Unfit results are left out. A key is a dotted key of docs/spec.md; a metric
+is a number of summary.json. Without axes the command lists the keys and metrics that the results have. sweep_figure.py draws.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from dc_gym import spec
 from dc_gym.base import readable, spelling, stats, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.readable import Scale
 from dc_gym.base.terminal import say
 from dc_gym.figures import kit, styles, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
+from dc_gym.metrics.names import NAMES
+from dc_gym.records.digest import told_of_equal_seeds
 from dc_gym.records.results import Result, load_result, result_folders
 
 __all__ = ["curves", "find_results", "main", "tell_axes"]
@@ -50,7 +53,7 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
 
 
 def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_DEFAULT) -> tuple[sweep_figure.Sheet, str]:
-    """Returns the sheet for a figure of the results below a folder, and in words what it leaves out."""
+    """Returns the sheet for a figure of the results below a folder, and in words what it leaves out, and which runs are equal."""
     found = find_results(folder)
     results = [result for result in found if result.fit]
     if not results:
@@ -58,6 +61,7 @@ def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_
     panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
     axis = Axis(x_key, _family(results, x_key), names_lines=x_key == by_key)
     left_out = f"left out: {len(found) - len(results)} unfit of {len(found)} results" if len(results) < len(found) else ""
+    left_out = "; ".join(filter(None, (left_out, _equal_seeds(results))))
     caption = _caption(panels, axis, by_key, left_out)
     return sweep_figure.Sheet(_title(results, axis), panels, axis, by_key, caption), left_out
 
@@ -139,7 +143,9 @@ def _caption(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, lef
     counts = sorted({point.results for lines in panels.values() for line in lines for point in line.points})
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     told = [f"x: {axis.key}", f"colour: {by_key}"]
-    told += [f"means of n = {many} seeds (dots) with 95 % intervals"] if counts[-1] > 1 else ["one seed a point"]
+    few = all(point.few for lines in panels.values() for line in lines for point in line.points if point.results > 1)
+    dots = f"n = {many} seeds, a dot each" if few else f"means of n = {many} seeds (dots) with 95 % intervals"
+    told += [dots] if counts[-1] > 1 else ["one seed a point"]
     return "; ".join([*told, left_out] if left_out else told)
 
 
@@ -150,9 +156,15 @@ def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iter
     width = max(16, *(len(line.name) for line in lines))
     for line in lines:
         for point in line.points:
-            half = None if point.half_width is None else point.half_width / scale.factor
-            shown = readable.with_interval(scale.of(point.mean), half)
-            yield f"  {line.name:{width}} {axis.text(point.x):>12} {shown:>16}  (n = {point.results})"
+            yield f"  {line.name:{width}} {axis.text(point.x):>12} {_value(point, scale):>16}  (n = {point.results})"
+
+
+def _value(point: CurvePoint, scale: Scale) -> str:
+    """Returns the mean with its interval, or the values where they are too few for one."""
+    if point.few:
+        return ", ".join(readable.number(scale.of(value)) for value in point.values)
+    half = None if point.half_width is None else point.half_width / scale.factor
+    return readable.with_interval(scale.of(point.mean), half)
 
 
 def find_results(folder: Path) -> list[Result]:
@@ -186,6 +198,14 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     if not any(line.points for line in lines):
         raise UsageError(f"{metric} is null in every result; choose a metric that these workloads have")
     return [line for line in lines if line.points]
+
+
+def _equal_seeds(results: Sequence[Result]) -> str:
+    """Returns a line if runs of several seeds are equal."""
+    points: dict[str, list[str]] = {}
+    for result in results:
+        points.setdefault(str(sorted((_settings(result) | result.inputs).items())), []).append(result.digest)
+    return told_of_equal_seeds(points.values())
 
 
 def _at(tree: Any, path: str) -> Any:
@@ -259,8 +279,14 @@ def _near(name: str, known: Iterable[str], place: str) -> str:
 
 
 def _metric(result: Result, metric: str) -> float | None:
-    """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0."""
-    if metric.partition(".")[0] not in result.summary:
+    """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0.
+
+    A run may lack a metric that others have: a run without an agent has no return. It counts as null.
+    """
+    name = metric.partition(".")[0]
+    if name not in result.summary and name in NAMES:
+        return None
+    if name not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
         raise UsageError(f"{metric!r} is not a metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
     value = _at(result.summary, metric)
@@ -284,7 +310,7 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> CurvePoi
                 raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or keep it fixed")
     found = stats.estimate([value for _, value in measured])
     assert found is not None, "summary.json holds finite numbers"
-    return CurvePoint(x, found.mean, found.half, tuple(value for _, value in measured))
+    return CurvePoint(x, found.mean, None if found.few else found.half, found.values)
 
 
 def _settings(result: Result) -> dict[str, str]:

@@ -21,7 +21,19 @@ from typing import Any
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
 
-__all__ = ["COLORS", "MARKERS", "Style", "colors", "find", "label_of", "label_of_section", "register", "remember", "to_record"]
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "Style",
+    "colors",
+    "find",
+    "label_of",
+    "label_of_section",
+    "names",
+    "register",
+    "remember",
+    "to_record",
+]
 
 COLORS = (
     *("#661100", "#4A6FE3", "#8E063B", "#7B4B94", "#B5651D", "#2F4F4F"),
@@ -57,6 +69,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "rlcc-mlp8": ("#999933", "8"),
     "rlcc-lstm": ("#44AA99", "X"),
     "hpcc": ("#CC6677", "d"),
+    "none": ("#555555", "x"),
     "powertcp": ("#DDAA33", "8"),
     "fdcc": ("#004488", "P"),
     "fdcc-tree": ("#88CCEE", "<"),
@@ -114,9 +127,14 @@ def label_of_section(section: Mapping[str, Any]) -> str:
     return f"{section['policy']} over {label}" if section.get("policy") else label
 
 
+def names() -> tuple[str, ...]:
+    """Returns the names of all controllers that have a style: the registered ones, then those that results recorded."""
+    return tuple(dict.fromkeys((*controllers.names(), *_recorded)))
+
+
 def colors() -> tuple[str, ...]:
-    """Returns the colours of all registered controllers."""
-    return tuple(known.color for name in controllers.names() if (known := find(name)))
+    """Returns the colours of all controllers that have a style."""
+    return tuple(known.color for name in names() if (known := find(name)))
 
 
 def _default(name: str) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 """Draws many results over one key: one panel for each metric, one colour for each line, one point for each value of the key.
 
 A line joins points only if the key is a number that measures something; kinds, names and seeds are not joined. Panels of elements
-of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals.
+of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Of few
+results each is a dot, without mean and bar.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
-from dc_gym.ctrl import controllers
 from dc_gym.figures import kit, styles, titles
 from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 
@@ -50,13 +50,18 @@ class CurvePoint:
     x: float | str
     mean: float
     half_width: float | None
-    """Half the width of the 95 % interval; None: only one result."""
+    """Half the width of the 95 % interval; None: too few results for one."""
     values: tuple[float, ...]
     """One value for each result."""
 
     @property
     def results(self) -> int:
         return len(self.values)
+
+    @property
+    def few(self) -> bool:
+        """True if each of its results is drawn, and no mean."""
+        return self.half_width is None and self.results > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +150,7 @@ class _Places:
         every = [line for lines in sheet.panels.values() for line in lines]
         xs = dict.fromkeys(point.x for line in every for point in line.points)
         numbers = sorted(x for x in xs if isinstance(x, float))
-        known = [name for name in controllers.names() if name in xs] if sheet.axis.names_controllers else []
+        known = [name for name in styles.names() if name in xs] if sheet.axis.names_controllers else []
         ordered: list[float | str] = [*numbers, *known, *(x for x in xs if isinstance(x, str) and x not in known)]
         joined = sheet.axis.measures and len(numbers) == len(xs)
         return cls(sheet.axis, ordered, lines, joined, sheet.axis.scale(ordered))
@@ -224,14 +229,21 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
 
     family, most = readable.family_of(metric), _most(metric)
     scale = _scale(family, [point.mean for point in points])
-    set_scale(ax, "y", [_bar(point.mean, point.half_width, scale, most) for point in points], most / scale.factor)
+    bars = [_bar(point.mean, point.half_width, scale, most) for point in points if not point.few]
+    bars += [_bar(value, None, scale, most) for point in points if point.few for value in point.values]
+    set_scale(ax, "y", bars, most / scale.factor)
     beside = offset_copy(ax.transData, ax.figure, x=BESIDE_POINTS, units="points")  # type: ignore[arg-type]
     for line in sheet.panels[metric]:
         color, _, marker = colors[line.name]
         at = [places.at(point.x, line.name) for point in line.points]
         means = [scale.of(point.mean) for point in line.points]
-        ax.plot(at, means, marker, color=color, markersize=5, zorder=3, linestyle="-" if places.joined else "")
+        marked = [row for row, point in enumerate(line.points) if not point.few]
+        look: dict[str, Any] = {"marker": marker, "color": color, "markersize": 5, "zorder": 3}
+        ax.plot(at, means, markevery=marked, linestyle="-" if places.joined else "", **look)
         for x, point in zip(at, line.points, strict=True):
+            if point.few:
+                ax.plot([x] * point.results, [*map(scale.of, point.values)], linestyle="", **look)
+                continue
             draw_bar(ax, x, _bar(point.mean, point.half_width, scale, most), color)
             if len(point.values) > 1:
                 shown = [scale.of(value) for value in point.values]
@@ -260,7 +272,7 @@ def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
     free."""
     known = {name: found for name in names if (found := styles.find(name))}
-    names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
+    names = [*(name for name in styles.names() if name in known), *(name for name in names if name not in known)]
     colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
     markers = _free(MARKERS, [found.marker for found in known.values()])
     return {

@@ -17,14 +17,29 @@ from dc_gym.base import record_file
 from dc_gym.base.record_file import Table
 from dc_gym.grounds import inputs
 from dc_gym.grounds.guest.plan import REACTION_TAG
-from dc_gym.topologies.changes import CABLE, CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, QUEUE, RATE, Change, ports_of
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies import telemetry
+from dc_gym.topologies.changes import (
+    CABLE,
+    CUT,
+    DELAY,
+    KMAX,
+    KMIN,
+    LIMIT,
+    LOSS,
+    PMAX,
+    QUEUE,
+    RATE,
+    TELLS,
+    Change,
+    ports_of,
+    rates_of,
+)
+from dc_gym.topologies.graph import Graph, Telemetry
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import NLMSG_HDR, NetlinkRequest
 
 HERE = 0
 """The index of a device, until eventd fills it in."""
-ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
 
 
 def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
@@ -38,9 +53,10 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
     rows: list[dict[str, Any]] = []
     numbers = {port.ifname: row for row, port in enumerate(graph.ports())}
     message = b""
+    told = _told(changes, graph)
     for tag, each in enumerate(changes):
         row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port], "tag": tag, "generic": 0}
-        for name, request in zip(("set", "get"), _requests(each, graph), strict=True):
+        for name, request in zip(("set", "get"), _requests(each, graph, told), strict=True):
             packed = request.message()
             row |= {f"{name}_start": len(message), f"{name}_len": len(packed)}
             message += packed
@@ -48,12 +64,21 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
     return inputs.EVENT.table(rows), Table(inputs.REQUEST_BYTE, np.frombuffer(message, inputs.REQUEST_BYTE.dtype))
 
 
-def _requests(change: Change, graph: Graph) -> tuple[NetlinkRequest, NetlinkRequest]:
+def _told(changes: Sequence[Change], graph: Graph) -> dict[int, Telemetry]:
+    """Returns what telemetry names by the rate of its port; nothing where no port's changes."""
+    if not ports_of(changes, TELLS):
+        return {}
+    return telemetry.told_of(telemetry.rate_table(graph, rates_of(changes)))
+
+
+def _requests(change: Change, graph: Graph, told: Mapping[int, Telemetry]) -> tuple[NetlinkRequest, NetlinkRequest]:
     """Returns the request that makes a change, and the one that reads it back."""
     values, port = dict(change.values), change.port
     if not change.of_queue:
-        given = {ARGUMENTS[name]: value for name, value in values.items()}
+        given = {cables.ARGUMENTS[name]: value for name, value in values.items()}
         return cables.change(HERE, port, **given), cables.describe(HERE, port)
+    if TELLS in values:
+        return tc.change_port(HERE, port, telemetry=told[values[TELLS]]), tc.describe(HERE, port)
     at = graph.port(port).queue.marking.at
     marking = (values[KMIN], values[KMAX], values[PMAX], at) if KMIN in values else None
     return tc.change_port(HERE, port, values.get(LIMIT), marking), tc.describe(HERE, port)
@@ -71,20 +96,23 @@ def _done(path: Path) -> tuple[Any, bytes]:
     return records, answers.tobytes()
 
 
-def done(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
+def done(path: Path, changes: Sequence[Change], graph: Graph) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
     """Yields what eventd did to ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
     records, data = _done(path)
+    told = {each: rate_bps for rate_bps, each in _told(changes, graph).items()}
     for record in records[records["tag"] < REACTION_TAG]:
         change, start = changes[record["tag"]], int(record["answer_start"])
         payload = data[start + NLMSG_HDR.size : start + int(record["answer_len"])]
-        found = {} if record["error"] else _read_back(change, payload)
+        found = {} if record["error"] else _read_back(change, payload, told)
         yield change, int(record["t_ns"]), -int(record["error"]), found
 
 
-def _read_back(change: Change, payload: bytes) -> dict[str, int]:
+def _read_back(change: Change, payload: bytes, told: Mapping[Telemetry, int]) -> dict[str, int]:
     """Returns the quantities of a change as the kernel describes them."""
     try:
-        if change.of_queue:
+        if change.values[0][0] == TELLS:
+            found = {TELLS: told[tc.told_by(payload)]}
+        elif change.of_queue:
             found = dict(zip((LIMIT, KMIN, KMAX, PMAX), tc.port_of(payload), strict=True))
         else:
             device = cables.device_of(payload)

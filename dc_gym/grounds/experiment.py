@@ -14,6 +14,7 @@ from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.rerouting import Reaction
+from dc_gym.topologies.waits import Waits
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
@@ -42,7 +43,9 @@ class Experiment:
         flows, notes = spec.flows_with_notes(graph)
         schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
-        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
+        lab = spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)
+        lab = replace(lab, t0_ns=Waits.of(graph).t0_ns(lab.t0_ns, len(schedule.flows)))
+        sized = replace(spec, lab=lab) if spec.ground == "lab" else spec
         changes = spec.changes(graph)
         reactions = rerouting.reactions(spec, graph, router, schedule, changes)
         return cls(sized, graph, router, schedule, notes, spec.actuated(graph), changes, reactions)

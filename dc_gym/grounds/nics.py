@@ -133,6 +133,12 @@ def ring_classes(experiment: Experiment) -> int:
     return found
 
 
+def _dscps(dscp: int, spec: Spec) -> dict[str, int]:
+    """Returns the DSCPs of a flow's data, of the answers to it, and of its CNPs."""
+    answers = dscp if spec.nic.ack_dscp is None else spec.nic.ack_dscp
+    return {"dscp": dscp, "answer_dscp": answers, "cnp_dscp": answers if spec.nic.cnp_dscp is None else spec.nic.cnp_dscp}
+
+
 def _beside(experiment: Experiment) -> bool:
     """Returns True if the hosts send frames of their own beside RDMA."""
     return experiment.spec.rdma and any(flow.request.transport != "rdma" for flow in experiment.schedule.flows)
@@ -165,7 +171,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
                 "payload_bytes": spec.payload_bytes,
                 "base_rtt_ns": base_ns,
                 "hops": len(flow.ports),
-                "dscp": flow.request.dscp or 0,
+                **_dscps(flow.request.dscp or 0, spec),
                 "src_mac": src_mac,
                 "dst_mac": dst_mac,
                 "src_port": ports.of(flow),
@@ -189,13 +195,13 @@ def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
 
     Raises TopologyError if the network or a flow's path has no telemetry.
     """
-    controller, graph = experiment.spec.controller, experiment.graph
+    controller, graph, further = experiment.spec.controller, experiment.graph, experiment.spec.later_rates_bps
     if not controller.telemetry:
         return ()
-    telemetry.check(graph, controller.name)
+    telemetry.check(graph, controller.name, further)
     flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.transport == "rdma"]
     telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in flows), controller.name)
-    return telemetry.rate_table(graph)
+    return telemetry.rate_table(graph, further)
 
 
 class _FramePorts:

@@ -14,6 +14,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, EVENTS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
+from dc_gym.topologies.waits import Waits
 from dc_gym.traffic import execs
 
 REFLECT_DSCP = {"net/ipv4/tcp_reflect_tos": "1"}
@@ -73,6 +74,7 @@ def write_plan(
         default_tcp=spec.tcp_name if (shell_folder is not None or spec.workload.exec) and not spec.rdma else "",
         shell=None if shell_folder is None else {"folder": str(shell_folder)},
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
+        waits=Waits.of(graph),
     )
     plan.write(folder / "plan.json")
     inputs.write_flows(folder / FLOWS, experiment.schedule)

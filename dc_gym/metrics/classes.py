@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.metrics.fairness import jain
+from dc_gym.metrics.fairness import fairness_of
 from dc_gym.metrics.fct import Sized
 from dc_gym.metrics.window import Window
 from dc_gym.records.tables import STATUSES, TableSource
@@ -102,7 +102,8 @@ def class_metrics(
         | _counts(tables, each)
         | {"goodput_bps": float(goodput[each.mask].sum())}
         | {"goodput_share": float(goodput[each.mask].sum()) / total if total else None}
-        | {"jain": jain(goodput[each.mask & steady]), "mean_srtt_us": srtt_us}
+        | fairness_of(goodput[each.mask & steady])
+        | {"mean_srtt_us": srtt_us}
         | _completion(tables, each, starts, ideal_ns)
         for each, srtt_us in zip(found, srtt, strict=True)
     ]

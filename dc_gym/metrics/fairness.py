@@ -9,6 +9,7 @@ cost of a poorer one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,11 @@ def jain(rates: Floats) -> float | None:
     """Returns Jain's index (sum x)^2 / (n sum x^2); None without flows, or if nothing was sent."""
     squares = float((rates**2).sum())
     return float(rates.sum()) ** 2 / (len(rates) * squares) if squares > 0 else None
+
+
+def fairness_of(rates: Floats) -> dict[str, Any]:
+    """Returns the entries of summary.json for Jain's index of some flows: the index, null below two, and how many they are."""
+    return {"jain": jain(rates) if len(rates) > 1 else None, "jain_flows": len(rates)}
 
 
 def max_min(paths: Sequence[Sequence[int]], capacity: Floats, demand: Floats | None = None) -> Floats:
@@ -55,7 +61,7 @@ def fairness_against(rates: Floats, shares: Floats) -> dict[str, float | None]:
         return dict.fromkeys(("maxmin_jain", "maxmin_least", "maxmin_total"))
     ratio = rates / shares
     return {
-        "maxmin_jain": jain(ratio),
+        "maxmin_jain": fairness_of(ratio)["jain"],
         "maxmin_least": float(ratio.min()),
         "maxmin_total": float(rates.sum() / shares.sum()),
     }

@@ -359,9 +359,10 @@ def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
 
 
 def _rest_of(cable: Any) -> dict[str, str]:
-    """Returns the fields of a cable other than its ends, rate and delay. Impairments are left out, since an idle network has
-    none."""
-    return {name: repr(getattr(cable, name)) for name in cable.__slots__ if name not in NOT_IDEAL}
+    """Returns the fields of a cable other than its ends, rate and delay, and the other direction if that differs. Impairments are
+    left out, since an idle network has none."""
+    found = {name: getattr(cable, name) for name in cable.__slots__ if name not in NOT_IDEAL}
+    return {name: repr(value) for name, value in found.items() if value is not None}
 
 
 def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) -> str:

@@ -17,10 +17,17 @@ class Metrics:
     """In Markdown."""
 
 
+RETURN = "return"
+
 FORMULAS = (
     Metrics(
         {"goodput_bps": "Goodput of all flows"},
         "sum over flows of payload received in the window x 8 / window",
+    ),
+    Metrics(
+        {"active_s": "Time with active flows", "active_goodput_bps": "Goodput while flows were active"},
+        "time in the window in which at least one flow was active (had started and not ended), and `goodput_bps` x window / this"
+        " time: the goodput without idle time, such as that between two incasts; null if none was active",
     ),
     Metrics(
         {"flow_goodput_bps": "Goodput of flow {}"},
@@ -31,14 +38,15 @@ FORMULAS = (
         {"utilization": "Utilization of the busiest link"},
         "of the busiest port: frame bytes sent x 8 / (rate x time), from the first to the last sweep in the window, 0 .. 1",
     ),
-    Metrics({"bottleneck_port": ""}, "the switch or host port with the largest mean backlog"),
+    Metrics({"bottleneck_port": ""}, "the switch or host port with the largest mean queue of those that are known"),
     Metrics(
         {
             "mean_queue_bytes": "Longest queue, mean",
             "p99_queue_bytes": "Longest queue, 99th percentile",
             "max_queue_bytes": "Longest queue, maximum",
         },
-        "over the sweeps in the window, of the bottleneck port",
+        "of the bottleneck port in the window: mean and maximum are [exact](#exact-queues) at switch ports, else over the sweeps,"
+        " as the 99th percentile is",
     ),
     Metrics(
         {
@@ -54,7 +62,7 @@ FORMULAS = (
             "switch_p99_queue_bytes": "Longest switch queue, 99th percentile",
             "switch_max_queue_bytes": "Longest switch queue, maximum",
         },
-        "the same of the switch port with the largest mean backlog",
+        "the same of the switch port with the largest mean queue",
     ),
     Metrics(
         {
@@ -63,9 +71,13 @@ FORMULAS = (
             "host_p99_queue_bytes": "Longest host queue, 99th percentile",
             "host_max_queue_bytes": "Longest host queue, maximum",
         },
-        "the same of the host port with the largest mean backlog: the senders' own queues",
+        "the same of the host port with the largest mean queue: the senders' own queues",
     ),
     Metrics({"drops": "Frames dropped by queues", "marks": "Frames marked"}, "frames in the window, over all ports"),
+    Metrics(
+        {"class_drops": ""},
+        "a list: `class`, `drops` and `marks` of each [class of ports](fabric.md#classes), over all ports; null without classes",
+    ),
     Metrics(
         {"drop_ratio": "Share of frames dropped by queues", "mark_ratio": "Share of frames marked"},
         "the same over the frames that hosts sent, or tried to (sent and dropped by hosts' ports)",
@@ -88,8 +100,9 @@ FORMULAS = (
     Metrics(
         {"jain": "Jain's index of goodput"},
         "Jain's index of `flow_goodput_bps`: (sum x)^2 / (n sum x^2), over flows that were active in the whole window except at"
-        " most a thousandth of it at either end",
+        " most a thousandth of it at either end; null for fewer than two",
     ),
+    Metrics({"jain_flows": "Flows in Jain's index"}, "how many flows these are: n"),
     Metrics(
         {"maxmin_jain": "Jain's index of goodput over fair share"},
         "Jain's index of x / a over the same flows: a is a flow's max-min fair share of the links' rates x 1448/1514 (payload of"
@@ -190,6 +203,7 @@ FORMULAS = (
         " This row and the next exist where `class_queues.parquet` does",
     ),
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics({RETURN: "Return of the agent"}, "with a policy: the sum of the rewards in `agent.parquet`; no row without one"),
     Metrics(
         {"classes": ""},
         "a list: the flows by transport, controller and DSCP; null if all are alike. [Keys of an entry](#classes-of-flows)",

@@ -17,7 +17,7 @@ from dc_gym.metrics.classes import FlowClass, classes_of
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.queues import Counted, bottleneck_port, of_port
 from dc_gym.metrics.window import Window, active_throughout
-from dc_gym.records.tables import TableSource
+from dc_gym.records.tables import TABLES, TableSource
 
 Floats = npt.NDArray[np.float64]
 MOST_LINES = 256  # with more flows, only their sum is shown
@@ -30,13 +30,13 @@ class Series:
     t_s: Floats
     """[intervals]: the middles of the intervals."""
     queue_bytes: Floats
-    """[intervals]: backlog of the port `queue_port`."""
+    """[intervals]: mean queue of the port `queue_port`."""
     goodput_bps: Floats
     """[flows, intervals]; no rows if there are more than MOST_LINES flows."""
     srtt_us: Floats
     """[flows, intervals]; also without rows if there are more than MOST_LINES flows."""
     jain: Floats
-    """[intervals]: Jain's index over the flows that are under way in the whole interval."""
+    """[intervals]: Jain's index over the flows that are under way in the whole interval; NaN below two."""
     queue_port: str | None
     k_bytes: int | None
     """The marking threshold at that port in bytes; None: the port has none."""
@@ -150,7 +150,7 @@ def _goodput(
         lines.append(rates)
     total = _rates_bps(received[None, :], edges, None if capacity is None else np.array([bound]), bound)[0]
     totals = _rates_bps(of_class, edges, None if capacity is None else np.full(len(classes), bound), bound)
-    jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=squares > 0)
+    jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=(squares > 0) & (count > 1))
     return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains, totals
 
 
@@ -199,5 +199,13 @@ def _sampled(tables: TableSource, edges: Floats, column: str, only: npt.NDArray[
 
 
 def queue_means(tables: TableSource, row: int | None, edges: Floats) -> Floats:
-    """Returns the mean backlog of a port in each interval."""
-    return means(*of_port(tables, 0 if row is None else row, "backlog_bytes"), edges)
+    """Returns the mean queue of a port in each interval: exact between sweeps where the port counts it, else over the sweeps."""
+    row = 0 if row is None else row
+    t_ns, byte_ns = of_port(tables, row, "queue_byte_ns")
+    if len(t_ns) < 2 or (byte_ns == TABLES["queues"].unknown["queue_byte_ns"]).any():
+        return means(*of_port(tables, row, "backlog_bytes"), edges)
+    total = np.concatenate(([0.0], np.cumsum(np.diff(byte_ns).astype(np.float64))))  # the differences are modulo 2^64
+    swept = np.clip(edges, t_ns[0], t_ns[-1])
+    grown, passed_ns = np.diff(np.interp(swept, t_ns, total)), np.diff(swept)
+    found: Floats = np.divide(grown, passed_ns, out=np.full(len(grown), np.nan), where=passed_ns > 0)
+    return found

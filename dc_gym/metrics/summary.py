@@ -14,18 +14,20 @@ from dc_gym.base.tally import Tally, percentile
 from dc_gym.metrics.classes import class_metrics, dscps
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
-from dc_gym.metrics.fairness import fairness_against, jain
+from dc_gym.metrics.fairness import fairness_against, fairness_of
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
 from dc_gym.metrics.pauses import Pauses, find_pauses, pause_metrics
-from dc_gym.metrics.queues import port_table, queue_metrics
-from dc_gym.metrics.window import Window, active_throughout
+from dc_gym.metrics.queues import class_drops, port_table, queue_metrics
+from dc_gym.metrics.window import FAILED, Window, active_throughout
 from dc_gym.records.tables import Records, TableSource
 
 Floats = npt.NDArray[np.float64]
 NONE_US = 2**32 - 1  # a bound of the column min_rtt_us
 RTT_PERCENTILES = {"p50": 50, "p99": 99}
+IDLE_SHARE = 0.01
+"""A window has idle time if no flow was active for more than this share of it."""
 MOST_LISTED = 1000  # most flows whose goodput summary.json lists; the table of flows has all
 INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
 
@@ -54,6 +56,8 @@ class Context:
     routes: Routes | None = None
     class_of_dscp: Mapping[int, int] = field(default_factory=dict)
     """The classes to which ports assign packets; the first one has all other DSCPs."""
+    port_classes: tuple[str, ...] = ()
+    """The names of the classes that ports may have, by number."""
     ideal_ns: Floats | None = None
     """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
@@ -81,11 +85,13 @@ def summarize(
     steady = _throughout(tables.flows, window)
     return (
         {"goodput_bps": float(goodput.sum())}
+        | _while_active(tables.flows, window, float(goodput.sum()))
         | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
         | queue_metrics(port_table(tables, window) if ports is None else ports)
+        | {"class_drops": class_drops(tables, window, context.port_classes) if context.port_classes else None}
         | loss_metrics(context.links)
         | _rtt(tables, window)
-        | {"jain": jain(goodput[steady])}
+        | fairness_of(goodput[steady])
         | _max_min(tables, context, goodput, steady)
         | _convergence(tables, context)
         | fct_metrics(tables.flows, context.starts, context.ideal_ns)
@@ -94,6 +100,13 @@ def summarize(
         | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
         | pause_metrics(pauses or pauses_of(tables, context))
     )
+
+
+def has_idle_time(summary: Mapping[str, Any]) -> bool:
+    """Returns True if flows with a size were active in a part of the window only, as in incasts. Then completion times come
+    first, and the goodput is that of the active time."""
+    whole_bps, active_bps = summary.get("goodput_bps") or 0.0, summary.get("active_goodput_bps") or 0.0
+    return bool(summary.get("fct_flows")) and whole_bps < (1 - IDLE_SHARE) * active_bps
 
 
 def flow_table(
@@ -123,6 +136,18 @@ def pauses_of(tables: TableSource, context: Context) -> Pauses | None:
 
 def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
     return active_throughout(flows, window.start_ns, window.stop_ns)[:, 0]
+
+
+def _while_active(flows: Records, window: Window, goodput_bps: float) -> dict[str, Any]:
+    """Returns how long at least one flow was active in the window, and the goodput of that time."""
+    used = flows[(flows["start_ns"] >= 0) & (flows["status"] != FAILED)]
+    starts = np.clip(used["start_ns"], window.start_ns, window.stop_ns)
+    ends = np.clip(np.where(used["end_ns"] >= 0, used["end_ns"], window.stop_ns), window.start_ns, window.stop_ns)
+    order = np.argsort(starts, kind="stable")
+    upto = np.maximum.accumulate(np.concatenate(([window.start_ns], ends[order])))
+    active_ns = int(np.maximum(upto[1:] - np.maximum(upto[:-1], starts[order]), 0).sum())
+    rate_bps = goodput_bps * window.length_ns / active_ns if active_ns else None
+    return {"active_s": active_ns / 1e9, "active_goodput_bps": rate_bps}
 
 
 def _rtt(tables: TableSource, window: Window) -> dict[str, Any]:

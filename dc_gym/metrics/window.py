@@ -35,6 +35,10 @@ class Window:
         """Returns a mask of the times that lie in the window."""
         return (t_ns >= self.start_ns) & (t_ns < self.stop_ns)
 
+    def spans(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Returns a mask of the times in the window or at its end: those between which counters are compared."""
+        return (t_ns >= self.start_ns) & (t_ns <= self.stop_ns)
+
 
 def active_throughout(flows: Records, begins_ns: npt.ArrayLike, ends_ns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Returns as [flows, intervals] which flows were active in a whole interval, except for up to a thousandth of it at either

@@ -28,9 +28,12 @@ class Metric:
     """True if the metric is left out when it is 0 in every run."""
 
 
+COMPLETION = "Flow completion"
 METRICS = {
+    "Agent": (Metric("return", "Return: the sum of rewards", "", 1),),
     "Throughput and links": (
         Metric("goodput_bps", "Goodput, all flows", "bps", 1),
+        Metric("active_goodput_bps", "Goodput while flows were active", "bps", 1),
         Metric("utilization", "Utilization of the busiest link", "share", 1),
         Metric("retransmits", "Retransmissions", "", -1),
         Metric("drop_ratio", "Frames dropped", "share", -1),
@@ -50,6 +53,7 @@ METRICS = {
     ),
     "Fairness and convergence": (
         Metric("jain", "Jain's index of goodput", "", 1),
+        Metric("jain_flows", "\u2026 flows that it counts"),
         Metric("maxmin_jain", "Jain's index of goodput / fair share", "", 1),
         Metric("maxmin_least", "Poorest flow / its fair share", "", 1),
         Metric("maxmin_total", "Carried / what max-min fairness would", "", 1),
@@ -58,7 +62,7 @@ METRICS = {
         Metric("reaction_p50_s", "Reaction time, median", "s", -1),
         Metric("reaction_never", "Flows that did not react", "", -1),
     ),
-    "Flow completion": (
+    COMPLETION: (
         Metric("fct_flows", "Flows counted"),
         Metric("fct_unfinished", "\u2026 unfinished at the end", "", -1),
         Metric("fct_mean_s", "Completion time, mean", "s", -1),
@@ -84,7 +88,10 @@ def plain(value: float, digits: int = 4) -> str:
 
 
 def with_interval(estimate: Estimate, factor: float = 1, signed: bool = False) -> str:
-    """Returns mean and half-width as text, to two digits of the half-width; a single value to four digits."""
+    """Returns mean and half-width as text, to two digits of the half-width; a single value, and a few, to four digits."""
+    if estimate.few:
+        signs = ("+" if signed and value > 0 else "" for value in estimate.values)
+        return ", ".join(sign + plain(value / factor) for sign, value in zip(signs, estimate.values, strict=True))
     half = None if estimate.half is None else estimate.half / factor
     return readable.with_interval(estimate.mean / factor, half, signed=signed, minus=MINUS, plus_minus=PLUS_MINUS)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -37,7 +37,8 @@ class Digest:
         if records.dtype != self._table.dtype:
             raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
         for start in range(0, len(records), CHUNK_RECORDS):
-            self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
+            covered = self._table.digested_bytes(records[start : start + CHUNK_RECORDS])
+            self._hash.update(np.ascontiguousarray(covered).data.cast("B"))
 
     def passing(self, table: str, pieces: Iterable[Records]) -> Iterator[Records] | None:
         """Starts a table, and returns its pieces, which are added as they are read. Returns None for an optional table without
@@ -59,6 +60,21 @@ class Digest:
         if missing := [name for name in self._todo if not TABLES[name].optional]:
             raise ProtocolError(f"digest: table {missing[0]!r} is missing")
         return self._hash.hexdigest()
+
+
+def told_of_equal_seeds(points: Iterable[Sequence[str]]) -> str:
+    """Returns a line if runs that differ in their seeds alone are equal; '' if none are.
+
+    `points`: the digests of the runs of each point.
+    """
+    several = [digests for digests in points if len(digests) > 1]
+    equal = sum(len(set(digests)) < len(digests) for digests in several)
+    if not equal:
+        return ""
+    where = f"{equal} of {len(several)} points" if len(several) > 1 else "its point"
+    return (
+        f"equal runs (one digest) for several seeds at {where}: the seed changes nothing there; give workload.jitter, or one seed"
+    )
 
 
 def digest_of(tables: TableSource) -> str:

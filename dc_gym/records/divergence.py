@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds where two results diverge: the earliest record in virtual time, over all tables, that is not the same in both.
+"""Finds where two results diverge: the earliest record in virtual time, over all tables, that is not the same in both. Columns
+outside the digest do not count.
 
 The queue trace and the TCP samples are ordered by time: their first unequal record is their earliest. A row of the flow log
 refers to several times, so each of its columns has the time at which its value became final: the flow's identity at its start,
@@ -91,7 +92,7 @@ def _last_instant(tables: Tables) -> int:
 def values_of(tables: Tables, table: str, row: int) -> dict[str, Value]:
     """Returns one record by column: integers, and strings as such."""
     record, names = tables.table(table)[row], tables.names
-    return {name: _value(TABLES[table], names, record, name) for name, _ in TABLES[table].columns}
+    return {name: _value(TABLES[table], names, record, name) for name, _ in TABLES[table].digested}
 
 
 def _table_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
@@ -105,7 +106,7 @@ def _is_trace(table: TableSchema) -> bool:
 def _trace_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
     """Returns the first difference in a table whose records are ordered by time."""
     one, other = a.table(table.name), b.table(table.name)
-    row = _first_unequal(one, other)
+    row = _first_unequal(table, one, other)
     if row is None:
         return None
     in_a, in_b = row < len(one), row < len(other)
@@ -124,12 +125,13 @@ def _only(in_a: bool, in_b: bool) -> str:
     return "" if in_a and in_b else "a" if in_a else "b"
 
 
-def _first_unequal(one: Records, other: Records) -> int | None:
+def _first_unequal(table: TableSchema, one: Records, other: Records) -> int | None:
     """Returns the first row that is not the same in both, or that only one has."""
     common = min(len(one), len(other))
     for start in range(0, common, CHUNK_RECORDS):
         stop = min(start + CHUNK_RECORDS, common)
-        unequal = np.flatnonzero(one[start:stop] != other[start:stop])
+        covered = [table.digested_bytes(records[start:stop]) for records in (one, other)]
+        unequal = np.flatnonzero((covered[0] != covered[1]).any(axis=1))
         if len(unequal):
             return start + int(unequal[0])
     return None if len(one) == len(other) else common
@@ -150,7 +152,8 @@ def _at_instant(table: TableSchema, a: Tables, b: Tables, t_ns: int) -> Iterator
 def _of_instant(table: TableSchema, tables: Tables, t_ns: int) -> Mapping[int, bytes]:
     records = tables.table(table.name)
     first, last = np.searchsorted(records[table.time], [t_ns, t_ns + 1])
-    return {int(record[table.order[1]]): record.tobytes() for record in records[first:last]}
+    covered = table.digested_bytes(records[first:last])
+    return {int(number): row.tobytes() for number, row in zip(records[table.order[1]][first:last], covered, strict=True)}
 
 
 def _log_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | None:
@@ -162,7 +165,7 @@ def _log_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | No
     end_ns = max(_last_instant(a), _last_instant(b))
     common = min(len(one), len(other))
     candidates: list[tuple[int, int]] = []
-    for name, _ in table.columns:
+    for name, _ in table.digested:
         rows = np.flatnonzero(one[name][:common] != other[name][:common])
         if len(rows):
             times = np.minimum(*(_settled(records[rows], name, end_ns) for records in (one, other)))
@@ -197,7 +200,7 @@ def _settled(records: Records, column: str, end_ns: int) -> npt.NDArray[np.int64
 
 
 def _inequalities(table: TableSchema, a: Names, b: Names, one: Any, other: Any) -> tuple[Inequality, ...]:
-    unequal = [name for name, _ in table.columns if one[name] != other[name]]
+    unequal = [name for name, _ in table.digested if one[name] != other[name]]
     return tuple(Inequality(name, _value(table, a, one, name), _value(table, b, other, name)) for name in unequal)
 
 

@@ -31,7 +31,7 @@ _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.ui
 def schema(table: TableSchema) -> pa.Schema:
     """Returns the columns of a table's Parquet file."""
     text = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
+    return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=name in table.unknown) for name, kind in table.columns])
 
 
 def write(path: Path, table: TableSchema, pieces: Iterable[Records], names: Names) -> None:
@@ -52,13 +52,15 @@ def write_columns(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
 def check(path: Path, table: TableSchema) -> None:
     """Raises an error unless the file has the documented columns with their types.
 
-    Further columns are those of a later minor version.
+    Further columns are those of a later minor version. A file of an older one may lack columns outside the digest.
     """
     with _readable(path), pa.OSFile(str(path)) as file:
         opened = pq.ParquetFile(file, pre_buffer=False)
         found = opened.schema_arrow
     for field in schema(table):
         if field.name not in found.names:
+            if field.name in table.unknown:
+                continue
             raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
         if found.field(field.name).type != field.type:
             raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
@@ -75,7 +77,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         plain = pq.ParquetFile(file, pre_buffer=False)
         texts = [field.name for field in plain.schema_arrow if pa.types.is_string(field.type)]
         opened = pq.ParquetFile(file, metadata=plain.metadata, pre_buffer=False, read_dictionary=texts)
-        wanted = plain.schema_arrow.names if columns is None else columns
+        wanted = [name for name in columns or plain.schema_arrow.names if name in plain.schema_arrow.names]
         _require_small(path, opened, wanted, file.size())
         return _unfolded(path, opened.read(wanted, use_threads=False), [name for name in texts if name in wanted])
 
@@ -84,9 +86,10 @@ def read_pieces(path: Path, table: TableSchema, columns: Sequence[str], names: N
     """Yields these columns of a table's file, at most PIECE_ROWS rows at a time."""
     with _readable(path), pa.OSFile(str(path)) as file:
         opened = pq.ParquetFile(file, pre_buffer=False)
-        parquet_pages.require_as_stated(path, opened.metadata, columns)
-        for batch in opened.iter_batches(PIECE_ROWS, columns=list(columns), use_threads=False):
-            yield {name: _values(path, table, name, [batch.column(name)], names) for name in columns}
+        has = [name for name in columns if name in opened.schema_arrow.names]
+        parquet_pages.require_as_stated(path, opened.metadata, has)
+        for batch in opened.iter_batches(PIECE_ROWS, columns=has, use_threads=False):
+            yield {name: _values(path, table, name, batch, names) for name in columns}
 
 
 def _require_small_groups(path: Path, found: pq.FileMetaData, kind: pa.Schema) -> None:
@@ -143,12 +146,12 @@ def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> 
     """Returns what `read` gave of a table's file as canonical records."""
     records = np.empty(read.num_rows, table.dtype)
     for name, _ in table.columns:
-        records[name] = _values(path, table, name, read.column(name).chunks, names)
+        records[name] = _values(path, table, name, read, names)
     return records
 
 
-def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
-    """Converts numbers, truth values and strings without pa.array().
+def to_arrow(values: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Converts numbers, truth values and strings without pa.array(). Numbers that are not `known` become null.
 
     pa.array() imports pandas if it is installed: half a second a run.
     """
@@ -156,7 +159,8 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
     if values.dtype.kind in "iuf":
         values = np.ascontiguousarray(values)
-        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+        valid = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
     texts = values.tolist()
     if not all(isinstance(text, str) for text in texts):
         return pa.array(values)
@@ -165,30 +169,42 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
-def from_arrow(values: pa.Array) -> npt.NDArray[Any]:
-    """Returns integers as numpy has them, in place. pa.Array.to_numpy() imports pandas, as pa.array() does."""
+def from_arrow(values: pa.Array, unknown: int | None = None) -> npt.NDArray[Any]:
+    """Returns integers as numpy has them, in place. `unknown` stands for null; None: there may be none.
+
+    pa.Array.to_numpy() imports pandas, as pa.array() does.
+    """
     dtype = np.dtype(values.type.to_pandas_dtype())
-    if values.null_count or dtype.kind not in "iu":
+    if dtype.kind not in "iu" or (values.null_count and unknown is None):
         raise ResultError(f"a column of {values.type} with {values.null_count} missing values is not one of integers")
-    buffer = values.buffers()[1]
-    return np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)
+    valid, buffer = values.buffers()
+    found = np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)
+    if not values.null_count:
+        return found
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+    return np.where(bits[values.offset : values.offset + len(values)], found, dtype.type(unknown))
 
 
 def _column(table: TableSchema, records: Records, field: pa.Field, names: Names) -> pa.Array:
     column = np.ascontiguousarray(records[field.name])
     kind = table.strings.get(field.name)
     if kind is None:
-        return to_arrow(column)
+        return to_arrow(column, column != table.unknown[field.name] if field.name in table.unknown else None)
     texts = np.array(names.of_kind(kind), dtype=object)
     return pa.DictionaryArray.from_arrays(to_arrow(column.astype(np.int32)), to_arrow(texts))
 
 
-def _values(path: Path, table: TableSchema, name: str, chunks: Sequence[pa.Array], names: Names) -> npt.NDArray[Any]:
-    """Returns a column as numbers; strings become row numbers."""
+def _values(path: Path, table: TableSchema, name: str, read: pa.Table | pa.RecordBatch, names: Names) -> npt.NDArray[Any]:
+    """Returns a column as numbers; strings become row numbers. One that an older result lacks is unknown in all rows."""
+    unknown = table.unknown.get(name)
+    if unknown is not None and name not in read.schema.names:
+        return np.full(read.num_rows, unknown, dict(table.columns)[name])
+    column = read.column(name)
+    chunks = column.chunks if isinstance(read, pa.Table) else [column]
     kind = table.strings.get(name)
     if kind is not None:
         return _row_numbers(path, name, chunks, names.of_kind(kind))
-    parts = [from_arrow(chunk) for chunk in chunks]
+    parts = [from_arrow(chunk, unknown) for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dict(table.columns)[name]), *parts])
 
 

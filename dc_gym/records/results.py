@@ -28,6 +28,7 @@ from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.records import parquet, shapes
+from dc_gym.records.agent_digest import PARTS, agent_digest_of
 from dc_gym.records.copies import copy_inputs, policies, sha256
 from dc_gym.records.digest import DIGEST_VERSION, Digest, digest_of
 from dc_gym.records.folder import COPIES, FAILURE, FILES, GRAPH, finish, is_result, writing
@@ -111,6 +112,11 @@ class Result:
     def digest(self) -> str:
         """The digest stated in the manifest."""
         return str(self.manifest["digest"])
+
+    @property
+    def agent_digest(self) -> str:
+        """The digest of what agents did and learned, computed from the files; '' if no agent acted."""
+        return agent_digest_of(self.path)
 
     @property
     def fit(self) -> bool:
@@ -203,10 +209,14 @@ class Result:
         return table.to_pandas()
 
     def check_digest(self) -> None:
-        """Computes the digest from the tables and compares it with the manifest's."""
+        """Computes the digests from the tables and compares them with the manifest's."""
         found = digest_of(self.stored)
         if found != self.digest:
             raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
+        stated = self.manifest.get("agent_digest")  # an older version stated none
+        if stated is not None and (found := self.agent_digest) != stated:
+            why = f"{' and '.join(PARTS)} have digest {found or '-'}, the manifest says {stated}: they were changed"
+            raise ResultError(f"{self.path}: {why}")
 
 
 def write_result(

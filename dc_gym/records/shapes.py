@@ -28,6 +28,7 @@ MANIFEST: Shape = {
     "result_version": Number(1, 2**31, whole=True),
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
+    "agent_digest?": str,
     "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # what runs a spec says itself that it is none
     "seed?": COUNT,
     "ground?": str,
@@ -92,12 +93,14 @@ SUMMARY: Shape = {
                 "flows_done": COUNT,
                 "fct_mean_s": NUMBER_OR_NOTHING,
                 "jain": NUMBER_OR_NOTHING,
+                "jain_flows?": COUNT,
                 "goodput_share": NUMBER_OR_NOTHING,
                 str: NUMBER_OR_NOTHING,
             }
         ],
         None,
     ),
+    "class_drops?": ([{"class": str, "drops": COUNT, "marks": COUNT}], None),
     "fct_groups?": [{"group": str, **SLOWDOWNS}],
     "fct_bins_hpcc?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],
     "fct_bins_pias?": [{"from_bytes": NUMBER, "to_bytes": NUMBER, **SLOWDOWNS}],

@@ -2,8 +2,8 @@
 """The tables of a result: their columns, and their rows as canonical records (docs/results.md).
 
 A column's name ends in its unit: _ns, _us, _bytes, _packets, _bps. A canonical record is packed, little-endian and all integers:
-a string is its row number in `Names`. In memory, tables are numpy arrays of these records; only files and messages have the
-strings.
+a string is its row number in `Names`. Columns outside the digest come last; they may be unknown, which is null in the file. In
+memory, tables are numpy arrays of these records; only files and messages have the strings.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ STATUSES = ("done", "stopped", "running", "failed", "waiting")
 NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
 """The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
 
+ALL_ONES = {"<u4": 2**32 - 1, "<u8": 2**64 - 1}
+"""The value in a record that is not known, by the type of its column. Only columns outside the digest have it."""
+
 PIECE_ROWS = 1 << 18
 """Rows of a table that are in memory at once where a table is processed in pieces."""
 
@@ -57,6 +60,8 @@ class Column:
     """The numpy type, or one of STRING_KINDS: a string (a u32 row number of Names)."""
     meaning: str
     """In Markdown, for docs/results.md and `dcgym list`."""
+    digested: bool = True
+    """False: it is outside the digest, may be unknown (null), and an older result may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,21 @@ class TableSchema:
         return tuple((column.name, column.kind) for column in self.declared)
 
     @property
+    def digested(self) -> tuple[tuple[str, str], ...]:
+        """Name and kind of each column of the digest. They come first."""
+        return tuple((column.name, column.kind) for column in self.declared if column.digested)
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """The value that stands for "not known", by column outside the digest."""
+        return {column.name: ALL_ONES[column.kind] for column in self.declared if not column.digested}
+
+    def digested_bytes(self, records: Records) -> npt.NDArray[np.uint8]:
+        """Returns the bytes of records that the digest covers, as [records, bytes]."""
+        whole = np.ascontiguousarray(records).view(np.uint8).reshape(len(records), self.dtype.itemsize)
+        return whole[:, : self.record(*(name for name, _ in self.digested)).itemsize]
+
+    @property
     def dtype(self) -> np.dtype[np.void]:
         """The packed canonical record."""
         return self.record(*(name for name, _ in self.columns))
@@ -93,6 +113,9 @@ class TableSchema:
         return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
 
 
+COUNTED = "exact, as the port counts it; null if `qdisc` in `ports.json` is not `port`. Outside the digest"
+NO_TCP = "for other transports. Outside the digest"
+CA_STATES = "0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss"
 STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "event")
 
 TABLES = {
@@ -152,6 +175,8 @@ TABLES = {
                 Column("marks", "<u8", "packets marked since t0"),
                 Column("requeues", "<u8", "packets requeued since t0"),
                 Column("active_flows", "<u8", "flows of the workload under way that cross this port"),
+                Column("queue_byte_ns", "<u8", f"time integral of the queue since t0, modulo 2^64; {COUNTED}", digested=False),
+                Column("longest_bytes", "<u8", f"the longest queue since the sweep before; {COUNTED}", digested=False),
             ),
             order=("t_ns", "port"),
             time="t_ns",
@@ -169,6 +194,9 @@ TABLES = {
                 Column("bytes_acked", "<u8", "`tcpi_bytes_acked`"),
                 Column("bytes_received", "<u8", "payload the receiving application has read so far"),
                 Column("retransmits", "<u4", "packets (`tcpi_total_retrans`)"),
+                Column("ssthresh_packets", "<u4", f"`tcpi_snd_ssthresh`; null before the first, and {NO_TCP}", digested=False),
+                Column("ca_state", "<u4", f"`tcpi_ca_state`: {CA_STATES}; null {NO_TCP}", digested=False),
+                Column("pacing_rate_bps", "<u8", f"8 x `tcpi_pacing_rate`; null if not paced, and {NO_TCP}", digested=False),
             ),
             order=("t_ns", "flow"),
             time="t_ns",
@@ -392,6 +420,9 @@ def encode(table: TableSchema, array: Records, names: Names) -> Records:
     records = np.empty(len(array), table.dtype)
     for name, kind in table.columns:
         if array.dtype.names is None or name not in array.dtype.names:
+            if name in table.unknown:
+                records[name] = table.unknown[name]
+                continue
             raise ProtocolError(f"table {table.name}: column {name!r} is missing")
         is_string, column = kind in STRING_KINDS, array[name]
         records[name] = _row_numbers(table, name, column, names.of_kind(kind)) if is_string else _fitting(table, name, column)

@@ -218,6 +218,8 @@ def text(value: Estimate | None, column: Quantity) -> str:
     """Formats the mean with the digits that its interval supports, at most four decimal places: 0.123 ± 0.004."""
     if value is None:
         return "-"
+    if value.few:
+        return ", ".join(plain(each, column) for each in value.values)
     half = None if value.half is None else round(value.half * column.factor, SMALLEST)
     if not half:
         return plain(value.mean, column) + ("" if half is None else " \u00b1 0")

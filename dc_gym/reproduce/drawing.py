@@ -108,8 +108,8 @@ def _dot(ax: Axes, row: int, who: Contender, column: Quantity) -> None:
 
 
 def bar(found: Estimate, column: Quantity) -> ErrorBar:
-    """Returns the mean and the interval of a quantity, in the unit of its column."""
-    return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
+    """Returns the mean and the interval of a quantity (of few values: their range), in the unit of its column."""
+    return bar_of(found.mean * column.factor, None if found.drawn_half is None else found.drawn_half * column.factor)
 
 
 def _learning(ax: Axes, contenders: Sequence[Contender], panel: Quantity) -> None:

@@ -15,6 +15,7 @@ from dc_gym.base.units import parse_time_ns
 from dc_gym.figures import timeline
 from dc_gym.metrics.queues import sides
 from dc_gym.records.results import Result, number
+from dc_gym.records.tables import TABLES
 from dc_gym.reproduce.evidence import Floats, Track
 
 BINS = 100
@@ -26,6 +27,8 @@ def numbers(result: Result) -> dict[str, float]:
     summary, spec = result.summary, result.manifest["spec"]
     warmup_ns = _window_start_ns(result)
     times, switch, host = longest_queues(result)
+    records, unknown = result.records("queues"), TABLES["queues"].unknown["longest_bytes"]
+    counted = records["longest_bytes"][(records["longest_bytes"] != unknown) & (sides(result.ports) == "switch")[records["port"]]]
     settled = times >= warmup_ns
     steps, rewards = reward_steps(result)
     agent = result.manifest.get("agent") or {}
@@ -33,7 +36,7 @@ def numbers(result: Result) -> dict[str, float]:
         "reward": _mean(rewards[steps > warmup_ns]),
         "goodput_bps": number(summary.get("goodput_bps")),
         "switch_queue_bytes": _mean(switch[settled]),
-        "switch_queue_bytes_max": float(switch.max()),
+        "switch_queue_bytes_max": float(max(switch.max(), counted.max(initial=0))),
         "host_queue_bytes": _mean(host[settled]),
         "rtt_s": _last_rtt_s(result) if spec["workload"].get("transport", "tcp") == "tcp" else float("nan"),
         "queueing_delay_s": number(agent.get("queueing_delay_s")),

@@ -153,6 +153,7 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
 def register(spec: Spec, told: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
     from dc_gym.envs.episode import EpisodeTracker
+    from dc_gym.envs.file_policy import circumstances
     from dc_gym.envs.multi_agent import Agents
     from dc_gym.envs.session import Session, external
 
@@ -167,11 +168,11 @@ def register(spec: Spec, told: TrainingSettings) -> Task:
         observed, acts, named = [*lab.observation_spaces.values()], [*lab.action_spaces.values()], lab.observer.names_of
         seen, acted, names = observed[0], acts[0], named[0]
         alike = all(each == seen for each in observed) and all(each == acted for each in acts) and len(set(named)) == 1
-    agent = session.experiment.spec.to_dict()["agent"] | ({"see": told.see} if told.agents == HOSTS else {})
+    settings = circumstances(session.experiment) | ({"see": told.see} if told.agents == HOSTS else {})
     bundle = SpecBundle.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(bundle).encode()).hexdigest()[:16]}"
     register_environment(name, lambda config: _make(bundle, config))
-    return Task(name, seen, acted, names, parts, agent, told.agents, alike, told.levels)
+    return Task(name, seen, acted, names, parts, settings, told.agents, alike, told.levels)
 
 
 def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.base.errors import AgentError, LabError, MachineError
+from dc_gym.base.errors import AgentError, LabError, MachineError, UnfitError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import check_options
 from dc_gym.envs.multi_agent import NETWORK, Agents, StepResults
@@ -40,7 +40,8 @@ class DataCenterMultiAgentEnv(MultiAgentEnv):
     and a seed given again continues with the next episode. `levels`: discrete actions, this many from the lowest to the highest.
 
     The lab boots at the first reset. If it dies or hangs, its episode ends as truncated, with `lab_died` in the network's info,
-    and the next reset boots another lab. A lab that dies in a reset is replaced at once.
+    and the next reset boots another lab. A lab that dies in a reset is replaced at once, unless the reset says that
+    the episode before it was unfit: that error is raised.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -70,6 +71,8 @@ class DataCenterMultiAgentEnv(MultiAgentEnv):
             seed = drawn[0] if drawn else None
         try:
             turn = self.lab.begin(seed, fresh=fresh)
+        except UnfitError:
+            raise
         except LabError:
             turn = self.lab.begin(self.lab.seed)
         self.agents, self._observed = list(self.possible_agents), turn.observations

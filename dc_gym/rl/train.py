@@ -151,7 +151,8 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
             ray = stack.enter_context(ray_session.session(request.address, labs, told.runners + len(tasks) + 2))
             # Ray ends a runner with all its child processes, those that clean up after its labs included. This process cleans up.
             place = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
-            training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place))
+            rays = stack.enter_context(scratch(request.out, "dcgym-ray-", mode=0o700)) / "r"  # RLlib makes it anybody's
+            training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place, rays))
             return _Loop(request, told, training, tasks, ray, about, progress, stack).run()
 
 
@@ -341,8 +342,11 @@ def _last(out: Path) -> tuple[str | None, Path]:
 
 
 @contextmanager
-def _building(request: TrainingRequest, resolved: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
-    """Yields RLlib's Algorithm, restored if asked for, and stops it at the end. RLlib's errors become one line."""
+def _building(
+    request: TrainingRequest, resolved: Any, configuration: Any, task: Any, place: Path | None, rays: Path
+) -> Iterator[Any]:
+    """Yields RLlib's Algorithm, restored if asked for, and stops it at the end. RLlib's errors become one line. Labs have their
+    folders in `place`, RLlib its own in `rays`, which every user may then write to."""
     from ray.tune.trainable import trainable
 
     checkpoint = next(reversed(checkpoints.find(request.out)), None)  # none yet: the training starts from the beginning
@@ -350,7 +354,7 @@ def _building(request: TrainingRequest, resolved: Any, configuration: Any, task:
     algorithm = None
     try:
         try:
-            trainable.DEFAULT_STORAGE_PATH = str(place or request.out)  # else ~/ray_results, with an empty folder each
+            trainable.DEFAULT_STORAGE_PATH = str(rays)  # else ~/ray_results, with an empty folder each
             algorithm = config.build_algo()
             with suppress(OSError):
                 Path(algorithm.logdir).rmdir()
@@ -406,8 +410,11 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors]).debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
+    resolved.require_built_by(config)
+    theirs = config.callbacks_class if isinstance(config.callbacks_class, list) else [config.callbacks_class]
+    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors, *theirs])
     return config if task.agents == CENTRAL else agents.replaying(config)
 
 

@@ -21,6 +21,7 @@ from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records.tables import TableSource
 from dc_gym.spec import Spec
+from dc_gym.topologies.links import ONLY_CLASS
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -68,6 +69,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         cutoff_ns=spec.metrics.cutoff_ns,
         routes=routes_of(schedule, payload_share(spec, schedule)),
         class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
+        port_classes=tuple(rule.name for rule in spec.topology.classes or ()) or (ONLY_CLASS,),
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,

@@ -20,11 +20,11 @@ def rows(experiment: Experiment, path: Path) -> list[Row]:
     """Returns a row for each event of the spec, in the order of their times. `path` is what eventd wrote."""
     made = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
     if experiment.changes:
-        for change, t_ns, error, found in changes.done(path, experiment.changes):
+        for change, t_ns, error, found in changes.done(path, experiment.changes, experiment.graph):
             row = made[change.event]
             row["t_ns"] = t_ns
             ports = row.setdefault("ports", {})
-            ports[change.port] = {name: [value, found.get(name)] for name, value in change.values}
+            ports.setdefault(change.port, {}).update({name: [value, found.get(name)] for name, value in change.values})
             if error:
                 row["error"] = os.strerror(error)
         for number, t_ns, error in changes.reacted(path):

@@ -17,6 +17,7 @@ from dc_gym.base.process_bound import unshared
 from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver, Ground
+from dc_gym.grounds.guest.plan import REASON
 
 KEPT_LOG_LINES, KEPT_LOG_CHARS = 100_000, 32_000_000
 """The most that is kept of what a ground prints. A program there may print without end."""
@@ -89,8 +90,8 @@ def _check_end(status: int, log: Path, ground: str) -> None:
     if status == 0:
         return
     lines = log.read_text(errors="replace").splitlines()
-    reasons = [line.removeprefix("ground: ") for line in lines if line.startswith("ground: ")]
-    shown = [line for line in lines if not line.startswith("ground: ")][-15:]
+    reasons = [line.removeprefix(REASON) for line in lines if line.startswith(REASON)]
+    shown = [line for line in lines if not line.startswith(REASON)][-15:]
     what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
     if any(os.strerror(full) in line for full in (errno.ENOSPC, errno.EDQUOT) for line in lines):
         raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({what})")

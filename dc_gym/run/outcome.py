@@ -17,6 +17,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.grounds.guest.plan import CAPTURES, OUT
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import results
+from dc_gym.records.agent_digest import agent_digest
 from dc_gym.records.folder import LEARNED
 from dc_gym.records.results import load_result
 from dc_gym.records.stored import StoredTables
@@ -53,11 +54,14 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     found = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links)
     made = manifest(run, tables.ports, counts, ideals, clock, partial)
     results.write_graph(partial, experiment.graph)
-    results.write_facts(partial, tables, made | {"digest": digest}, found.summary)
     if driver is not None:
-        results.write_derived(partial, "agent", driver.table())
-        if learned := driver.learned():
+        table, learned = driver.table(), driver.learned()
+        made |= {"agent_digest": agent_digest(table, learned)}
+        found.summary["return"] = made["agent"]["return"]
+        results.write_derived(partial, "agent", table)
+        if learned:
             write_arrays(partial / LEARNED, learned)
+    results.write_facts(partial, tables, made | {"digest": digest}, found.summary)
     results.write_derived(partial, "port_metrics", found.ports)
     results.write_derived(partial, "flow_metrics", found.flows)
     clock.phase("")

@@ -13,20 +13,22 @@ import numpy.typing as npt
 
 from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, ResultError
-from dc_gym.grounds import nics
+from dc_gym.grounds import conservation, nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import EVENTS_DONE
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
 from dc_gym.records.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
-from dc_gym.run import conservation, deadlocks, event_log, nic_log, tgen_log
+from dc_gym.run import deadlocks, event_log, nic_log, tgen_log
 from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule
 
-LEVELS = ("backlog_bytes", "backlog_packets", "active_flows", "charged_bytes")
+LEVELS = ("backlog_bytes", "backlog_packets", "active_flows", "charged_bytes", "longest_bytes")
 """Columns that are no counters."""
+COUNTING = "port"
+"""The queueing discipline that counts its queue over time. For others the trace has 0, which is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,13 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
 
 def queue_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:
     """Yields the queues of ports in a trace, in pieces of whole sweeps."""
-    ports = len(graph.ports())
-    places = {"port": np.arange(ports, dtype="<u4")}
-    return _pieces(_trace(path, graph), t0_ns, "queues", slice(0, ports), places)
+    ports = graph.ports()
+    places = {"port": np.arange(len(ports), dtype="<u4")}
+    silent = np.array([port.queue.kind != COUNTING for port in ports], bool)
+    for records in _pieces(_trace(path, graph), t0_ns, "queues", slice(0, len(ports)), places):
+        for name, unknown in TABLES["queues"].unknown.items():
+            records[name][silent[records["port"]]] = unknown
+        yield records
 
 
 def class_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:
@@ -134,13 +140,16 @@ def queue_records(
 
     `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, rows]. Counters are counted
     from the run's first sweep, which happens at t0: that of `columns`, unless `first` has its values. Levels stay as they are.
-    `places` has the columns of the table that name the rows [rows]; None: all ports, in order.
+    `places` has the columns of the table that name the rows [rows]; None: all ports, in order. Columns outside the digest may be
+    missing: they are unknown.
     """
     sweeps, rows = next(iter(columns.values())).shape
     records = np.zeros(sweeps * rows, TABLES[table].dtype)
     records["t_ns"] = np.repeat(t_ns, rows)
     for name, values in (places or {"port": np.arange(rows, dtype="<u4")}).items():
         records[name] = np.tile(values, sweeps)
+    for name, unknown in TABLES[table].unknown.items():
+        records[name] = unknown
     for name, values in columns.items():
         since = values[:1] if first is None else first[name]
         records[name] = (values if name in LEVELS or not sweeps else values - since).reshape(-1)

@@ -22,7 +22,7 @@ from dc_gym.traffic.schedule import Flow
 
 CELL_BYTES, CELLS, TIME_BYTES = 8, 15, 8
 """The parts of a sweep in the trace of queues: bytes of a cell, cells of a port or class, bytes of the time."""
-SAMPLE_BYTES = 56
+SAMPLE_BYTES = 72
 """A sample of a flow in tgen's file."""
 TABLES_SHARE = 1 / 4
 """Room for the compressed tables, as a share of the records from which they are made."""
@@ -49,7 +49,7 @@ class RoomNeeded:
         sweeps = spec.time.duration_ns // spec.monitor.interval_ns + 1
         rows = len(experiment.graph.rows())
         trace = sweeps * (TIME_BYTES + rows * CELLS * CELL_BYTES)
-        fastest_bps = max((cable.rate_bps for cable in experiment.graph.cables), default=1)
+        fastest_bps = max((way.rate_bps for cable in experiment.graph.cables for way in cable.directions()), default=1)
         sampled_ns = sum(_least_ns(flow, spec.time.duration_ns, fastest_bps) for flow in flows)
         samples = sampled_ns // spec.monitor.tcp_interval_ns * SAMPLE_BYTES
         return cls(

@@ -113,7 +113,7 @@ def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
 
     driver = PolicyDriver(experiment)
     if driver.unlike:
-        progress.note(f"{policy} learned with {driver.unlike}; its actions do something else here")
+        progress.announce(f"warning: {policy} learned with {driver.unlike}; its actions do something else here")
     return driver
 
 

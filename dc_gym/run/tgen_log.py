@@ -38,8 +38,8 @@ FLOW_DTYPE = TABLES["flows"].record(
     *("size_bytes", "sent_bytes", "received_bytes", "retransmits", "fct_ns"),
 )
 SAMPLE_DTYPE = TABLES["tcp"].record(
-    *("t_ns", "delivery_rate_bps", "bytes_acked", "bytes_received"),
-    *("flow", "srtt_us", "min_rtt_us", "cwnd_packets", "notsent_bytes", "retransmits"),
+    *("t_ns", "delivery_rate_bps", "bytes_acked", "bytes_received", "pacing_rate_bps"),
+    *("flow", "srtt_us", "min_rtt_us", "cwnd_packets", "notsent_bytes", "retransmits", "ssthresh_packets", "ca_state"),
 )
 NIC_COUNTS_DTYPE = TABLES["nic_flows"].record(
     *("flow", "rtt_ns", "least_rtt_ns", "window_bytes", "rate_bps", "sent_packets", "sent_bytes", "resent_packets"),
@@ -81,7 +81,7 @@ def read_samples(path: Path) -> Records:
 
 def sample_pieces(path: Path) -> Iterator[Records]:
     """Yields the records of `read_samples`, at most PIECE_ROWS at a time."""
-    header, pieces = _open(path, b"DCGYMSA1", SAMPLE_DTYPE)
+    header, pieces = _open(path, b"DCGYMSA2", SAMPLE_DTYPE)
     last = np.empty(0, SAMPLE_DTYPE)
     for records in pieces:
         _require(path, header.sample_ns > 0, "samples, though none were asked for")

@@ -4,6 +4,8 @@
 network.py       boots the network, and ends it
 conversation.py  answers the ground: reads commands, shows their output, passes on Ctrl-C
 commands.py      the commands that need no host: nodes, links, help, ...
+keeping.py       keeps files that commands have written
+keyboard.py      lends the terminal to the command that runs
 sources.py       where commands come from: a terminal with history and completion, or standard input
 programs.py      finds what a command would run, and says what to install
 """

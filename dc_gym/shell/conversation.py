@@ -8,21 +8,35 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym.base.errors import LabError, UsageError, naming
+from dc_gym.base.errors import LabError, TestbedError, UsageError, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
-from dc_gym.grounds.guest.shell_memory import ERR, PROMPT, Order, ShellMemory
+from dc_gym.grounds.guest.shell_memory import (
+    DATA,
+    ERR,
+    FILES,
+    INPUT,
+    INPUT_S,
+    MOST_BYTES,
+    PROMPT,
+    TERMINAL,
+    Order,
+    ShellMemory,
+    packed,
+)
 from dc_gym.shell import commands, programs
-from dc_gym.shell.sources import Source
+from dc_gym.shell.keeping import Keeping, lost
+from dc_gym.shell.keyboard import Keyboard
+from dc_gym.shell.sources import Source, command_in, lines_of
 from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
@@ -32,6 +46,10 @@ MISTAKE, NOT_FOUND = 2, 127
 """Exit statuses of a line that is no command, and of a program that is not there."""
 WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
+MOST_LINES = 100_000
+"""How many commands files may give at once."""
+HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)(\w+)\2")
+"""A command whose further lines, up to one that is this word, are its input."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
 COMPUTED = "the command computed without a pause, for which virtual time stands still, and was ended by SIGFPE"
@@ -41,15 +59,39 @@ DEAF = "the command did not end at Ctrl-C; the network was ended with it"
 class Conversation:
     """A `ground.Driver` whose steps are prompts and output."""
 
-    def __init__(self, graph: Graph, source: Source, host: str | None, tools: Path, on_prompt: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        source: Source,
+        host: str | None,
+        tools: Path,
+        on_prompt: Callable[[], None],
+        scale: int = 1,
+        keeping: Keeping | None = None,
+    ) -> None:
         """`host` is where all commands run; None: each begins with its node.
 
-        `tools` is a folder with further programs. `on_prompt` is called before the first prompt.
+        `tools` is a folder with further programs. `on_prompt` is called before the first prompt. `scale` is that of the topology.
+        `keeping` keeps files; None: those of commands are the machine's.
         """
         self.status = 0
         """Exit status of the last command."""
         self._graph, self._source, self._host, self._tools = graph, source, host, tools
         self._on_prompt: Callable[[], None] | None = on_prompt
+        self._scale = scale
+        self._keyboard = Keyboard() if source.is_terminal and os.isatty(0) and os.isatty(1) else None
+        self._at_line_start = True
+        """False if the terminal shows output without a line end."""
+        self._keeping = keeping
+        self._listing = b"[]"
+        self._farewell: Iterator[Order] | None = None
+        """The orders after the last command."""
+        self._changed: dict[str, dict[str, int]] = {}
+        """The quantities that `link` has changed, by port."""
+        self._sourced: list[str] = []
+        """Lines of files that are yet to run, the next one last."""
+        self._read_lines = 0
+        """How many of them were read since the user typed."""
         self._memory: ShellMemory
         self._presses = 0
         self._still: tuple[int, float] | None = None
@@ -61,8 +103,42 @@ class Conversation:
         self._memory = ShellMemory(region)
         if step == PROMPT:
             return self._prompt()
-        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), self._memory.read())
+        if step == INPUT:
+            self._type()
+        elif step == FILES:
+            self._listing = self._memory.read()
+        elif step == DATA:
+            wanted = self._keeping is not None and self._keeping.take(self._memory.read())
+            return GO_ON if wanted else END_OF_RUN
+        else:
+            self._show(step, self._memory.read())
         return GO_ON
+
+    def close(self) -> None:
+        """Gives the user the terminal back, and gives up what is half done."""
+        if self._keeping is not None:
+            self._keeping.end(is_whole=False)
+        if self._keyboard is not None:
+            self._keyboard.take_back()
+
+    def _type(self) -> None:
+        """Leaves what the user types for the command, which waits for it."""
+        self._presses, self._still = 0, None
+        keyboard = self._keyboard
+        if keyboard is None or not keyboard.lent:  # no command of this shell asks then
+            self._memory.write(b"")
+            return
+        self._memory.resize(*keyboard.window())
+        self._memory.write(keyboard.read(INPUT_S))
+
+    def _show(self, step: int, data: bytes) -> None:
+        """Writes output of a command as it is, as any shell does."""
+        if self._keyboard is not None and self._keyboard.lent:
+            self._memory.resize(*self._keyboard.window())
+            self._at_line_start = data.endswith(b"\n")
+            if step != TERMINAL:
+                data = data.replace(b"\n", b"\r\n")
+        _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), data)
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
         """Is told, now and then, at what time the lab is. After Ctrl-C it ends a command for which time stands still."""
@@ -74,7 +150,7 @@ class Conversation:
         elif wall_s > self._still[1] + STILL_S:
             self._still = None
             end_computation()
-            say(f"dcgym: {COMPUTED}", file=sys.stderr, flush=True)
+            self._show(ERR, f"dcgym: {COMPUTED}\n".encode())
 
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the words that may stand in place of `word` after `before`."""
@@ -87,39 +163,97 @@ class Conversation:
 
     def _prompt(self) -> int:
         report = self._memory.report()
+        if self._keyboard is not None:
+            self._keyboard.take_back()
+        if not self._at_line_start and self._presses:
+            _write(sys.stdout.fileno(), b"\n")
+        self._at_line_start = True
         if self._on_prompt is not None:
             self._on_prompt()
             self._on_prompt = None
-        else:
+        elif self._farewell is None:
             self.status = report.status
+        if self._keeping is not None and (why := self._keeping.end(is_whole=report.status == 0)):
+            self._refuse(f"get: {why}", MISTAKE)
         self._be_interruptible()
         name = self._host or "dcgym"
-        while (line := self._source.read(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
+        while (line := self._next(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
             if line in commands.END:
                 break
             if (order := self._understand(line)) is not None:
                 self._memory.tell(order)
+                if order.terminal is not None and self._keyboard is not None:
+                    self._memory.resize(*self._keyboard.window())
+                    self._keyboard.lend()
                 self._presses, self._still = 0, None
                 signal.signal(signal.SIGINT, self._interrupt)
                 return GO_ON
-        return END_OF_RUN
+        return self._leave()
+
+    def _leave(self) -> int:
+        """Gives the orders after the last command, one after another."""
+        if self._keeping is None:
+            return END_OF_RUN
+        if self._farewell is None:
+            self._farewell = self._last_orders(self._keeping)
+        if (order := next(self._farewell, None)) is None:
+            return END_OF_RUN
+        self._memory.tell(order)
+        return GO_ON
+
+    def _last_orders(self, keeping: Keeping) -> Iterator[Order]:
+        """Keeps all files that commands have written, or names them."""
+        yield Order("written")
+        names = keeping.names(self._listing)
+        for name in names if keeping.keeps_all else ():
+            keeping.begin_below(name)
+            yield Order(commands.GET, words=(name,))
+        for line in lost([] if keeping.keeps_all else names):
+            say(f"dcgym: {line}", file=sys.stderr, flush=True)
 
     def _be_interruptible(self) -> None:
         """Lets Ctrl-C end a line that is typed, or a script of which it has ended a command."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._presses and not self._source.is_terminal:
             raise KeyboardInterrupt
+        if self._presses:
+            self._sourced.clear()
+
+    def _next(self, prompt: str) -> str | None:
+        """Returns the next command, with the lines of its here-documents; None at the end."""
+        while self._sourced:
+            if command := command_in(self._sourced.pop()):
+                return self._whole(command, prompt)
+        self._read_lines = 0
+        command = self._source.read(prompt) or ""
+        return self._whole(command, prompt) if command else None
+
+    def _whole(self, command: str, prompt: str) -> str | None:
+        lines = [command]
+        for indented, _, end in HERE_DOCUMENT.findall(command):
+            line: str | None = ""
+            while line != end:
+                line = self._sourced.pop() if self._sourced else self._source.read_on()
+                if line is None:
+                    self._refuse(f"{command}: its input has no end; give a line {end} after it", MISTAKE)
+                    return self._next(prompt)
+                lines.append(line)
+                line = line.lstrip("\t") if indented else line
+        return "\n".join(lines)
 
     def _understand(self, line: str) -> Order | None:
         """Returns the order for the ground. A line that needs none is answered here, and a mistake is told."""
         shown = commands.help_lines() if line == commands.HELP else None
         if self._host is None and line in commands.SHOWN:
-            shown = commands.SHOWN[line](self._graph)
+            shown = commands.SHOWN[line](self._graph, self._changed)
         if shown is not None:
             say("\n".join(shown), flush=True)
             self.status = 0
             return None
         try:
+            if self._host is None and line.partition(" ")[0] == commands.SOURCE:
+                self._read_file(line.partition(" ")[2].strip())
+                return None
             order = self._order(line)
         except UsageError as error:
             self._refuse(str(error), MISTAKE)
@@ -127,16 +261,41 @@ class Conversation:
         if order.kind == "run" and (why := programs.why_missing(order.line, self._tools)):
             self._refuse(f"{order.node}: {why}", NOT_FOUND)
             return None
+        if len(packed(order)) > MOST_BYTES:
+            self._refuse(f"the command is too long ({len(line):,} characters); put it into a file", MISTAKE)
+            return None
+        if order.kind == commands.GET and not self._receives(order.words[0], order.words[-1]):
+            return None
+        for port, values in order.changes:
+            self._changed.setdefault(port, {}).update(values)
         return order
 
+    def _receives(self, name: str, copy: str) -> bool:
+        """Prepares for a file. Returns False if it cannot be had."""
+        try:
+            if self._keeping is None:
+                raise UsageError(f"get {name}: files that commands write on the host ground are this machine's own already")
+            self._keeping.begin(name, Path(Path(copy).name if copy == name else copy))
+        except UsageError as error:
+            self._refuse(str(error), MISTAKE)
+            return False
+        return True
+
+    def _read_file(self, name: str) -> None:
+        """Lets the lines of a file come next. Raises UsageError if it cannot be read."""
+        lines = lines_of(name)
+        self._read_lines += len(lines)
+        if self._read_lines > MOST_LINES:
+            self._sourced.clear()
+            raise UsageError(f"source {name}: more than {MOST_LINES:,} commands at once; does the file run itself?")
+        self._sourced += reversed(lines)
+        self.status = 0
+
     def _order(self, line: str) -> Order:
-        terminal = None
-        if self._source.is_terminal and os.isatty(sys.stdout.fileno()):
-            size = shutil.get_terminal_size()
-            terminal = (size.lines, size.columns, os.environ.get("TERM", "dumb"))
+        terminal = None if self._keyboard is None else os.environ.get("TERM", "dumb")
         if self._host is not None and line != commands.JOBS:
             return commands.on_node(self._host, line, terminal)
-        return commands.order(line, self._graph, terminal)
+        return commands.order(line, self._graph, terminal, self._scale)
 
     def _refuse(self, why: str, status: int) -> None:
         say(f"dcgym: {why}", file=sys.stderr, flush=True)
@@ -145,13 +304,13 @@ class Conversation:
     def _interrupt(self, _number: int, _frame: object) -> None:
         """Passes Ctrl-C on to the command that runs."""
         self._presses += 1
-        if self._source.is_terminal:
+        if self._source.is_terminal and (self._keyboard is None or not self._keyboard.lent):
             _write(sys.stdout.fileno(), b"\n")  # after the terminal's ^C
         if self._presses >= ENDED_AT:
             raise LabError(DEAF)
         if self._presses == WARNED_AT:
-            with suppress(OSError):
-                os.write(sys.stderr.fileno(), b"dcgym: Ctrl-C once more ends the network\n")
+            with suppress(OSError, TestbedError):
+                self._show(ERR, b"dcgym: Ctrl-C once more ends the network\n")
         self._memory.interrupt()
 
 

@@ -23,6 +23,7 @@ from dc_gym.kernel import cache, openvswitch
 from dc_gym.run.execution import Clock, execute
 from dc_gym.shell import commands
 from dc_gym.shell.conversation import Conversation
+from dc_gym.shell.keeping import Keeping
 from dc_gym.shell.sources import open_source
 from dc_gym.spec import Spec
 from dc_gym.spec.capture import CaptureSpec
@@ -51,8 +52,10 @@ def alone(spec: Spec) -> Spec:
     )
 
 
-def run(spec: Spec, host: str | None, progress: Progress) -> int:
+def run(spec: Spec, host: str | None, progress: Progress, keep: Path | None = None) -> int:
     """Runs a shell on the spec's network and returns the exit status of its last command.
+
+    `keep` is a folder for all files that commands write; None: they end with the lab.
 
     Raises UsageError, before anything boots, for a host that the network does not have, and for no command at all.
     """
@@ -61,14 +64,16 @@ def run(spec: Spec, host: str | None, progress: Progress) -> int:
         commands.require_node(host, experiment.graph)
     if len(experiment.graph.hosts) > MOST_HOSTS:
         raise UsageError(f"a shell is for networks of at most {MOST_HOSTS} hosts (got {len(experiment.graph.hosts)})")
+    if keep is not None and spec.ground != "lab":
+        raise UsageError(f"--keep {keep}: files that commands write on the host ground are this machine's own; leave it out")
     check_programs()
     if why := process_room.too_few():
         raise MachineError(why)
     with cache.in_use():
-        return _run(experiment, host, progress)
+        return _run(experiment, host, progress, keep)
 
 
-def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
+def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Path | None) -> int:
     from dc_gym.grounds import plan  # imports numpy
 
     spec, folder = experiment.spec, Path.cwd()
@@ -79,8 +84,9 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
         if source.is_terminal:
             say(_greeting(experiment.graph, spec.ground))
 
+    keeping = None if spec.lab.memory_bytes is None or spec.ground != "lab" else Keeping(spec.lab.memory_bytes, keep)
     ovs = openvswitch.ensure(progress)
-    conversation = Conversation(experiment.graph, source, host, ovs.folder / "bin", greet)
+    conversation = Conversation(experiment.graph, source, host, ovs.folder / "bin", greet, spec.topology.scale or 1, keeping)
     ground = ground_of(spec, folder)
     ground.prepare(progress)
     progress.phase("boot")
@@ -94,6 +100,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress) -> int:
             shown = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
             execute(ground, spec.ground, work, write_plan, Clock(), shown, conversation)
     finally:
+        conversation.close()
         source.close()
     return conversation.status
 

@@ -29,6 +29,9 @@ class Source(Protocol):
     def read(self, prompt: str) -> str | None:
         """Returns the next line that is not blank, without white space around it; None at the end."""
 
+    def read_on(self) -> str | None:
+        """Returns the next line of a command that goes on, as it is; None at the end, or if the user gives it up."""
+
     def close(self) -> None:
         """Keeps what is kept."""
 
@@ -45,8 +48,26 @@ def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
     return Script()
 
 
+def command_in(line: str) -> str:
+    """Returns the command in a line of a script; empty if it is blank, or a comment, which begins with #."""
+    command = line.strip().removeprefix(MARK)
+    return "" if command.startswith("#") else command
+
+
+def lines_of(name: str) -> list[str]:
+    """Returns the lines of a file of commands. Raises UsageError if it cannot be read."""
+    if not name:
+        raise UsageError("source: give a file, such as: source commands.txt")
+    try:
+        with Path(name).open(encoding="utf-8-sig") as file:
+            return file.read().splitlines()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"source {name}: {why}; give a file of commands, one a line") from None
+
+
 class Script:
-    """The lines of standard input. Those that begin with # are comments."""
+    """The commands of standard input."""
 
     is_terminal = False
 
@@ -59,12 +80,16 @@ class Script:
         line, self._first = self._first or self._next(), None
         return line
 
+    def read_on(self) -> str | None:
+        line = sys.stdin.readline()
+        return line.removesuffix("\n") if line else None
+
     def close(self) -> None:
         """Does nothing."""
 
     def _next(self) -> str | None:
-        for line in sys.stdin:
-            if (command := line.strip().removeprefix(MARK)) and not command.startswith("#"):
+        while line := sys.stdin.readline():
+            if command := command_in(line):
                 return command
         return None
 
@@ -110,6 +135,13 @@ class Terminal:
             if line and CTRL_C not in line:
                 self._remember(line)
                 return line
+
+    def read_on(self) -> str | None:
+        try:
+            return input("> ")
+        except (KeyboardInterrupt, EOFError):
+            say()
+            return None
 
     def close(self) -> None:
         """Writes the history. A folder that cannot be written costs nothing else."""

@@ -46,8 +46,10 @@ from dc_gym.traffic.workload_spec import WorkloadSpec
 
 STATES = ("down", "up")
 OF_LINK, OF_PORT = ("state", "rate", "delay", "loss"), ("kmin", "kmax", "pmax", "buffer")
-TARGETS = {"link": OF_LINK, "port": OF_PORT, "workload": ()}
-"""The things that an event may name, and for each the keys of which it then needs one."""
+TARGETS = {"link": OF_LINK, "port": (*OF_LINK, *OF_PORT), "workload": ()}
+"""The things that an event may name, and for each the keys of which it then needs one. A port has one direction of its link."""
+ROUTED = ("link", "port")
+"""Those to whose state routing may react."""
 NEEDED = ("at",)
 NAMING = ("kind", "distribution")
 """Keys of the workload whose values say by themselves what they are, in a label."""
@@ -66,7 +68,7 @@ class EventSpec:
     state: str | None = key(
         TEXT,
         names=lambda: STATES,
-        help="`down`: [the link is cut](events.md#a-cut), in both directions; `up`: it is whole again",
+        help="`down`: [the link is cut](events.md#a-cut), in both directions, or in that of the `port`; `up`: it is whole again",
     )
     reroute_ns: int | None = key(
         TIME,
@@ -75,10 +77,16 @@ class EventSpec:
         help="time from the event until the switches have [new rules](events.md#routing-that-reacts), without the links "
         "that are then down",
     )
-    rate_bps: int | None = key(RATE, low=1, high=FASTEST_BPS, help="the link's new rate, from the next frame on")
-    delay_ns: int | None = key(TIME, low=0, high=LONGEST_DELAY_NS, help="the link's new delay, for frames sent from then on")
-    loss_ppb: int | None = key(SHARE_PPB, low=0, high=PPB, help="share of frames that the link loses from then on; 0 ends it")
-    port: str | None = key(TEXT, help="the switch ports: a name or a pattern, such as `s1-eth3` or `s1-*`")
+    rate_bps: int | None = key(
+        RATE, low=1, high=FASTEST_BPS, help="the new rate of the link, or of the `port` alone, from the next frame on"
+    )
+    delay_ns: int | None = key(TIME, low=0, high=LONGEST_DELAY_NS, help="the new delay, likewise, for frames sent from then on")
+    loss_ppb: int | None = key(SHARE_PPB, low=0, high=PPB, help="share of frames that are lost from then on, likewise; 0 ends it")
+    port: str | None = key(
+        TEXT,
+        help="the ports: a name or a pattern, such as `s1-eth3` or `s1-*`. `rate`, `delay`, `loss` and `state` change what they "
+        "send, [one direction of the link](events.md#one-direction); the keys below the queues of switch ports",
+    )
     kmin_bytes: Size | None = key(THRESHOLD, low=1, help="[marking](topologies.md#marking): queue length at which it starts")
     kmax_bytes: Size | None = key(
         THRESHOLD, low=1, help="queue length from which every packet is marked; equal to `kmin` it is a step"
@@ -131,7 +139,7 @@ def _check_keys(section: str, event: EventSpec) -> None:
         raise KeyFault(section, None, f"{what}; give one of: {', '.join(TARGETS)}")
     (target,) = named
     for name in given:
-        if name not in (*NEEDED, target, *TARGETS[target]) and (name, target) != ("reroute", "link"):
+        if name not in (*NEEDED, target, *TARGETS[target]) and not (name == "reroute" and target in ROUTED):
             raise KeyFault(f"{section}.{name}", _written(event, name), f"is nothing that a {target} has; {_has(target)}")
     if event.reroute_ns is not None and event.state is None:
         raise KeyFault(f"{section}.reroute", _written(event, "reroute"), "reacts to a state; give state, or leave it out")
@@ -150,6 +158,11 @@ def _written(event: EventSpec, name: str) -> Any:
 EVENTS = tables_of("events", EventSpec, _events, NEEDED)
 
 
+def scaled_rate(rate_bps: int, scale: int) -> int:
+    """Returns a rate of an event in the scaled network."""
+    return max(1, rate_bps // scale)
+
+
 def in_order(events: Sequence[EventSpec]) -> list[tuple[int, EventSpec]]:
     """Returns the events with their numbers in the file, in the order of their times."""
     return sorted(enumerate(events), key=lambda each: each[1].at_ns)
@@ -162,6 +175,25 @@ def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[
     """
     state = _State(graph, scale)
     return tuple(change for number, event in in_order(events) for change in state.changes(number, event))
+
+
+def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
+    """Returns what words such as `s1 h1 down` or `s1-eth3 rate 5Mbit/s delay 1ms` change in a network, now.
+
+    Raises KeyFault for what the network lacks, and for words that are not of this form.
+    """
+    at = next((place for place, word in enumerate(words) if word in (*OF_LINK, *STATES)), len(words))
+    names, rest = list(words[:at]), [*words[at:]]
+    if rest and rest[0] in STATES:
+        rest.insert(0, "state")
+    if not names or not rest or len(rest) % 2:
+        why = "give a link and what becomes of it, such as: link s1 h1 down, link s1 s2 rate 5Mbit/s delay 1ms"
+        raise KeyFault("link", " ".join(words), why)
+    event = EventSpec(**parse({"at": "0s", "link": names, **dict(zip(rest[::2], rest[1::2], strict=True))}, "link", EventSpec))
+    _check_keys("link", event)
+    ends = {port.ifname for cable in _cables(graph, names, "link") for port in (cable.a, cable.b)}
+    cut = ends if event.state == "up" else set[str]()
+    return tuple(_State(graph, scale, cut).changes(0, event))
 
 
 OF_ONE_PHASE = ("start", "stop", "last_start", "exec")
@@ -204,7 +236,7 @@ class _State:
     graph: Graph
     scale: int
     down: set[str] = field(default_factory=set)
-    """Names of the cables that are cut."""
+    """Names of the ports whose frames are lost in a cut."""
     queues: dict[str, dict[str, int]] = field(default_factory=dict)
     """By port: the quantities of its queue."""
 
@@ -216,21 +248,27 @@ class _State:
         section = f"events[{number}]"
         if event.link is not None:
             for cable in _cables(self.graph, event.link, section):
-                values = tuple(self._of_cable(cable, event, section))
+                values = tuple(self._of_ends(cable.name, (cable.a, cable.b), event, section))
                 for port in (cable.a, cable.b):
                     yield Change(event.at_ns, number, port.ifname, values)
         if event.port is not None:
-            for port in _ports(self.graph, event.port, section):
-                yield Change(event.at_ns, number, port.ifname, self._of_port(port, event, section))
+            queues = bool(set(OF_PORT) & set(values_of(event)))
+            for port in _ports(self.graph, event.port, section, queues):
+                if values := tuple(self._of_ends(f"of {port.ifname}", (port,), event, section)):
+                    yield Change(event.at_ns, number, port.ifname, values)
+                if queues:
+                    yield Change(event.at_ns, number, port.ifname, self._of_port(port, event, section))
 
-    def _of_cable(self, cable: Cable, event: EventSpec, section: str) -> Iterator[tuple[str, int]]:
+    def _of_ends(self, what: str, ports: Sequence[Port], event: EventSpec, section: str) -> Iterator[tuple[str, int]]:
+        """Yields what becomes of the frames that these ports send: both ends of a link, or one."""
         if event.state is not None:
-            if (event.state == "down") == (cable.name in self.down):
-                raise KeyFault(f"{section}.state", event.state, f"the link {cable.name} is {event.state} already; leave it out")
-            self.down ^= {cable.name}
+            names = {port.ifname for port in ports}
+            if names <= self.down if event.state == "down" else not names & self.down:
+                raise KeyFault(f"{section}.state", event.state, f"the link {what} is {event.state} already; leave it out")
+            self.down = self.down | names if event.state == "down" else self.down - names
             yield CUT, int(event.state == "down")
         if event.rate_bps is not None:
-            yield RATE_BPS, max(1, event.rate_bps // self.scale)
+            yield RATE_BPS, scaled_rate(event.rate_bps, self.scale)
         if event.delay_ns is not None:
             yield DELAY, event.delay_ns * self.scale
         if event.loss_ppb is not None:
@@ -301,13 +339,14 @@ def _cables(graph: Graph, link: Sequence[str], section: str) -> list[Cable]:
     return found
 
 
-def _ports(graph: Graph, pattern: str, section: str) -> list[Port]:
-    """Returns the switch ports of a name or pattern."""
-    found = [port for port in graph.switch_ports() if fnmatchcase(port.ifname, pattern)]
+def _ports(graph: Graph, pattern: str, section: str, queues: bool) -> list[Port]:
+    """Returns the ports of a name or pattern; those of switches alone if their queues change."""
+    known = graph.switch_ports() if queues else graph.ports()
+    found = [port for port in known if fnmatchcase(port.ifname, pattern)]
     if not found and any(fnmatchcase(port.ifname, pattern) for port in graph.ports()):
         raise KeyFault(f"{section}.port", pattern, "is a host's; only switch ports change their queues")
     if not found:
-        raise KeyFault(f"{section}.port", pattern, _unknown(pattern, [port.ifname for port in graph.switch_ports()], "port"))
+        raise KeyFault(f"{section}.port", pattern, _unknown(pattern, [port.ifname for port in known], "port"))
     return found
 
 

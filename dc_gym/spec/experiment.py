@@ -32,11 +32,11 @@ from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
-from dc_gym.spec.events import EVENTS, EventSpec, changes, sections
+from dc_gym.spec.events import EVENTS, EventSpec, changes, scaled_rate, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
-from dc_gym.topologies.changes import RATE, Change
+from dc_gym.topologies.changes import RATE, Change, with_telemetry
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
@@ -276,17 +276,24 @@ class Spec:
     def changes(self, graph: Graph) -> tuple[Change, ...]:
         """Returns what the events change in the network, in the order of their times."""
         found = changes(self.events, graph, self.topology.scale or 1)
+        if self.controller.telemetry:
+            found = tuple(with_telemetry(found, graph))
         hosts = {host.name for host in graph.hosts}
         for each in found:
             if not any(name == RATE for name, _ in each.values) or not self.controller.nic:
                 continue
-            section, cable = f"events[{each.event}].rate", graph.cable_of(each.port)
-            if self.controller.telemetry:
-                why = f"{self.controller.name!r} reads rates in telemetry, which are fixed for a run; leave it out"
-                raise KeyFault(section, None, why)
-            if hosts & {cable.a.node, cable.b.node}:
-                raise KeyFault(section, None, f"the NIC at {each.port} sends at its line rate, which is fixed; name another link")
+            if graph.port(each.port).node in hosts:
+                why = (
+                    f"the NIC at {each.port} sends at its line rate, which is fixed; name another link, or the port of the switch"
+                )
+                raise KeyFault(f"events[{each.event}].rate", None, why)
         return found
+
+    @property
+    def later_rates_bps(self) -> frozenset[int]:
+        """The rates that links get by events."""
+        rates = (each.rate_bps for each in self.events)
+        return frozenset(scaled_rate(rate_bps, self.topology.scale or 1) for rate_bps in rates if rate_bps is not None)
 
     def graph(self) -> Graph:
         """Returns the network. Under an agent it has the qdiscs that the actuators need."""
@@ -296,7 +303,7 @@ class Spec:
         if topology.qdisc is None:
             topology = replace(topology, qdisc="port" if self.ground == "lab" else "stock")
         graph = presets.build(topology, self.controller.ecn)
-        graph = telemetry.equipped(graph) if self.controller.telemetry else graph
+        graph = telemetry.equipped(graph, self.later_rates_bps) if self.controller.telemetry else graph
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:

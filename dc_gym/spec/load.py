@@ -312,7 +312,7 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
     if spec.controller.telemetry:
-        telemetry.check(graph, spec.controller.name)
+        telemetry.check(graph, spec.controller.name, spec.later_rates_bps)
     if to_run:
         from dc_gym.spec import nic_configuration  # imports NumPy
 
@@ -320,7 +320,9 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
 
 
 def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
-    """Returns the plain contents of a spec file. What a result would run is checked, and said."""
+    """Returns the plain contents of a spec file, or of one for a Mininet file. What a result would run is checked, and said."""
+    if path.suffix == usercode.SUFFIX:
+        return _of_mininet(path)
     try:
         text = bounded.read_text(path)
     except OSError as error:
@@ -342,6 +344,12 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the folder of a result")
     return dict(_of_result(found)) if is_result else found
+
+
+def _of_mininet(path: Path) -> dict[str, Any]:
+    """Returns a spec for the `Topo` in a Python file: Mininet's queues, and flows between pairs of hosts."""
+    topology = {"kind": "mininet", "file": path.name, "rate": "1Gbit/s", "buffer": "1000p"}
+    return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from dc_gym.base.amount import Size
 from dc_gym.base.key import AMOUNT, ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.ctrl import controllers
+from dc_gym.traffic.flows import LARGEST_DSCP
 
 FRAME_HEADERS_BYTES = 74
 """Bytes of headers in a frame: Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
@@ -84,7 +85,8 @@ class NicSpec:
         low=1 * US,
         high=10 * S,
         otherwise="2 full round trips, at least 1 ms",
-        help="time after which a sender repeats from the first unacknowledged packet; doubles each time",
+        help="time after which a sender repeats the first unacknowledged packet, with `go-back-n` all behind it, too; doubles "
+        "each time",
     )
     timeout_max_ns: int | None = key(
         TIME,
@@ -134,6 +136,14 @@ class NicSpec:
         high=FRAME_BYTES - FRAME_HEADERS_BYTES,
         help="payload of a full packet (1440 B: 1514 B on the cable; with telemetry a full frame has 1398 B)",
     )
+    ack_dscp: int | None = key(
+        COUNT,
+        low=0,
+        high=LARGEST_DSCP,
+        otherwise="the flow's",
+        help="DSCP of ACKs, NACKs and answers to probes, which [have a class of their own](nic.md#classes-of-answers) by it",
+    )
+    cnp_dscp: int | None = key(COUNT, low=0, high=LARGEST_DSCP, otherwise="`ack_dscp`", help="DSCP of CNPs, likewise")
     inflight_bytes: Size | None = key(
         AMOUNT,
         name="inflight",

@@ -29,6 +29,7 @@ from dc_gym.base.key import (
 )
 from dc_gym.ctrl import acc_keys, controllers, policies  # noqa: F401 (acc_keys declares the keys of policy acc)
 from dc_gym.ctrl.controllers import Controller
+from dc_gym.topologies.waits import LAB_T0_NS
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
@@ -249,10 +250,11 @@ class LabSpec:
     )
     t0_ns: int = key(
         TIME,
-        20 * S,
+        LAB_T0_NS,
         name="t0",
         low=11 * S,
-        help="virtual time at which traffic starts (Open vSwitch counts CPUs only once the clock is past 10 s)",
+        help="virtual time at which traffic starts (Open vSwitch counts CPUs only once the clock is past 10 s); later by whole "
+        "seconds where the first frames need more than 5 s for the longest path",
     )
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ from dc_gym import __version__
 from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.base.terminal import console, say
+from dc_gym.metrics.summary import has_idle_time
+from dc_gym.records.digest import told_of_equal_seeds
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -28,8 +30,10 @@ SHOWN = {
     "drops": "drops",
     "lost_on_links": "lost on links",
     "jain": "Jain",
+    "jain_flows": "Jain flows",
     "fct_mean_s": "mean FCT",
     "fct_p99_s": "p99 FCT",
+    "return": "return",
 }
 """Columns of the table on the screen: a metric and its heading."""
 SELDOM = ("lost_on_links",)
@@ -80,7 +84,7 @@ def show(statuses: Sequence[Status]) -> None:
     table.add_column("run", overflow="fold")
     table.add_column("")
     columns = []
-    for name, heading in SHOWN.items():
+    for name, heading in _shown(statuses).items():
         values = [status.summary.get(name) for status in statuses]
         if any(values) if name in SELDOM else any(value is not None for value in values):
             unit, cells = readable.column(values, readable.family_of(name))
@@ -90,9 +94,29 @@ def show(statuses: Sequence[Status]) -> None:
         state = f"[{COLOURS[status.state]}]{status.state}[/]"
         table.add_row(status.point.name, state, *(cells[row] for cells in columns))
     console(width=None if sys.stdout.isatty() else 160).print(table)
+    if told := told_of_equal_seeds(_by_point(statuses).values()):
+        say(told)
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
             say(f"{status.point.name}: exit {status.exit}: {status.message}")
+
+
+def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
+    """Returns the columns. With idle time between flows, completion comes first, and goodput is that of the active time."""
+    if not any(has_idle_time(status.summary) for status in statuses):
+        return SHOWN
+    first = {name: heading for name, heading in SHOWN.items() if name.startswith("fct_")}
+    return first | {"active_goodput_bps" if name == "goodput_bps" else name: heading for name, heading in SHOWN.items()}
+
+
+def _by_point(statuses: Sequence[Status]) -> Mapping[str, list[str]]:
+    """Returns the digests of complete runs, by the values of all keys but the seed."""
+    found: dict[str, list[str]] = {}
+    for status in statuses:
+        if status.digest:
+            values = {key: value for key, value in status.point.values.items() if key != "seed"}
+            found.setdefault(json.dumps(values, default=str), []).append(status.digest)
+    return found
 
 
 def counts(statuses: Sequence[Status]) -> str:

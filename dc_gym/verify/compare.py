@@ -63,6 +63,8 @@ class Comparison:
     """True if the specs read equal files: flow matrix, sizes, Python files."""
     same_fingerprint: bool
     same_digest: bool
+    same_agents: bool | None
+    """True if agents did and learned the same; None if no agent acted in either."""
     first_difference: Difference | None
     """Determined only for runs of the same spec and inputs with different digests."""
 
@@ -78,7 +80,7 @@ def compare(a: Result, b: Result) -> Comparison:
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
     same_spec = a.manifest.get("spec") == b.manifest.get("spec")
     same_inputs = a.inputs == b.inputs
-    same_digest = a.digest == b.digest
+    same_digest, agents = a.digest == b.digest, (a.agent_digest, b.agent_digest)
     return Comparison(
         a=str(a.path),
         b=str(b.path),
@@ -88,6 +90,7 @@ def compare(a: Result, b: Result) -> Comparison:
         same_inputs=same_inputs,
         same_fingerprint=a.manifest.get("fingerprint") == b.manifest.get("fingerprint"),
         same_digest=same_digest,
+        same_agents=agents[0] == agents[1] if any(agents) else None,
         first_difference=first_difference(a.tables, b.tables) if same_spec and same_inputs and not same_digest else None,
     )
 
@@ -155,6 +158,8 @@ def _verdict(found: Comparison) -> list[str]:
     same = {True: "equal", False: "different"}
     spec = same[found.same_spec] + ("" if found.same_inputs else ", files that it reads different")
     lines = [f"spec {spec}, fingerprint {same[found.same_fingerprint]}, digest {same[found.same_digest]}"]
+    if found.same_agents is not None:
+        lines[0] += f", agent digest {same[found.same_agents]}"
     if found.first_difference is not None:
         lines.append(f"first difference, A and B: {found.first_difference}")
     return lines

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym verify`: says whether two runs are the same and, if not, the first record in virtual time where they diverge.
+"""`dcgym verify`: says whether two runs are the same and, if not, the first record in virtual time where they diverge. The same
+means equal records, and equal actions, rewards and learned states of agents.
 
     dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
     dcgym verify DIR --against OTHER  compares two results and runs nothing
@@ -25,6 +26,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.records import results
+from dc_gym.records.agent_digest import first_agent_difference
 from dc_gym.records.divergence import Difference, Value, first_difference, history, values_of
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES, Tables
@@ -56,6 +58,15 @@ class Verdict:
     difference: Difference | None
     before: tuple[str, ...]
     """The records before the difference and the differing ones, side by side."""
+    agent_digest_a: str = ""
+    """The digest of what agents did and learned; '' if none acted."""
+    agent_digest_b: str = ""
+    agent_difference: str = ""
+    """Where the agents first differ, in words; '' if they do not."""
+
+    @property
+    def same_records(self) -> bool:
+        return self.digest_a == self.digest_b
 
     def lines(self) -> Iterator[str]:
         """Yields the verdict in words."""
@@ -64,6 +75,12 @@ class Verdict:
         yield from (f"other {each}" for each in self.experiments)
         if self.same:
             yield self._equal()
+            return
+        if self.agent_difference:
+            yield f"different agents, digests {self.agent_digest_a or '-'} and {self.agent_digest_b or '-'}"
+            yield f"  first difference: {self.agent_difference}"
+        if self.same_records:
+            yield f"equal records, digest {self.digest_a}"
             return
         yield f"different, digests {self.digest_a} and {self.digest_b}"
         if self.difference is None:
@@ -76,13 +93,15 @@ class Verdict:
 
     def _equal(self) -> str:
         under = f"; equal records under different fingerprints ({self.software})" if self.software else ""
-        return f"equal, digest {self.digest_a}{under}"
+        agents = f", agent digest {self.agent_digest_a}" if self.agent_digest_a else ""
+        return f"equal, digest {self.digest_a}{agents}{under}"
 
     def line(self) -> str:
         """Returns the verdict in one line."""
         if self.same:
             return self._equal()
         why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
+        why += f"; the agents differ: {self.agent_difference}" if self.agent_difference else ""
         return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {each}" for each in self.experiments)])
 
 
@@ -153,12 +172,14 @@ def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verd
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
     names = labels or (str(a.path), str(b.path))
     differing, software = tuple(experiment_differences(a, b)), ", ".join(software_differences(a, b))
+    agents = (a.agent_digest, b.agent_digest)
+    unlike = "" if agents[0] == agents[1] else first_agent_difference(a.path, b.path)
     if a.digest == b.digest:
-        return Verdict(*names, True, a.digest, b.digest, software, differing, None, ())
+        return Verdict(*names, not unlike, a.digest, b.digest, software, differing, None, (), *agents, unlike)
     tables = (a.tables, b.tables)
     difference = first_difference(*tables)
     before = () if difference is None else tuple(side_by_side(*tables, difference))
-    return Verdict(*names, False, a.digest, b.digest, software, differing, difference, before)
+    return Verdict(*names, False, a.digest, b.digest, software, differing, difference, before, *agents, unlike)
 
 
 def experiment_differences(a: Result, b: Result) -> Iterator[str]:
@@ -208,7 +229,7 @@ def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFO
     ]
     for side, lacks in zip(sides, ("b", "a"), strict=True):
         side[-1] = None if difference.only == lacks else side[-1]
-    yield from _layout([name for name, _ in table.columns], table.order[:1], *sides)
+    yield from _layout([name for name, _ in table.digested], table.order[:1], *sides)
 
 
 Row = Mapping[str, Value] | None

@@ -54,7 +54,7 @@ class NetworkConstants:
             plain: dict[str, Any] = plain_json.read(plan)
             for cable in Graph.from_json(plain["graph"]).cables:
                 for port in (cable.a, cable.b):
-                    found[port.ifname] = cable.rate_bps, port.queue.limit_bytes
+                    found[port.ifname] = cable.sent_by(port.ifname).rate_bps, port.queue.limit_bytes
             duration_ns = int(plain["duration_ns"])
         limits = np.array([found.get(port, (np.nan, np.nan)) for port in ports], dtype=np.float64).reshape(-1, 2)
         return cls(ports, limits[:, 0], limits[:, 1], duration_ns if duration_ns and duration_ns < LONGEST_NS else None)

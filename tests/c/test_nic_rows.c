@@ -25,6 +25,7 @@ static void fill(struct nic_sender *s, struct nic_receiver *r, uint64_t message_
 		.total_bytes = total_bytes,
 		.base_rtt_ns = 10000,
 		.hops = 2,
+		.cnp_dscp = 48,
 	};
 	struct nic_port port;
 
@@ -92,6 +93,9 @@ static void frames_are_right_on_the_wire(void **state)
 	assert_memory_equal(s.frame + 26, r.frame + 30, 4);
 	assert_int_equal(folded(s.frame + 14), 0xffff);
 	assert_int_equal(folded(r.frame + 14), 0xffff);
+	assert_memory_equal(r.cnp_frame, r.frame, 15);
+	assert_int_equal(r.cnp_frame[15], 48 << 2);
+	assert_int_equal(folded(r.cnp_frame + 14), 0xffff);
 }
 
 /* The slowest line at the least rate, and the largest bursts that there can be: exact, where one product

@@ -16,6 +16,7 @@ from dc_gym.envs import action, observation, policies, policy_selection, registr
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.totals import EpisodeTotals, metrics
+from dc_gym.envs.vector import LabVectorEnv
 from tests.envs.made import DONE, cells, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -106,7 +107,9 @@ def test_ids():
 
 def test_arguments():
     listed = {names(name)[0] for name, *_ in rows("Make one", "argument")}
-    assert listed == set(signature(DataCenterEnv).parameters) - {"render_mode"}
+    assert listed == set(signature(DataCenterEnv).parameters)
+    page = (ROOT / "docs" / "environment.md").read_text()
+    assert not [name for name in set(signature(LabVectorEnv).parameters) - listed if name not in page]
 
 
 @pytest.mark.lab

@@ -14,12 +14,14 @@ from dc_gym.benchmarks.papers.iroko.disjoint import most_disjoint
 from dc_gym.benchmarks.papers.iroko.figure_5_5 import DISJOINT
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
-from dc_gym.envs.file_policy import differences
+from dc_gym.envs.dense_policy import policy_of as policy_of_net
+from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.file_policy import circumstances, differences
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, PolicyContext, register
 from dc_gym.envs.policy_selection import policy_of
 from dc_gym.nets.agent_policy import AgentPolicy
-from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
+from tests.envs.made import DONE, MS, RUNNING, cells, experiment, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
 
@@ -268,6 +270,20 @@ def test_what_goes_wrong_in_a_users_policy_is_one_line(body, policy, line, tmp_p
     with pytest.raises(UsageError) as caught:
         policy_of(policy.format(file=file), setting(found)).act(None, frame(info))
     assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_another_tcp_and_other_rates_than_in_the_training_are_told(tmp_path):
+    """The file records them, whoever writes it. One of an earlier version says nothing of them."""
+    learned = experiment("controller.name=cubic", "agent.interval=10ms")
+    here = experiment("controller.name=dctcp", "topology.rate=20Mbit/s", "agent.interval=5ms")
+    env = DataCenterEnv(learned.spec)
+    layers = [(np.zeros((4, len(env.observation_names))), np.zeros(4))]
+    policy_of_net(env, layers).write(tmp_path / "p.npz")
+    trained = AgentPolicy.read(tmp_path / "p.npz").settings
+    assert differences(trained, circumstances(learned)) == ""
+    told = "agent.interval = 10ms (here 5ms), controller.name = cubic (here dctcp), rates of links = 10Mbit/s (here 20Mbit/s)"
+    assert differences(trained, circumstances(here)) == told
+    assert differences({"interval": "10ms"}, circumstances(here)) == "agent.interval = 10ms (here 5ms)"
 
 
 def test_a_class_of_a_file(tmp_path):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An episode after resets equals that of a fresh lab, whatever ran before; a reset reports what it finds left."""
 
+import re
 import sys
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, LabError
@@ -12,6 +14,7 @@ from dc_gym.benchmarks.checks import resets
 from dc_gym.envs import session
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.registration import SPECS
+from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
@@ -91,6 +94,55 @@ def test_what_a_reset_finds_left_is_said(when, tmp_path, monkeypatch):
         env.reset(seed=2)
     env.close()
     assert not list(tmp_path.iterdir())
+
+
+LOSES = "import socket; taker = socket.socket(type=socket.SOCK_DGRAM); taker.bind(('127.0.0.1', 9)); "
+LOSES += "[socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(60000), ('127.0.0.1', 9)) for _ in range(500)]"
+UNFIT = r"^the episode before this reset is unfit: [0-9]+ packets lost: Udp\.RcvbufErrors"
+
+
+@pytest.fixture
+def loses(monkeypatch):
+    """A program loses packets in h1, which makes a run unfit."""
+    command = f'nsenter --net={NETNS_FOLDER}/h1 {sys.executable} -c "{LOSES}"'
+    monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=command))
+
+
+@pytest.mark.lab
+def test_a_reset_after_an_unfit_episode_raises(tmp_path, loses):
+    env = DataCenterEnv(SPECS["dcgym/Dumbbell10m-v0"], ["time.duration=50ms"], folder=tmp_path)
+    env.reset(seed=1)
+    with pytest.raises(LabError, match=UNFIT):
+        env.reset(seed=2)
+    env.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.lab
+def test_in_a_vector_the_lab_of_an_unfit_episode_is_truncated_with_the_reason(tmp_path, loses):
+    labs = LabVectorEnv(1, SPECS["dcgym/Dumbbell10m-v0"], ["time.duration=10ms"], folder=tmp_path)
+    labs.reset(seed=1)
+    go = np.ones((1, 4), np.float32)
+    assert labs.step(go)[3].all(), "the episode has one step"
+    *_, truncated, infos = labs.step(go)
+    assert truncated.all() and re.match(UNFIT, infos["lab_died"][0])
+    *_, truncated, infos = labs.step(go)
+    assert not truncated.any() and labs.sessions[0].boots == 2
+    labs.close()
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("delay", ["1ms", "60ms", "1s"])
+def test_traffic_flows_whatever_the_delay(delay, tmp_path):
+    """A round trip is six links long. Two episodes of one lab and one of a fresh lab are equal."""
+    steps = ["agent.interval=1s", "time.duration=40s"]
+    env = DataCenterEnv(SPECS["dcgym/Dumbbell10m-v0"], [f"topology.delay={delay}", *steps], folder=tmp_path)
+    episodes = []
+    for fresh in (False, False, True):
+        env.reset(seed=1, options={"fresh": fresh})
+        episodes.append([env.step(env.action_space.high)[4]["goodput_bps"] for _ in range(40)])
+    env.close()
+    assert max(episodes[0]) > 1e6 and episodes[1] == episodes[0] == episodes[2]
 
 
 def test_programs_of_the_users_are_refused(tmp_path):

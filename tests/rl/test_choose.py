@@ -12,14 +12,51 @@ import pytest
 from dc_gym.base.errors import TestbedError
 
 FILE = """
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 class Mine(PPO):
     @classmethod
     def get_default_config(cls):
         return PPOConfig(algo_class=cls)
+class Heir(PPO):
+    pass
+class Fixed(PPO):
+    @classmethod
+    def get_default_config(cls):
+        return PPOConfig(algo_class=PPO)
+class Unfinished(PPO):
+    @classmethod
+    def get_default_config(cls):
+        PPOConfig(algo_class=cls)
+class Bare(AlgorithmConfig):
+    pass
+class OwnConfig(PPOConfig):
+    pass
 class Other:
     pass
 """
+
+
+def built(text: str) -> str:
+    """The name of the class that --algo builds."""
+    from dc_gym.rl.algorithms import resolve
+
+    return str(resolve(text).config().algo_class.__name__)
+
+
+def test_the_named_class_is_the_one_that_is_built(tmp_path: Path) -> None:
+    """A class that leaves the config to its parent, or whose config names the parent, is built all the same."""
+    (tmp_path / "mine.py").write_text(FILE)
+    names = ("Mine", "Heir", "Fixed")
+    assert tuple(built(f"{tmp_path / 'mine.py'}:{name}") for name in names) == names
+    assert built(f"{tmp_path / 'mine.py'}:OwnConfig") == "PPO", "a config says itself what it builds"
+    for name, cls in (
+        ("PPO", "PPO"),
+        ("DDPG", "DDPG"),
+        ("SAC", "ReplayingSAC"),
+        ("ray.rllib.algorithms.impala:IMPALA", "IMPALA"),
+    ):
+        assert built(name) in (cls, name)
 
 
 def config_name(text: str) -> str:
@@ -51,7 +88,9 @@ def test_a_module_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.M
         ("xyz", "'xyz' is unknown; one of: PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE"),
         ("nowhere.at.all:Class", "cannot import nowhere.at.all"),
         ("ray.rllib.algorithms.ppo:Nothing", "Nothing is not there; it has: "),
-        ("FILE:Other", "Other is not an RLlib Algorithm or AlgorithmConfig; it has: Mine"),
+        ("FILE:Other", "Other is not an RLlib Algorithm or AlgorithmConfig; it has: Mine, Heir, Fixed, Unfinished"),
+        ("FILE:Unfinished", "its get_default_config gives None; return an AlgorithmConfig"),
+        ("FILE:Bare", "this config builds no Algorithm; set its algo_class, or name the Algorithm"),
         ("missing.py:Class", "missing.py: cannot read it"),
     ],
 )

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +21,9 @@ from dc_gym.rl import reaper
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 RAY = Path(sys.executable).with_name("ray")
+ROOT = Path(__file__).resolve().parents[2]
+LABS = 3
+"""Labs of a node: it has room for one runner, and for an evaluation."""
 ROOM = Path("/tmp")
 """A short folder: Ray's sockets need short paths."""
 
@@ -34,13 +39,20 @@ class Cluster:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
 
-    def ray(self, *words: str) -> None:
-        subprocess.run([RAY, *words], env=self.environment, check=True, capture_output=True, timeout=120)
+    def ray(self, *words: str, **more: str) -> None:
+        subprocess.run([RAY, *words], env=self.environment | more, check=True, capture_output=True, timeout=120)
 
-    def start(self) -> None:
+    def start(self, labs: int, **more: str) -> None:
         port = self.address.partition(":")[2]
-        room = ("--num-cpus=4", "--resources", '{"lab": 4}', f"--temp-dir={self.place}/ray", "--include-dashboard=false")
-        self.ray("start", "--head", f"--port={port}", *room)
+        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.place}/ray", "--include-dashboard=false")
+        self.ray("start", "--head", f"--port={port}", *room, **more)
+
+    def join(self, labs: int, **more: str) -> None:
+        """Starts a second node, of the same user on another machine."""
+        home = self.place / "node"
+        shutil.copytree(self.place / ".ray", home / ".ray")
+        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.place}/n")
+        self.ray("start", f"--address={self.address}", *room, HOME=str(home), **more)
 
     def dcgym(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
         environment = self.environment | ({"HOME": str(home)} if home else {})
@@ -61,13 +73,20 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("token", [False, True])
 def test_trainings_and_sweeps_join_it(tmp_path: Path, cluster: Cluster, token: bool) -> None:
+    runners = 1
     if token:
         cluster.ray("get-auth-token", "--generate")
-    cluster.start()
+        told = dict(re.findall(r"^export (\w+)=(\w+)", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE))
+        cluster.start(LABS, **told)
+        cluster.join(LABS, **told)
+        runners = 2  # one on each node
+    else:
+        cluster.start(2 * LABS)
     spec, config = tmp_path / "spec.toml", tmp_path / "train.toml"
     spec.write_text(SPEC)
     config.write_text(CONFIG)
-    train = ("train", str(spec), "--config", str(config), "--steps", "200", "--runners", "1", "--out", str(tmp_path / "trained"))
+    train = ("train", str(spec), "--config", str(config), "--steps", "200", "--runners", str(runners))
+    train += ("--out", str(tmp_path / "trained"))
     sweep = ("sweep", str(spec), "--seeds", "1..2", "--out", str(tmp_path / "swept"))
     trained = cluster.dcgym(*train)
     warned = "" if token else f"dcgym: warning: {ray_cluster.OPEN.format(address=cluster.address)}; {ray_cluster.MAKE_TOKEN}\n"

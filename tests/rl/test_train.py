@@ -9,6 +9,7 @@ import importlib
 import json
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -238,6 +239,28 @@ def test_what_was_learned_is_not_lost_by_an_interruption(tmp_path: Path, monkeyp
     assert min(broken[12:]) > whole[0] + learned / 2 and whole[-1] - broken[-1] < learned / 4
 
 
+@pytest.mark.parametrize("address", [None, "here"])
+def test_its_folder_stays_as_private_as_it_was(tmp_path: Path, address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RLlib makes a folder that every user may write to. It lies in one that nobody else may enter."""
+    from ray._common import utils
+
+    made: list[int] = []
+    create = utils.try_to_create_directory
+
+    def seen(path: str) -> None:
+        create(path)
+        made.append(stat.S_IMODE(Path(path).parent.stat().st_mode))
+
+    monkeypatch.setattr(importlib.import_module("ray.tune.trainable.trainable"), "try_to_create_directory", seen)
+    asked = replace(order(tmp_path, options={"runners": 1, "steps": 256}), address=address)
+    asked.out.mkdir(mode=0o755)
+    run(asked)
+    assert made and set(made) == {0o700}
+    assert stat.S_IMODE(asked.out.stat().st_mode) == 0o755
+    run(replace(asked, resume=True, options=asked.options | {"steps": 512}))
+    assert [int(row["steps"]) for row in rows(asked.out / "progress.csv")] == [256, 512]
+
+
 def test_an_address_needs_runners(tmp_path: Path) -> None:
     assert "give --runners N" in refused(replace(order(tmp_path), address="auto"))
     assert not (tmp_path / "a").exists()
@@ -349,6 +372,51 @@ def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
     run(order(tmp_path, "a", f"{tmp_path / 'mine.py'}:A2C", config, options={"steps": 9000, "labs": 4}))
     found = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
     assert found[0] < -10 < 0 < found[-1]
+
+
+HEIR = """
+from ray.rllib.algorithms.ppo import PPO
+class Heir(PPO):
+    def training_step(self):
+        raise ValueError("of the heir")
+"""
+
+
+def test_a_class_without_a_config_of_its_own_is_what_trains(tmp_path: Path) -> None:
+    file = tmp_path / "heir.py"
+    file.write_text(HEIR)
+    assert refused(order(tmp_path, "a", f"{file}:Heir")) == f"{file}:5: ValueError: of the heir"
+    assert not (tmp_path / "a" / "policy.npz").exists()
+
+
+OTHER = """
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+class Mine(PPO):
+    pass
+class Seen(RLlibCallback):
+    def on_algorithm_init(self, **kwargs):
+        raise ValueError("called")
+def configure(config):
+    {change}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            "return PPOConfig(algo_class=Mine)",
+            "--config: configure(config) gives a config that builds Mine, and --algo PPO is PPO;",
+        ),
+        ("config.callbacks(Seen)", ":8: ValueError: called"),
+    ],
+)
+def test_a_config_of_the_user(tmp_path: Path, change: str, words: str) -> None:
+    """A config that builds another algorithm is refused. Callbacks of the user are called besides dc-gym's own."""
+    file = tmp_path / "train.py"
+    file.write_text(OTHER.format(change=change))
+    assert words in refused(replace(order(tmp_path), config=file))
 
 
 def test_sigterm_is_not_left_to_ray() -> None:

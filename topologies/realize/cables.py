@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
@@ -44,6 +45,10 @@ IFLA_CABLE_PAUSED_NS, IFLA_CABLE_PAUSED_CLASSES = 23, 24
 IFLA_CABLE_CUT, IFLA_CABLE_CUT_PACKETS, IFLA_CABLE_CUT_BYTES = 25, 26, 27
 IFLA_CABLE_PAUSES_LOST = 28
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
+
+
+ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
+"""The argument of `change` for each quantity of a cable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +207,8 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
         if device is None:
             raise FabricError(f"{ifname}: asked for a cable, read back none")
         pairs = (
-            ("rate", cable.rate_bps, device.rate_bps),
-            ("delay", cable.delay_ns, device.delay_ns),
+            ("rate", cable.sent_by(ifname).rate_bps, device.rate_bps),
+            ("delay", cable.sent_by(ifname).delay_ns, device.delay_ns),
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
@@ -215,9 +220,9 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
 def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
     """Raises FabricError unless both ends are impaired as requested."""
     for ifname in (cable.a.ifname, cable.b.ifname):
-        read = ends[ifname].impairment
-        if read != cable.impairment:
-            raise FabricError(f"{ifname}: asked for {cable.impairment}, read back {read}")
+        asked, read = cable.sent_by(ifname).impairment, ends[ifname].impairment
+        if read != asked:
+            raise FabricError(f"{ifname}: asked for {asked}, read back {read}")
 
 
 def _end(end: CableEnd) -> bytes:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
@@ -21,10 +22,11 @@ from dc_gym.base.errors import FabricError
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.mininet_classes import Host as MininetHost
 from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
-from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize import cables, neighbours, tc
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
+    CLONE_NEWUTS,
     IFADDRMSG,
     NDMSG,
     NLM_F_CREATE,
@@ -40,6 +42,8 @@ from dc_gym.topologies.realize.rtnl import (
 )
 
 NETNS_DIR = Path(NETNS_FOLDER)
+NAMES_DIR = Path("/run/utsns")
+"""The folder with a UTS namespace for each host at which a command has run: `hostname` is the host's name there."""
 LOOPBACK = 1
 IFA_LOCAL, IFA_ADDRESS = 2, 1
 NDA_DST, NDA_LLADDR = 1, 2
@@ -121,7 +125,7 @@ class LazyShell:
         if self.shell is None:
             in_namespace, self.inNamespace = self.inNamespace, False
             try:
-                with entered(self._netns):
+                with at_host(self.name) if self._netns else nullcontext():
                     super().startShell()  # type: ignore[misc]
             finally:
                 self.inNamespace = in_namespace
@@ -186,6 +190,8 @@ class Fabric:
     """The network of a graph while the context is open. `net` is Mininet's view of it."""
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
+    CHANGES = True
+    """True if links can change while they work."""
 
     def __init__(
         self,
@@ -276,6 +282,15 @@ class Fabric:
             found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
         return found
 
+    def marks(self) -> dict[str, int]:
+        """Returns the packets that each port has marked, by its name."""
+        marks = {node: tc.marks(self.socket_of(node)) for node in ("", *self._sockets)}
+        ends = self.devices()
+        return {
+            port.ifname: marks[port.node if port.node in self._sockets else ""].get(ends[port.ifname].ifindex, 0)
+            for port in self.graph.ports()
+        }
+
     def seed_draws(self, seed: int) -> None:
         """Gives each port that marks a seed of its own for the draws that decide on marks."""
         from dc_gym.topologies.ecmp import draw
@@ -287,16 +302,29 @@ class Fabric:
 
         So has each port of `lossy`, whose cable may become lossy later.
         """
-        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT or cable.a.ifname in lossy]
+        impaired = [
+            cable
+            for cable in self.graph.cables
+            if any(way.impairment != NO_IMPAIRMENT for way in cable.directions())
+            or not {cable.a.ifname, cable.b.ifname}.isdisjoint(lossy)
+        ]
         devices = self.devices() if impaired else {}
         for cable in impaired:
             for port in (cable.a, cable.b):
                 index, own = devices[port.ifname].ifindex, cables.seed_of(seed, port.ifname)
-                request = cables.impair(index, port.ifname, cable.impairment, own, from_ns)
+                sent = cable.sent_by(port.ifname).impairment
+                request = cables.impair(index, port.ifname, sent, own, from_ns)
                 self.socket_of(port.node).batch([request])
         ends = self.devices() if impaired else {}
         for cable in impaired:
             cables.check_impairment(cable, ends)
+
+    def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
+        """Changes cables, each by what the port at its end sends: quantities of topologies/changes.py by the port's name."""
+        ends = self.devices()
+        for name, values in changes.items():
+            given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
+            self.socket_of(self.graph.port(name).node).batch([cables.change(ends[name].ifindex, name, **given)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
         """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
@@ -332,6 +360,7 @@ class Fabric:
         write_sysctls(self.SYSCTLS)
         self._make_namespaces()
         self._make_cables()
+        self._set_ways()
         self._configure_hosts()
         self.net = self._make_mininet()
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
@@ -364,6 +393,15 @@ class Fabric:
                 ]
             )
 
+    def _set_ways(self) -> None:
+        """Gives cables whose directions differ the rate and delay of what their second end sends."""
+        unlike = [cable.sent_by(cable.b.ifname) for cable in self.graph.cables if cable.back is not None]
+        ends = self.devices() if unlike else {}
+        for cable in unlike:
+            name = cable.a.ifname
+            request = cables.change(ends[name].ifindex, name, cable.rate_bps, cable.delay_ns)
+            self.socket_of(cable.a.node).batch([request])
+
     def _configure_hosts(self) -> None:
         for host in self.graph.hosts:
             with entered(netns_path(host.name)):
@@ -373,15 +411,30 @@ class Fabric:
             sock.batch([cables.set_up(LOOPBACK, "lo")])
             for plane, port in enumerate(self.graph.ports_of(host.name)):
                 ifindex = devices[port.ifname].ifindex
-                others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
                 sock.batch(
                     [
                         _add_address(ifindex, host.name, host.nics[plane]),
                         *self._queue(ifindex, port),
                         cables.set_up(ifindex, port.ifname),
-                        *(_add_neighbour(ifindex, other) for other in others),
+                        *self._neighbours(host, plane, ifindex),
                     ]
                 )
+
+    def keep_neighbours(self, names: Iterable[str]) -> None:
+        """Lets hosts, at which commands will run, have their neighbours again when a command has set a device down and up."""
+        kept: dict[str, dict[int, neighbours.Requests]] = {}
+        for name in names:
+            host, devices = self.graph.host(name), self.devices_in(self._sockets[name])
+            ports = enumerate(self.graph.ports_of(name))
+            indexes = {devices[port.ifname].ifindex: plane for plane, port in ports}
+            kept[netns_path(name)] = {
+                ifindex: partial(self._neighbours, host, plane, ifindex) for ifindex, plane in indexes.items()
+            }
+        neighbours.keep(kept)
+
+    def _neighbours(self, host: Host, plane: int, ifindex: int) -> list[NetlinkRequest]:
+        others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
+        return [_add_neighbour(ifindex, other) for other in others]
 
     def _others(self, host: Host) -> list[Host]:
         """Returns the host's neighbours."""
@@ -418,6 +471,24 @@ class Fabric:
 
 def netns_path(host: str) -> str:
     return str(NETNS_DIR / host)
+
+
+def name_hosts(names: Iterable[str]) -> None:
+    """Gives hosts UTS namespaces, in which `hostname` is their name, unless they have them."""
+    NAMES_DIR.mkdir(exist_ok=True)
+    new = {name: str(NAMES_DIR / name) for name in names if not (NAMES_DIR / name).exists()}
+    add_namespaces(list(new.values()), CLONE_NEWUTS)
+    for name, path in new.items():
+        with entered(path, CLONE_NEWUTS):
+            socket.sethostname(name)
+
+
+@contextmanager
+def at_host(name: str) -> Iterator[None]:
+    """Moves the calling thread into a host's namespaces, of its network and its name, while the context is open."""
+    name_hosts([name])
+    with entered(netns_path(name)), entered(str(NAMES_DIR / name), CLONE_NEWUTS):
+        yield
 
 
 def _add_address(ifindex: int, host: str, nic: Nic) -> NetlinkRequest:

@@ -68,12 +68,16 @@ def check(graph: Graph, links: str) -> None:
         raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
     if any(port.queue.kind == "port" for port in graph.ports()):
         raise UsageError('topology.qdisc = "port" comes with the cable: build it (docs/host.md), or give "stock"')
+    if any(cable.back is not None for cable in graph.cables):
+        raise UsageError("links whose directions differ need a cable: build it (docs/host.md), or take the lab")
     if any(cable.impairment != NO_IMPAIRMENT for cable in graph.cables):
         raise UsageError("loss, jitter and reordering by seed need a cable: build it (docs/host.md), or take the lab")
 
 
 class QdiscFabric(Fabric):
     """The network of a graph on veth, tbf and netem."""
+
+    CHANGES = False
 
     def __init__(
         self,

@@ -34,7 +34,9 @@ NLMSGERR_ATTR_MSG = 1
 
 RTM_NEWLINK, RTM_GETLINK = 16, 18
 RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 20, 28, 36, 38
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, CLONE_NEWUTS = 0x40000000, 0x04000000
+NAMESPACES = {CLONE_NEWNET: "net", CLONE_NEWUTS: "uts"}
+"""The kinds of namespaces, each with its name below /proc."""
 SEND_BYTES = 32 << 10
 RECEIVE_BYTES = 256 << 10
 
@@ -187,32 +189,36 @@ def _check(request: NetlinkRequest, payload: bytes) -> None:
 
 
 class entered:
-    """Moves the calling thread into network namespace `netns` while the context is open. With None nothing changes."""
+    """Moves the calling thread into the namespace at a path while the context is open. With None nothing changes."""
 
-    def __init__(self, netns: str | None) -> None:
-        self._netns = netns
+    def __init__(self, path: str | None, kind: int = CLONE_NEWNET) -> None:
+        self._path, self._kind = path, kind
         self._home = -1
 
     def __enter__(self) -> None:
-        if self._netns is None:
+        if self._path is None:
             return
-        self._home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        target = os.open(self._netns, os.O_RDONLY | os.O_CLOEXEC)
+        self._home = _own_namespace(self._kind)
+        target = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _setns(target, self._netns)
+            _setns(target, self._path, self._kind)
         finally:
             os.close(target)
 
     def __exit__(self, *_: object) -> None:
         if self._home >= 0:
-            _setns(self._home, "the first namespace")
+            _setns(self._home, "the first namespace", self._kind)
             os.close(self._home)
             self._home = -1
 
 
-def _setns(fd: int, name: str) -> None:
-    if _libc.setns(fd, CLONE_NEWNET):
-        raise FabricError(f"enter network namespace {name}: {os.strerror(ctypes.get_errno())}")
+def _own_namespace(kind: int) -> int:
+    return os.open(f"/proc/thread-self/ns/{NAMESPACES[kind]}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _setns(fd: int, name: str, kind: int) -> None:
+    if _libc.setns(fd, kind):
+        raise FabricError(f"enter {NAMESPACES[kind]} namespace {name}: {os.strerror(ctypes.get_errno())}")
 
 
 def new_namespace() -> None:
@@ -221,16 +227,17 @@ def new_namespace() -> None:
         raise FabricError(f"create a network namespace: {os.strerror(ctypes.get_errno())}")
 
 
-def add_namespaces(paths: Sequence[str]) -> None:
-    """Creates a network namespace at each path (as `ip netns add` does). Needs CAP_SYS_ADMIN."""
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+def add_namespaces(paths: Sequence[str], kind: int = CLONE_NEWNET) -> None:
+    """Creates a namespace at each path (as `ip netns add` does). Needs CAP_SYS_ADMIN."""
+    name = NAMESPACES[kind]
+    home = _own_namespace(kind)
     try:
         for path in paths:
             Path(path).touch(exist_ok=False)
-            if _libc.unshare(CLONE_NEWNET):
-                raise FabricError(f"create network namespace {path}: {os.strerror(ctypes.get_errno())}")
-            if _libc.mount(b"/proc/thread-self/ns/net", path.encode(), None, 0x1000, None):  # MS_BIND
-                raise FabricError(f"mount network namespace at {path}: {os.strerror(ctypes.get_errno())}")
+            if _libc.unshare(kind):
+                raise FabricError(f"create {name} namespace {path}: {os.strerror(ctypes.get_errno())}")
+            if _libc.mount(f"/proc/thread-self/ns/{name}".encode(), path.encode(), None, 0x1000, None):  # MS_BIND
+                raise FabricError(f"mount {name} namespace at {path}: {os.strerror(ctypes.get_errno())}")
     finally:
-        _setns(home, "the first namespace")
+        _setns(home, "the first namespace", kind)
         os.close(home)

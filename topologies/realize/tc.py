@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
-from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass
+from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass, Telemetry
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_ECHO,
@@ -35,7 +35,7 @@ from dc_gym.topologies.realize.rtnl import (
 TC_H_ROOT = 0xFFFFFFFF
 HANDLE = 0x1 << 16  # 1:
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
-TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 1, 3, 8
+TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
 STATS_BASIC = struct.Struct("=QI")  # bytes, packets (the low 32 bits)
 STATS_QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
@@ -58,6 +58,7 @@ PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
 PORT_XSTATS = struct.Struct("=16Q2I")  # struct tc_port_xstats
+RED_XSTATS = struct.Struct("=4I")  # struct tc_red_xstats
 NO_MARKS = LARGEST_U32  # as both thresholds
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
@@ -163,6 +164,24 @@ def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
             qlen, backlog, drops, _requeues, _overlimits = STATS_QUEUE.unpack_from(stats[TCA_STATS_QUEUE])
             found[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops)
     return found
+
+
+def marks(sock: NetlinkSocket) -> dict[int, int]:
+    """Returns the packets that the qdiscs of every device in the socket's namespace have marked, by ifindex."""
+    found: dict[int, int] = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, *_ = TCMSG.unpack_from(payload)
+        qdisc = attributes(payload[TCMSG.size :])
+        own = attributes(qdisc.get(TCA_STATS2, b"")).get(TCA_STATS_APP, b"")
+        found[ifindex] = found.get(ifindex, 0) + marks_of(qdisc[TCA_KIND], own)
+    return found
+
+
+def marks_of(kind: bytes, statistics: bytes) -> int:
+    """Returns the packets that a qdisc has marked, from its kind and its own statistics. Kinds that mark nothing have 0."""
+    if kind == b"port\0":
+        return int(PORT_XSTATS.unpack_from(statistics)[0])
+    return int(RED_XSTATS.unpack_from(statistics)[3]) if kind == b"red\0" and statistics else 0
 
 
 def step(k_bytes: int) -> RedSettings:
@@ -277,13 +296,19 @@ def seed_draws(ifindex: int, ifname: str, seed: int) -> NetlinkRequest:
 
 
 def change_port(
-    ifindex: int, ifname: str, limit_bytes: int | None = None, marking: tuple[int, int, int, MarksAt] | None = None
+    ifindex: int,
+    ifname: str,
+    limit_bytes: int | None = None,
+    marking: tuple[int, int, int, MarksAt] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes the limit of a `port`, or its marking: kmin and kmax in bytes, pmax in ppm, and when."""
+    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or what
+    its telemetry names."""
     options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
     if marking is not None:
         kmin, kmax, pmax_ppm, at = marking
         options += attribute(TCA_PORT_MARKING, PORT_MARKING.pack(kmin, kmax, _of_2_32(pmax_ppm), PORT_MARKS_AT[at]))
+    options += attribute(TCA_PORT_INT, PORT_INT.pack(*astuple(telemetry))) if telemetry is not None else b""
     body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + nested(TCA_OPTIONS, options)
     return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: change the queue")
 
@@ -298,6 +323,11 @@ def port_of(payload: bytes) -> tuple[int, int, int, int]:
     options = attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])
     kmin, kmax, pmax, _at = PORT_MARKING.unpack_from(options[TCA_PORT_MARKING])
     return int.from_bytes(options[TCA_PORT_LIMIT], "little"), kmin, kmax, -(-pmax * PPM >> 32)
+
+
+def told_by(payload: bytes) -> Telemetry:
+    """Returns what the kernel describes of the telemetry of a `port`."""
+    return Telemetry(*PORT_INT.unpack(attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])[TCA_PORT_INT]))
 
 
 def _of_2_32(ppm: int) -> int:

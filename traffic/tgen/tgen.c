@@ -52,6 +52,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 {
 	struct run_config *run = &o->run;
 	uint64_t t0_ns, duration_ns, sample_ns, publish_ns = 0, warm_mask = UINT16_MAX;
+	uint64_t burst = 64, gap_ns = 1000000, settle_ns = 100000000;
 	const char *nic = NULL;
 	const struct program_option options[] = {
 		{ "flows", "FILE", "record file of the flows", .text = &o->flows, .required = true },
@@ -69,6 +70,12 @@ static int parse_options(struct options *o, int argc, char **argv)
 		{ "warm", NULL, "send a frame over each path before the start", .flag = &run->warm },
 		{ "warm-mask", "BITS", "of the ports that switches look at (65535)", .number = &warm_mask,
 		  .max = UINT16_MAX },
+		{ "warm-burst", "N", "such frames that are sent at once (64)", .number = &burst, .min = 1,
+		  .max = UINT32_MAX },
+		{ "warm-gap", "NS", "pause after each burst (1000000)", .number = &gap_ns,
+		  .max = FLOW_TIME_MAX },
+		{ "warm-settle", "NS", "pause after the last: all frames arrive (100000000)",
+		  .number = &settle_ns, .max = FLOW_TIME_MAX },
 		{ "nic", "SENDERS,RECEIVERS,PORTS", "ids of the NICs' maps, as nicd prints them",
 		  .text = &nic },
 		{ "keep-pairs", NULL, "flows between the same ends are of one queue pair",
@@ -85,6 +92,9 @@ static int parse_options(struct options *o, int argc, char **argv)
 	run->sample_ns = (int64_t)sample_ns;
 	run->publish_ns = (int64_t)publish_ns;
 	run->warm_mask = (uint16_t)warm_mask;
+	run->warm_burst = (uint32_t)burst;
+	run->warm_gap_ns = (int64_t)gap_ns;
+	run->warm_settle_ns = (int64_t)settle_ns;
 	if (publish_ns && !run->matrix)
 		return program_fail(EXIT_USAGE,
 				    "--publish writes into the state matrix; name it with --matrix");

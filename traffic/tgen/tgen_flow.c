@@ -35,6 +35,8 @@ static uint64_t payload_arrived(const struct flow *flow, const struct tcp_info *
 	return info->tcpi_bytes_received < flow->queued ? info->tcpi_bytes_received : flow->queued;
 }
 
+#define TCP_INFINITE_SSTHRESH 0x7fffffff /* of the kernel, whose headers do not export it */
+
 static void fill_sample(const struct flow *flow, const struct tcp_info *info, uint64_t received,
 			struct tgen_sample_record *sample)
 {
@@ -46,6 +48,11 @@ static void fill_sample(const struct flow *flow, const struct tcp_info *info, ui
 	sample->cwnd_packets = info->tcpi_snd_cwnd;
 	sample->notsent_bytes = info->tcpi_notsent_bytes;
 	sample->retransmits = info->tcpi_total_retrans;
+	if (info->tcpi_pacing_rate != UINT64_MAX)
+		sample->pacing_rate_bps = 8 * info->tcpi_pacing_rate;
+	if (info->tcpi_snd_ssthresh < TCP_INFINITE_SSTHRESH)
+		sample->ssthresh_packets = info->tcpi_snd_ssthresh;
+	sample->ca_state = info->tcpi_ca_state;
 }
 
 static int take_sender_counts(struct run *run, uint32_t number)
@@ -512,7 +519,13 @@ int flow_sample(struct run *run, const struct look *look, int64_t at, unsigned i
 {
 	uint32_t number = look->flow;
 	const struct flow *flow = &run->flows[number];
-	struct tgen_sample_record sample = { .t_ns = at - run->config->t0_ns, .flow = number };
+	struct tgen_sample_record sample = {
+		.t_ns = at - run->config->t0_ns,
+		.flow = number,
+		.pacing_rate_bps = UINT64_MAX,
+		.ssthresh_packets = UINT32_MAX,
+		.ca_state = UINT32_MAX,
+	};
 	int rc = 0;
 
 	if (!is_sampled(run, number))

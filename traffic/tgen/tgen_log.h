@@ -15,7 +15,7 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as they lie in memory");
 
 #define TGEN_FLOWS_MAGIC   "DCGYMFL2" /* 8 bytes, no NUL */
-#define TGEN_SAMPLES_MAGIC "DCGYMSA1"
+#define TGEN_SAMPLES_MAGIC "DCGYMSA2"
 #define TGEN_NICS_MAGIC    "DCGYMNI1"
 #define TGEN_LOG_VERSION   1
 
@@ -45,7 +45,9 @@ struct tgen_flow_record {
 struct tgen_sample_record {
 	int64_t t_ns;
 	uint64_t delivery_rate_bps, bytes_acked, bytes_received;
+	uint64_t pacing_rate_bps; /* all ones: the socket is not paced, or is none of TCP */
 	uint32_t flow, srtt_us, min_rtt_us, cwnd_packets, notsent_bytes, retransmits;
+	uint32_t ssthresh_packets, ca_state; /* all ones: no threshold yet, or no TCP */
 };
 
 /* Counts of one flow by the NICs at both ends (ctrl/nic/shim.h); a flow of another transport has
@@ -69,9 +71,9 @@ static_assert(offsetof(struct tgen_flow_record, status) == 8, "flow record");
 static_assert(offsetof(struct tgen_flow_record, start_ns) == 24, "flow record");
 static_assert(offsetof(struct tgen_flow_record, size_bytes) == 48, "flow record");
 static_assert(offsetof(struct tgen_flow_record, fct_ns) == 80, "flow record");
-static_assert(sizeof(struct tgen_sample_record) == 56, "sample record");
+static_assert(sizeof(struct tgen_sample_record) == 72, "sample record");
 static_assert(offsetof(struct tgen_sample_record, bytes_received) == 24, "sample record");
-static_assert(offsetof(struct tgen_sample_record, flow) == 32, "sample record");
+static_assert(offsetof(struct tgen_sample_record, flow) == 40, "sample record");
 
 /* A file being written, in blocks of TGEN_LOG_BLOCK bytes. A zeroed one with fd -1 is closed. */
 #define TGEN_LOG_BLOCK (1u << 18)

@@ -11,7 +11,6 @@
 #define PACKET      1440u /* payload of a full RDMA packet, unless the NIC is told another */
 #define CHUNK_UNITS 45u   /* at most 64 kB a write */
 #define CHUNK_PER_S 1000u /* a TCP application writes about once a millisecond */
-#define NS_PER_S    1000000000u
 #define PS_PER_NS   1000
 #define LN2_Q64     UINT64_C(0xb17217f7d1cf79ac)
 #define LONGEST_PS  (INT64_C(1) << 61)

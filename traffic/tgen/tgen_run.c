@@ -15,7 +15,6 @@
 
 #define EVENTS       256
 #define PAYLOAD_FILE (16 << 20) /* at least what one sendfile() offers; a hole */
-#define NS_PER_S     1000000000
 
 int run_fault(struct run *run, int rc, const char *format, ...)
 {
@@ -464,7 +463,9 @@ static int log_nics(struct run *run)
 		rdma_record(run, i, &record);
 		rc = tgen_log_add(&run->nic_log, &record);
 	}
-	return rc ? rc : tgen_log_finish(&run->nic_log);
+	if (!rc)
+		rc = tgen_log_finish(&run->nic_log);
+	return rc ? run_fault(run, rc, "write nics.bin in --out") : 0;
 }
 
 int run_settle(struct run *run)
@@ -473,7 +474,7 @@ int run_settle(struct run *run)
 
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
 		rc = flow_settle(run, i);
-	return rc;
+	return rc ? rc : log_nics(run);
 }
 
 int run_finish(struct run *run)
@@ -485,8 +486,6 @@ int run_finish(struct run *run)
 
 		rc = tgen_log_add(&run->log, &record);
 	}
-	if (!rc)
-		rc = log_nics(run);
 	if (!rc)
 		rc = tgen_log_finish(&run->samples);
 	if (!rc)

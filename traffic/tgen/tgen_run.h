@@ -32,6 +32,7 @@
 #include "tgen_nic.h"
 #include "tgen_timers.h"
 
+#define NS_PER_S    1000000000
 #define AHEAD_MIN   (32 << 10)  /* bytes that a sender's socket holds unsent */
 #define AHEAD_FIRST (128 << 10) /* before the first sample tells the flow's rate */
 #define AHEAD_MAX   (512 << 10)
@@ -83,9 +84,11 @@ struct run_config {
 	int out;            /* directory */
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
-	bool stay;          /* at the end, until it is told to go */
-	bool keep_pairs;    /* flows over RDMA between the same ends are of one queue pair */
-	uint16_t warm_mask; /* bits of the ports that switches look at */
+	bool stay;                           /* at the end, until it is told to go */
+	bool keep_pairs;                     /* flows over RDMA between the same ends are of one queue pair */
+	uint16_t warm_mask;                  /* bits of the ports that switches look at */
+	uint32_t warm_burst;                 /* frames that are sent at once */
+	int64_t warm_gap_ns, warm_settle_ns; /* pauses after them, and after the last */
 };
 
 struct run {

@@ -15,7 +15,6 @@
 #include "tgen_warm.h"
 
 #define MEMORY_FALLBACK (64 << 20) /* used where tcp_mem cannot be read: not in the first namespace */
-#define WARM_BURST      64 /* frames after which a switch gets a moment: its upcall socket holds about 200 */
 
 /*
  * All sockets together stay below memory pressure: a quarter of the room for what is not sent, a quarter for
@@ -196,9 +195,9 @@ struct frame {
 	bool forward, nic; /* nic: what the NIC sends for a flow of TCP */
 };
 
-static void pause_ns(long ns)
+static void pause_ns(int64_t ns)
 {
-	const struct timespec moment = { .tv_nsec = ns };
+	const struct timespec moment = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
 
 	nanosleep(&moment, NULL);
 }
@@ -309,8 +308,8 @@ static int warm_from(struct run *run, const struct frame *all, uint32_t first, u
 	}
 	while (!rc && first + sent < count && frames[sent].ns == frames[0].ns) {
 		rc = warm_one(run, &host, &frames[sent]);
-		if ((first + ++sent) % WARM_BURST == 0)
-			pause_ns(1000000);
+		if ((first + ++sent) % run->config->warm_burst == 0)
+			pause_ns(run->config->warm_gap_ns);
 	}
 	warm_close(&host);
 	return rc ? rc : (int)sent;
@@ -333,6 +332,6 @@ int setup_warm(struct run *run)
 	}
 	free(frames);
 	if (!rc)
-		pause_ns(100000000);
+		pause_ns(run->config->warm_settle_ns);
 	return rc ? rc : udp_take(run); /* it drops datagrams with a wrong checksum */
 }

@@ -16,7 +16,6 @@
 #define DRAIN_COUNT  48 /* datagrams that a sink should find; NET_BATCH is the most that one call takes */
 #define DRAIN_MIN_NS 20000
 #define DRAIN_MAX_NS 100000000
-#define NS_PER_S     1000000000
 
 static int plan_drain(struct run *run, uint32_t listener, int64_t at)
 {

@@ -79,7 +79,7 @@ def _rows(ax: Axes, metric: Metric, entries: Sequence[Competitor]) -> None:
 
 
 def _bar(known: Estimate, factor: float, metric: Metric) -> ErrorBar:
-    return bar_of(known.mean / factor, None if known.half is None else known.half / factor, _most(metric) / factor)
+    return bar_of(known.mean / factor, None if known.drawn_half is None else known.drawn_half / factor, _most(metric) / factor)
 
 
 def _most(metric: Metric) -> float:

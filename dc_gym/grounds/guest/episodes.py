@@ -3,10 +3,10 @@
 
 `agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
 and brings the network back to rest: it aborts the traffic, every actuator gets its value of the start, events are undone, and the
-site lets time pass. In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends
-(60 s), queues drain, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as
-queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules of
-the network. Those of new connections are added before traffic starts.
+site lets time pass. In a lab that is QUIET_NS of virtual time or more, which costs no wall-clock time. In this time TIME_WAIT
+ends (60 s), queues drain, frames arrive, buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the
+wait is as long as queues and sockets take. The module then checks that nothing is left. The switches' flows stay: they are rules
+of the network. Those of new connections are added before traffic starts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,22 @@ from re import search
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.grounds import conservation
 from dc_gym.grounds.guest.events import Events, undo
 from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
-from dc_gym.grounds.guest.plan import ACTUATORS, END_OF_RUN, NEXT_EPISODE, OUT, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import (
+    ACTUATORS,
+    END_OF_RUN,
+    OUT,
+    PORTS,
+    UNFIT,
+    AgentPlan,
+    ControlPlan,
+    Episode,
+    Plan,
+)
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
-from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.report import Counts, count, phase
 from dc_gym.grounds.guest.site import S, Site
 from dc_gym.topologies.realize import tc
 from dc_gym.topologies.realize.control_network import NETNS as CONTROL_NETNS
@@ -59,9 +71,18 @@ class Stage:
 
 
 def run(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
-) -> tuple[dict[str, dict[str, int]], str]:
-    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and agentd's last line."""
+    plan: Plan,
+    folder: Path,
+    site: Site,
+    fabric: Fabric,
+    ovs: OpenVSwitchDaemons,
+    t0_ns: int,
+    conclude: Callable[[str], Counts],
+) -> tuple[Counts, Counts]:
+    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and those after the last.
+
+    `conclude` is called with agentd's last line then, and returns the latter.
+    """
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
@@ -75,13 +96,12 @@ def run(
             _draw_first(fabric)
         before = count(fabric)
         number = 0
-        while _one(stage, t0_ns, number):
+        while (after := _one(stage, t0_ns, number, conclude)) is None:
             phase("reset")
             _rest(stage)
-            t0_ns = site.next_t0()
+            t0_ns = site.next_t0(plan.waits.warm_ns(agent.flow_rows))
             number += 1
-        agentd.hang_up()
-        return before, agentd.expect_end()
+        return before, after
 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
@@ -114,8 +134,11 @@ def _draw_first(fabric: Fabric) -> None:
             end.close()
 
 
-def _one(stage: Stage, t0_ns: int, number: int) -> bool:
-    """Runs one episode. Returns True if another follows."""
+def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts]) -> Counts | None:
+    """Runs one episode. Returns the counters at the run's end, or None if another episode follows.
+
+    Raises FabricError if another follows, and this one was unfit.
+    """
     episode = Episode.read(stage.folder, number)
     plan, loader, ids = stage.plan, None, ""
     stage.ovs.thaw()
@@ -132,6 +155,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs))
         if not plan.execs:
             stage.ovs.freeze()
+        before = count(stage.fabric)
         stage.fabric.seed_draws(episode.seed)
         stage.fabric.impair(episode.seed, t0_ns, events.lossy)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
@@ -139,15 +163,27 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         phase("traffic")
         tgen.tell("go\n")
         code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
+        after = None
         if code == END_OF_RUN:
+            stage.agentd.hang_up()
+            after = conclude(stage.agentd.expect_end())
             tgen.tell("end\n")
             tgen.expect_end()
         else:
+            _require_fit(stage, before)
             tgen.stop(TGEN_ABORTED)
         events.finish()
         if loader is not None:
             loader.finish()
-    return code == NEXT_EPISODE
+    return after
+
+
+def _require_fit(stage: Stage, before: Counts) -> None:
+    """Raises FabricError if an episode is as a run that is unfit. `before` are the counters before it."""
+    after = count(stage.fabric)
+    stage.ovs.thaw()
+    if unfit := conservation.violations(stage.fabric.graph, before, after, stage.fabric.losses()):
+        raise FabricError(f"{UNFIT}: {'; '.join(unfit)}")
 
 
 def _code(line: str) -> int:
@@ -175,15 +211,17 @@ def _rest(stage: Stage) -> None:
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
-    if remaining := stage.site.rest(fabric, left):
+    began_ns = time.monotonic_ns()
+    if remaining := stage.site.rest(stage.plan.waits.drain_ns, left):
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
-        raise FabricError(f"reset: {stage.site.quiet_ns // S} s after the traffic was stopped there are still {what}")
+        waited_s = (time.monotonic_ns() - began_ns) // S
+        raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {what}")
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
     """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot know of them.
 
-    A command that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
+    A command that came later would leave a host at its floor, where a full queue takes too long to drain.
     """
     time.sleep((control.delay_ns + S) / S)
     for host in fabric.graph.hosts:
@@ -195,14 +233,15 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
 
 
 def in_use(fabric: Fabric) -> dict[str, int]:
-    """Returns totals over all hosts and switches: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+    """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
     from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
 
-    found: dict[str, int] = {}
-    for node in ("", *(host.name for host in fabric.graph.hosts)):
-        backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
-        found["queued bytes"] = found.get("queued bytes", 0) + backlog
+    counters = count(fabric).values()
+    found = {
+        "frames on links": sum(port["flight_packets"] for port in counters),
+        "queued bytes": sum(port["queue_backlog_bytes"] for port in counters),
+    }
     for host in fabric.graph.hosts:
         with entered(netns_path(host.name)):
             text = Path("/proc/thread-self/net/sockstat").read_text()
@@ -234,5 +273,4 @@ def _tgen(stage: Stage, t0_ns: int, episode: Episode, nic_ids: str) -> list[str]
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     duration_ns, keep_pairs = episode.steps * agent.step_ns, plan.nic is not None and plan.nic["keep_pairs"]
     traffic = Traffic(episode.flows, episode.seed, duration_ns, sample_ns, agent.publish_ns, nic_ids, keep_pairs)
-    # tgen stays because agentd runs after it at the last instant, too, and must find its sockets unchanged.
-    return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]
+    return tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of a shell as processes in a ground: each in its node's network namespace, in a session of its own.
 
-A job's output comes through pipes, or through a pseudo-terminal if the user has a terminal. Linux only; needs root in the
-ground.
+A job's output comes through pipes. If the user has a terminal, input and output go through a pseudo-terminal. Linux only; needs
+root in the ground.
 """
 
 from __future__ import annotations
@@ -18,11 +18,48 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dc_gym.grounds.guest.shell_memory import ERR, OUT, Order
+from dc_gym.grounds.guest import reading
+from dc_gym.grounds.guest.shell_memory import ERR, OUT, TERMINAL, Order
 
 SHELL = "/bin/sh"
 READ_BYTES = 1 << 16
-OUTPUT_FLAGS = 1  # the place of the output flags among the attributes of a terminal
+CTRL_C = b"\x03"
+
+
+class Terminal:
+    """The pseudo-terminal of a job, which owns the master's descriptor as one of its outputs."""
+
+    def __init__(self, window: tuple[int, int]) -> None:
+        self.master, self.slave = os.openpty()
+        """The slave is the command's, and is closed here once that runs."""
+        self.device = os.fstat(self.slave).st_rdev
+        self._window = (0, 0)
+        self._typed = b""
+        """Keys that the user has typed and the terminal has not taken yet."""
+        self.resize(window)
+
+    def resize(self, window: tuple[int, int]) -> None:
+        """Tells the command the size of the window, if it is another one."""
+        if window != self._window:
+            self._window = window
+            fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
+
+    def type(self, data: bytes) -> bool:
+        """Types as the user does. Returns False if the terminal does not take all of it yet; b"" then goes on with the rest."""
+        self._typed += data
+        with suppress(BlockingIOError):
+            while self._typed:
+                self._typed = self._typed[os.write(self.master, self._typed) :]
+        return not self._typed
+
+    def interrupt(self) -> None:
+        """Types Ctrl-C: the terminal makes it a signal, or the command reads it as a key."""
+        self._typed = b""
+        with suppress(BlockingIOError):
+            os.write(self.master, CTRL_C)
+
+    def awaits_input(self) -> bool:
+        return reading.waits_for_input(self.master, self.device)
 
 
 @dataclass(slots=True)
@@ -35,6 +72,8 @@ class Job:
     """Readable when the command has ended."""
     outputs: dict[int, int]
     """The steps by which output is shown, by descriptor."""
+    terminal: Terminal | None = None
+    """None: it has no input."""
     number: int = 0
     """Its number among those in the background; 0: it is in the foreground."""
     lines: dict[int, bytes] = field(default_factory=dict)
@@ -68,30 +107,39 @@ class Job:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    def interrupt(self) -> None:
+        """Does what Ctrl-C does."""
+        if self.terminal is None:
+            self.signal(signal.SIGINT)
+        else:
+            self.terminal.interrupt()
+
     def close(self) -> None:
         for fd in (*self.outputs, self.pidfd):
             os.close(fd)
 
 
-def start(order: Order, folder: str, environment: Mapping[str, str]) -> Job:
-    """Starts a command in this thread's network namespace. It has no input."""
-    ours, theirs = _terminal(order.terminal) if order.terminal else _pipes()
+def start(order: Order, folder: str, environment: Mapping[str, str], window: tuple[int, int]) -> Job:
+    """Starts a command in this thread's namespaces. `window` is the size of the user's terminal."""
+    terminal = None if order.terminal is None else Terminal(window)
+    ours, theirs = _pipes() if terminal is None else ({terminal.master: TERMINAL}, [terminal.slave])
     try:
         process = subprocess.Popen(
             [SHELL, "-c", order.line],
             cwd=folder,
-            env={**environment, **({"TERM": order.terminal[2]} if order.terminal else {})},
-            stdin=subprocess.DEVNULL,
+            env={**environment, **({"TERM": order.terminal} if order.terminal else {})},
+            stdin=subprocess.DEVNULL if terminal is None else terminal.slave,
             stdout=theirs[0],
             stderr=theirs[-1],
             start_new_session=True,
+            preexec_fn=None if terminal is None else _take_terminal,
         )
     finally:
         for fd in theirs:
             os.close(fd)
     for fd in ours:
         os.set_blocking(fd, False)
-    return Job(order, process, os.pidfd_open(process.pid), ours)
+    return Job(order, process, os.pidfd_open(process.pid), ours, terminal)
 
 
 def _pipes() -> tuple[dict[int, int], list[int]]:
@@ -100,12 +148,6 @@ def _pipes() -> tuple[dict[int, int], list[int]]:
     return {out: OUT, err: ERR}, [its_out, its_err]
 
 
-def _terminal(terminal: tuple[int, int, str]) -> tuple[dict[int, int], list[int]]:
-    """Returns our end of a pseudo-terminal of that size, and the command's. It passes output on as it is."""
-    rows, columns, _ = terminal
-    master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    attributes = termios.tcgetattr(slave)
-    attributes[OUTPUT_FLAGS] &= ~termios.OPOST
-    termios.tcsetattr(slave, termios.TCSANOW, attributes)
-    return {master: OUT}, [slave]
+def _take_terminal() -> None:
+    """Makes the terminal on standard input that of this session, whose leader calls it: so Ctrl-C reaches the command."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -14,17 +14,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.grounds.guest.captures import Captures
 from dc_gym.grounds.guest.events import Events
-from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, Plan
+from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, REASON, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
-from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.report import Counts, count, phase
 from dc_gym.grounds.guest.site import LabSite, Site, await_plan
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.traffic import execs
@@ -33,6 +33,9 @@ from dc_gym.traffic.execs import Execs
 if TYPE_CHECKING:  # imports Mininet, which takes long to import
     from dc_gym.topologies.realize.fabric import Fabric
 
+Conclude = Callable[[str], Counts]
+"""A function that is called with the last line of the program that sweeps, at the end of the duration."""
+
 
 def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     try:
@@ -40,7 +43,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
             await_plan()
         run(Path(argv[1]) / ".lab", site or LabSite())
     except TestbedError as error:
-        print(f"ground: {error}", file=sys.stderr, flush=True)
+        print(f"{REASON}{error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
@@ -64,20 +67,27 @@ def run(folder: Path, site: Site) -> None:
 
             return shell.run(plan, site, fabric, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
+        if plan.execs:
+            fabric.keep_neighbours(dict.fromkeys(each["host"] for each in plan.execs))
         captures = stack.enter_context(Captures(plan, folder, t0_ns))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
         read_back = fabric.read_back() if plan.events else {}
+        ends: list[dict[str, Any]] = []
+
+        def conclude(late_sweeps: str) -> Counts:
+            """Ends what sends beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
+            ends.extend(programs_in_hosts.finish())
+            site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
+            captures.terminate()
+            return count(fabric)
+
         if plan.agent is None:
-            before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
+            before, after = _undirected(plan, folder, site, fabric, ovs, t0_ns, conclude)
         else:
             from dc_gym.grounds.guest import episodes
 
-            before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
-        ends = programs_in_hosts.finish()
-        site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
-        captures.terminate()
-        after = count(fabric)
+            before, after = episodes.run(plan, folder, site, fabric, ovs, t0_ns, conclude)
         phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
@@ -93,9 +103,13 @@ def _set_default_tcp(name: str) -> None:
 
 
 def _undirected(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
-) -> tuple[dict[str, dict[str, int]], str]:
-    """Runs the traffic of a run without an agent. Returns the counters before it, and qmon's last line."""
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int, conclude: Conclude
+) -> tuple[Counts, Counts]:
+    """Runs the traffic of a run without an agent. Returns the counters before and after it.
+
+    tgen's sockets stay open until all is counted: frames that found one closed would be answered. The NICs stay likewise, but in
+    real time they would send for as long as one waits for rest.
+    """
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen reads its matrix
@@ -120,11 +134,16 @@ def _undirected(
         site.arm(t0_ns)
         phase("traffic")
         tgen.tell("go\n")
-        tgen.expect_end()
+        late_sweeps = qmon.expect_end()
         events.finish()
+        if loader is not None and not site.virtual:
+            loader.finish()
+        after = conclude(late_sweeps)
+        tgen.tell("end\n")
+        tgen.expect_end()
         if loader is not None:
             loader.finish()
-        return before, qmon.expect_end()
+        return before, after
 
 
 def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:

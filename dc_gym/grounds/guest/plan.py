@@ -10,6 +10,7 @@ from typing import Any
 
 from dc_gym.base.errors import LabError, naming
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.waits import Waits
 
 PLAN_VERSION = 1
 OUT = "out"
@@ -34,6 +35,10 @@ DISTURB = "DCGYM_DISTURB"
 
 It serves to test determinism.
 """
+REASON = "ground: "
+"""Beginning of the line by which a ground says why it ended."""
+UNFIT = "the episode before this reset is unfit"
+"""Beginning of the reason of a ground that ended an environment's episode as a run's would be unfit."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """The possible answers of the agent's side to a step."""
 ASK, PLAN_STEP = "--ask", (1 << 64) - 1
@@ -59,6 +64,7 @@ class Plan:
     """Folder of Open vSwitch's programs."""
     disturb: str
     """A command run during set-up, to test whether set-up affects results. Empty: none."""
+    waits: Waits
     execs: list[dict[str, Any]]
     """Programs to run in hosts (traffic/execs.py)."""
     agent: dict[str, Any] | None = None
@@ -80,16 +86,18 @@ class Plan:
     """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
 
     def write(self, path: Path) -> None:
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("graph", "waits")}
         with naming(path):
-            path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
+            path.write_text(
+                json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), "waits": asdict(self.waits), **plain})
+            )
 
     @classmethod
     def read(cls, path: Path) -> Plan:
         plain: dict[str, Any] = json.loads(path.read_text())
         if plain.pop("plan_version") != PLAN_VERSION:
             raise LabError(f"{path}: not a plan of version {PLAN_VERSION}")
-        return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
+        return cls(graph=Graph.from_json(plain.pop("graph")), waits=Waits(**plain.pop("waits")), **plain)
 
 
 @dataclass(frozen=True, slots=True)

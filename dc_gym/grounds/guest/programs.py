@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -69,9 +70,11 @@ class Program:
             raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
 
     def tell(self, text: str) -> None:
+        """Writes to its standard input. If it has ended, `expect_end` says why."""
         assert self._process.stdin is not None
-        self._process.stdin.write(text.encode())
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(text.encode())
+            self._process.stdin.flush()
 
     def hang_up(self) -> None:
         """Closes its standard input."""
@@ -136,11 +139,13 @@ class Traffic:
 
 
 def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
-    """Returns the command that runs `traffic` from t0 on."""
+    """Returns the command that runs `traffic` from t0 on. tgen then stays until it is told to end."""
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
-        "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
-        *(("--keep-pairs",) if traffic.keep_pairs else ()),
+        "--warm", "--warm-mask", str(PORT_MASK), "--warm-burst", str(plan.waits.warm_burst),
+        "--warm-gap", str(plan.waits.warm_gap_ns), "--warm-settle", str(plan.waits.warm_settle_ns),
+        *(("--nic", traffic.nic) if traffic.nic else ()),
+        "--stay", *(("--keep-pairs",) if traffic.keep_pairs else ()),
     ]  # fmt: skip

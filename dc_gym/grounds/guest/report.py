@@ -11,13 +11,16 @@ from dc_gym.topologies.realize import tc
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
 
+Counts = dict[str, dict[str, int]]
+"""The counters of all ports, by port name."""
+
 
 def phase(name: str) -> None:
     """Tells the runner which phase begins."""
     print(f"::phase {name}", flush=True)
 
 
-def count(fabric: Fabric) -> dict[str, dict[str, int]]:
+def count(fabric: Fabric) -> Counts:
     """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
     queues = {}
     for node in ("", *(host.name for host in fabric.graph.hosts)):

@@ -13,21 +13,22 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
-from dc_gym.grounds.guest import echo, jobs
+from dc_gym.base.readable import quantity
+from dc_gym.grounds.guest import bulk, echo, jobs, queues, written
 from dc_gym.grounds.guest.jobs import Job
 from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
-from dc_gym.grounds.guest.shell_memory import ERR, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
+from dc_gym.grounds.guest.shell_memory import DATA, ERR, FILES, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
 from dc_gym.grounds.guest.site import Site
-from dc_gym.topologies.realize.fabric import netns_path
+from dc_gym.topologies.realize.fabric import at_host, name_hosts
 from dc_gym.topologies.realize.ovs import Programs
-from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.traffic import execs
 
 if TYPE_CHECKING:  # imports Mininet, which takes long to import
@@ -36,29 +37,33 @@ if TYPE_CHECKING:  # imports Mininet, which takes long to import
 POLL_S = 0.02
 START_S = 0.05
 """The time that a command in the background gets before the next prompt: a server then listens."""
+RAREST_LOOK = 512
+"""The longest interval, in POLL_S, between two looks whether a command waits for input."""
 PATIENCE_S = 1.0
 """How long pingall waits for each reply, as Mininet's."""
 INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
-TMP = "/tmp"
+TMP, TMP_UPPER = "/tmp", Path("/run/tmp-upper")
 
 
 def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
     """Serves the prompt until the user ends it. The first prompt comes at t0."""
+    name_hosts(host.name for host in plan.graph.hosts)
+    fabric.keep_neighbours(host.name for host in plan.graph.hosts)
     fabric.seed_draws(plan.seed)
-    fabric.impair(plan.seed, t0_ns)
+    fabric.impair(plan.seed, t0_ns, [cable.a.ifname for cable in plan.graph.cables] if fabric.CHANGES else [])
     site.arm(t0_ns)
     phase("shell")
     time.sleep(max(0, t0_ns - time.monotonic_ns()) / 1e9)
     assert plan.shell is not None, "the caller knows"
-    folder = _enter(plan.shell["folder"]) if site.virtual else plan.shell["folder"]
+    folder, upper = _enter(plan.shell["folder"]) if site.virtual else (plan.shell["folder"], None)
     with ExitStack() as stack:
-        Shell(plan, site, site.shell_memory(stack), folder).serve()
+        Shell(plan, site, fabric, site.shell_memory(stack), folder, upper).serve()
 
 
-def _enter(folder: str) -> str:
-    """Lays the lab's memory over the user's folder, so that commands can write there, and returns it.
+def _enter(folder: str) -> tuple[str, Path]:
+    """Lays the lab's memory over the user's folder, so that commands can write there. Returns it, and what is laid over it.
 
     What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
     """
@@ -67,29 +72,33 @@ def _enter(folder: str) -> str:
         os.chdir(folder)
         next(Path().iterdir(), None)
     except OSError:
-        return TMP
+        return TMP, TMP_UPPER
     if os.access(folder, os.W_OK):  # below /tmp it lies over it already
-        return folder
+        return folder, TMP_UPPER / Path(folder).relative_to(TMP) if Path(folder).is_relative_to(TMP) else upper
     upper.mkdir()
     work.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"lowerdir=.,upperdir={upper},workdir={work}".encode()
     if libc.mount(b"overlay", b".", b"overlay", 0, options):
         raise FabricError(f"{folder}: lay the lab's memory over it: {os.strerror(ctypes.get_errno())}")
-    return folder
+    return folder, upper
 
 
 class Shell:
     """The commands of one user."""
 
-    def __init__(self, plan: Plan, site: Site, memory: ShellMemory, folder: str) -> None:
-        self._plan, self._site, self._memory, self._folder = plan, site, memory, folder
+    def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str, upper: Path | None) -> None:
+        """`upper` has what commands write in `folder`; None: that is the machine's."""
+        self._plan, self._site, self._fabric, self._memory, self._folder = plan, site, fabric, memory, folder
+        self._upper = upper
         self._hosts = {host.name: host for host in plan.graph.hosts}
         self._environment = _environment(plan)
         self._selector = selectors.DefaultSelector()
         self._background: dict[int, Job] = {}
         self._count = 0
         self._seen = 0
+        self._passed_on = False
+        """True if a command in the foreground has written something."""
 
     def serve(self) -> None:
         """Asks for orders and executes them until the user ends the shell."""
@@ -103,14 +112,10 @@ class Shell:
             status = self._execute(order)
 
     def _execute(self, order: Order) -> int:
-        if order.kind == "pingall":
-            return self._ping_all()
-        if order.kind == "jobs":
-            for job in self._background.values():
-                self._show(OUT, f"[{job.number}] {job.order.node} {job.order.line}\n".encode())
-            return 0
-        with self._on(order.node):
-            job = jobs.start(order, self._folder, self._environment)
+        if order.kind != "run":
+            return self._own(order)
+        with self._at(order.node):
+            job = jobs.start(order, self._folder, self._environment, self._memory.window)
         self._watch(job)
         if order.background:
             self._send_to_background(job)
@@ -118,9 +123,69 @@ class Shell:
             return 0
         return self._finish(job)
 
-    def _on(self, node: str) -> AbstractContextManager[None]:
-        """Returns a context in a node's network namespace. All switches share the ground's own."""
-        return entered(netns_path(node)) if node in self._hosts else nullcontext()
+    def _own(self, order: Order) -> int:
+        """Executes a command of the shell's own."""
+        does: Mapping[str, Callable[[], int]] = {
+            "pingall": self._ping_all,
+            "jobs": self._jobs,
+            "queues": lambda: self._say(queues.table(self._fabric, order.words)),
+            "iperf": lambda: self._iperf(order),
+            "written": self._tell_files,
+            "get": lambda: self._give(order.words[0]),
+            "link": lambda: self._link(order.changes),
+        }
+        return does[order.kind]()
+
+    def _say(self, text: str) -> int:
+        self._show(OUT, f"{text}\n".encode())
+        return 0
+
+    def _jobs(self) -> int:
+        for job in self._background.values():
+            self._say(f"[{job.number}] {job.order.node} {job.order.line}")
+        return 0
+
+    def _tell_files(self) -> int:
+        self._memory.write(written.listing(self._upper, MOST_BYTES))
+        self._site.ask(FILES)
+        return 0
+
+    def _give(self, name: str) -> int:
+        """Gives the user a file."""
+        try:
+            for piece in written.pieces(Path(self._folder, name), MOST_BYTES):
+                self._memory.write(piece)
+                if self._site.ask(DATA) != GO_ON:
+                    return 1
+        except OSError as error:
+            self._show(ERR, f"dcgym: get {name}: {error.strerror}\n".encode())
+            return 1
+        return 0
+
+    def _link(self, changes: Iterable[tuple[str, Mapping[str, int]]]) -> int:
+        if not self._fabric.CHANGES:
+            self._show(ERR, b"dcgym: links of netem and tbf cannot change; take the lab, or build the cable (docs/host.md)\n")
+            return 1
+        self._fabric.change(dict(changes))
+        return 0
+
+    def _iperf(self, order: Order) -> int:
+        """Sends by TCP, and prints as Mininet does at which rate it arrived."""
+        (source, destination), duration_s = order.words, order.duration_s
+        self._say(f"*** Iperf: testing TCP bandwidth between {source} and {destination}")
+        address = self._hosts[destination].address
+        places = (partial(self._at, source), partial(self._at, destination))
+        rate_bps = bulk.received_bps(*places, address, duration_s, lambda: self._memory.interrupts != self._seen)
+        if self._memory.interrupts != self._seen:
+            return INTERRUPTED
+        if rate_bps is None:
+            self._show(ERR, f"dcgym: iperf: {destination} does not answer {source}\n".encode())
+            return 1
+        return self._say(f"*** Results: {quantity(rate_bps, 'bps')} in {duration_s:g} s")
+
+    def _at(self, node: str) -> AbstractContextManager[None]:
+        """Returns a context at a node. All switches share the ground's own namespaces."""
+        return at_host(node) if node in self._hosts else nullcontext()
 
     def _watch(self, job: Job) -> None:
         for fd in (*job.outputs, job.pidfd):
@@ -134,15 +199,35 @@ class Shell:
 
     def _finish(self, job: Job) -> int:
         """Attends until a command in the foreground has ended, and returns its status."""
-        presses = 0
+        presses, looks = 0, Looks()
         while job.process.poll() is None:
             self._attend(POLL_S)
-            if self._memory.interrupts != self._seen:
+            if interrupted := self._memory.interrupts != self._seen:
+                looks.begin()
+            if job.terminal and self._listen(job.terminal, looks):
+                presses = 0  # it reads, so Ctrl-C reaches it as any key does
+            if interrupted:
                 self._seen, presses = self._memory.interrupts, presses + 1
-                job.signal(signal.SIGINT if presses < KILLED_AT else signal.SIGKILL)
+                job.interrupt() if presses < KILLED_AT else job.signal(signal.SIGKILL)
+                looks.begin()
         self._end(job)
         self._attend(0)
         return job.status
+
+    def _listen(self, terminal: jobs.Terminal, looks: Looks) -> bool:
+        """Passes on what the user types if the command waits for it. Returns whether it waits."""
+        terminal.resize(self._memory.window)
+        if self._passed_on:  # a command that has just written may read next
+            self._passed_on = False
+            looks.begin()
+        if not terminal.type(b"") or not looks.due() or not terminal.awaits_input():
+            return False
+        looks.begin()
+        self._memory.write(b"")
+        self._site.ask(INPUT)
+        terminal.resize(self._memory.window)
+        terminal.type(self._memory.read())
+        return True
 
     def _attend_until(self, deadline: float) -> None:
         while (left_s := deadline - time.monotonic()) > 0:
@@ -164,6 +249,7 @@ class Shell:
                 self._selector.unregister(fd)
                 os.close(fd)
                 del job.outputs[fd]
+                job.terminal = None
             else:
                 self._pass_on(job, key.data.outputs[fd], data)
 
@@ -181,6 +267,7 @@ class Shell:
     def _pass_on(self, job: Job, step: int, data: bytes) -> None:
         """Shows output: of a command in the background whole lines, each after its number and node."""
         if not job.number:
+            self._passed_on = True
             self._show(step, data)
             return
         *lines, job.lines[step] = (job.lines.get(step, b"") + data).split(b"\n")
@@ -203,7 +290,7 @@ class Shell:
                     self._show(OUT, b"\n")
                     return INTERRUPTED
                 sent += 1
-                with self._on(name):
+                with self._at(name):
                     reached = echo.answers(host.address, sent, PATIENCE_S)
                 received += reached
                 self._show(OUT, f" {other if reached else 'X'}".encode())
@@ -211,6 +298,26 @@ class Shell:
         dropped = 100 * (sent - received) / sent if sent else 0
         self._show(OUT, f"*** Results: {dropped:.0f}% dropped ({received}/{sent} received)\n".encode())
         return 0 if received == sent else 1
+
+
+class Looks:
+    """Says when to look whether a command waits for input: looking costs time, and most commands never read."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Looks at once, then at intervals that grow."""
+        self._every, self._left = 1, 1
+
+    def due(self) -> bool:
+        """Is asked every POLL_S."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._every = min(2 * self._every, RAREST_LOOK)
+        self._left = self._every
+        return True
 
 
 def _labelled(job: Job, line: bytes) -> bytes:

@@ -2,8 +2,9 @@
 """The memory that a shell's two sides share: the prompt outside, and the process in the ground that runs commands.
 
   bytes 0..3    how often the user has interrupted (Ctrl-C); only the prompt writes it, at any time
-  bytes 4..7    length of the message
-  from byte 8   the message, of whoever has the word
+  bytes 4..7    rows and columns of the user's terminal, of 16 bits each, likewise
+  bytes 8..11   length of the message
+  from byte 12  the message, of whoever has the word
 
 The process in the ground asks (`Site.ask`), and waits for the answer. So only one side writes a message at a time.
 """
@@ -18,12 +19,15 @@ from typing import Any
 
 SIZE = 1 << 17
 WORD = struct.Struct("<I")
-HEAD = 2 * WORD.size
+INTERRUPTS, WINDOW, LENGTH, HEAD = (place * WORD.size for place in range(4))
 MOST_BYTES = SIZE - HEAD
 """Length of the longest message, in bytes."""
-PROMPT, OUT, ERR = 1, 2, 3
+PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA = 1, 2, 3, 4, 5, 6, 7
 """The steps that the process in the ground asks for: the next order (the message is a Report), and that the message is shown, as
-standard output or as standard error."""
+standard output, as standard error, or as what a command wrote to its terminal. With INPUT a command waits for what the user
+types: the answer is a message with that, empty if the user types nothing for INPUT_S. FILES and DATA answer the orders `written`
+and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer says whether more is wanted."""
+INPUT_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,19 @@ class Order:
     """A command of the user's."""
 
     kind: str
-    """run (a program on a node), pingall, or jobs."""
+    """run (a program on a node), or the name of a command that the ground executes."""
     node: str = ""
     line: str = ""
     """The command, for `sh -c`."""
     background: bool = False
-    terminal: tuple[int, int, str] | None = None
-    """Rows, columns and kind ($TERM) of the user's terminal. None: output goes elsewhere."""
+    terminal: str | None = None
+    """The kind ($TERM) of the user's terminal. None: input is empty, and output goes elsewhere."""
+    words: tuple[str, ...] = ()
+    """Names of ports for `queues`, of two hosts for `iperf`, and of a file for `get`."""
+    duration_s: float = 0.0
+    """How long `iperf` sends."""
+    changes: tuple[tuple[str, dict[str, int]], ...] = ()
+    """Ports and the quantities that `link` changes there (topologies/changes.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,11 @@ class Report:
     """The time that the prompt shows."""
 
 
+def packed(record: Order | Report) -> bytes:
+    """Returns a record as a message."""
+    return json.dumps(asdict(record)).encode()
+
+
 class ShellMemory:
     """One side's view of the memory."""
 
@@ -58,32 +73,42 @@ class ShellMemory:
 
     @property
     def interrupts(self) -> int:
-        return int(WORD.unpack_from(self._memory, 0)[0])
+        return int(WORD.unpack_from(self._memory, INTERRUPTS)[0])
 
     def interrupt(self) -> None:
         """Counts an interruption. Only the prompt's side calls it."""
-        WORD.pack_into(self._memory, 0, (self.interrupts + 1) & 0xFFFFFFFF)
+        WORD.pack_into(self._memory, INTERRUPTS, (self.interrupts + 1) & 0xFFFFFFFF)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Rows and columns of the user's terminal."""
+        (word,) = WORD.unpack_from(self._memory, WINDOW)
+        return int(word) >> 16, int(word) & 0xFFFF
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Tells the terminal's size. Only the prompt's side calls it."""
+        WORD.pack_into(self._memory, WINDOW, (rows & 0xFFFF) << 16 | columns & 0xFFFF)
 
     def read(self) -> bytes:
         """Returns the other side's message."""
-        length = min(WORD.unpack_from(self._memory, WORD.size)[0], MOST_BYTES)
+        length = min(WORD.unpack_from(self._memory, LENGTH)[0], MOST_BYTES)
         return self._memory[HEAD : HEAD + length]
 
     def write(self, message: bytes) -> None:
         """Leaves a message of at most MOST_BYTES for the other side."""
         assert len(message) <= MOST_BYTES, "the caller divides it"
-        WORD.pack_into(self._memory, WORD.size, len(message))
+        WORD.pack_into(self._memory, LENGTH, len(message))
         self._memory[HEAD : HEAD + len(message)] = message
 
     def tell(self, record: Order | Report) -> None:
         """Leaves a record for the other side."""
-        self.write(json.dumps(asdict(record)).encode())
+        self.write(packed(record))
 
     def order(self) -> Order:
         """Returns the prompt's order."""
         plain: dict[str, Any] = json.loads(self.read())
-        terminal = plain.pop("terminal")
-        return Order(**plain, terminal=None if terminal is None else tuple(terminal))
+        plain |= {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
+        return Order(**plain)
 
     def report(self) -> Report:
         """Returns the report of the process in the ground."""

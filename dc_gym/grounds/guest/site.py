@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import mmap
+import socket
 import struct
 import time
 from collections.abc import Callable
@@ -23,9 +24,12 @@ if TYPE_CHECKING:  # imports Mininet, which takes long to import
     from dc_gym.topologies.realize.fabric import Fabric
 
 S = 10**9
-QUIET_NS = 70 * S
-"""Virtual time, in ns, between two episodes in a lab."""
+QUIET_NS, QUIET_STEP_NS, MOST_QUIET_NS = 70 * S, 10 * S, 600 * S
+"""Virtual time, in ns, between two episodes in a lab: TIME_WAIT's 60 s and 10 s more. While something is left, steps follow until
+the last time is over, and the network could have drained."""
 LAB_DEVICE = "/dev/lab"
+NAME = "lab"
+"""The name that `hostname` prints at the switches, which share the lab's own namespaces."""
 LAB_IOC_STEP = 0x40084C01  # _IOW('L', 1, __u64) of kernel/drivers/lab.h
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64)
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
@@ -39,9 +43,6 @@ class Site(Protocol):
 
     virtual: bool
     """True if its clock is virtual. The network then waits for an agent."""
-
-    quiet_ns: int
-    """Time, in ns, that a network gets to come to rest after an episode."""
 
     qmon_options: tuple[str, ...]
 
@@ -66,11 +67,14 @@ class Site(Protocol):
     def verdict(self, code: int, keeps: bool) -> int:
         """Returns what follows an episode that ended with this code of agentd's. `keeps` is True for a run."""
 
-    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        """Lets at most quiet_ns pass after an episode's traffic was aborted. Returns what is then left of it."""
+    def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """Lets time pass after an episode's traffic was aborted. Returns what is then left of it.
 
-    def next_t0(self) -> int:
-        """Returns the time at which the next episode's traffic starts.
+        `drain_ns` is the time in which the network's queues drain and all frames arrive.
+        """
+
+    def next_t0(self, warm_ns: int) -> int:
+        """Returns the time at which the next episode's traffic starts. Warming takes `warm_ns` before it.
 
         On a real clock it returns after the agent has asked for the episode.
         """
@@ -101,7 +105,6 @@ class LabSite:
 
     matrix = LAB_DEVICE
     virtual = True
-    quiet_ns = QUIET_NS
     qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
@@ -110,6 +113,7 @@ class LabSite:
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
+        socket.sethostname(NAME)  # hosts have names of their own
         owner = folder.stat()
         etc.write(etc.names(graph) | etc.accounts(owner.st_uid, owner.st_gid))
 
@@ -130,13 +134,17 @@ class LabSite:
         """Returns the agent's own answer."""
         return code
 
-    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        time.sleep(self.quiet_ns / S)
-        return left()
+    def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        time.sleep(QUIET_NS / S)
+        waited_ns = QUIET_NS
+        while (found := left()) and waited_ns < MOST_QUIET_NS + drain_ns:
+            time.sleep(QUIET_STEP_NS / S)
+            waited_ns += QUIET_STEP_NS
+        return found
 
-    def next_t0(self) -> int:
-        """Returns a whole second."""
-        return (time.monotonic_ns() // S + 2) * S
+    def next_t0(self, warm_ns: int) -> int:
+        """Returns a whole second, at least one after now."""
+        return ((time.monotonic_ns() + max(0, warm_ns - S)) // S + 2) * S
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Does nothing: no counter moves, since computing takes no virtual time."""

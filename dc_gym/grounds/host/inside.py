@@ -33,6 +33,7 @@ from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
 from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
+from dc_gym.topologies.waits import Waits
 
 OWN_SYSCTLS: Mapping[str, str] = {
     name: value
@@ -41,8 +42,10 @@ OWN_SYSCTLS: Mapping[str, str] = {
 }
 """Those of the ground's settings that each network namespace has for itself. Settings of the whole machine stay unchanged."""
 SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
+"""The limit is for the machine. What the network needs to drain is added to it."""
 MOST_FAULTS = 5
-REST_STEP_S = 0.02
+MOST_QUIET_NS, REST_STEP_S = 60 * S, 0.02
+"""The same."""
 NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
 """Settings of hosts that have episodes without a minute's wait between them: a closed connection is forgotten at once."""
 SHARED_COUNTS = ("TCP sockets orphan",)
@@ -67,7 +70,6 @@ class HostSite:
     """A `guest.site.Site`."""
 
     virtual = False
-    quiet_ns = 60 * S
     qmon_options: tuple[str, ...] = ("--check-late",)
 
     def __init__(
@@ -93,11 +95,12 @@ class HostSite:
         self._judged = True
         self._links_found: list[calibration.Measured] = []
         self._duration_ns = 0
+        self._waits: Waits
         self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
     def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
-        self._duration_ns = plan.duration_ns
+        self._duration_ns, self._waits = plan.duration_ns, plan.waits
         self._judged = plan.shell is None and (plan.agent is None or bool(plan.agent["keeps"]))
         sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
         if self._links == "cable":
@@ -115,6 +118,7 @@ class HostSite:
         phase("programs")
         if self._cpu is not None:
             one_cpu.steer(fabric, self._cpu)
+        self._lead_ns = self._next_lead_ns = self._lead_ns + plan.waits.warm_settle_ns
         return time.monotonic_ns() + self._lead_ns
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
@@ -136,18 +140,16 @@ class HostSite:
         """
         return END_OF_RUN if keeps else NEXT_EPISODE
 
-    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+    def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
         """Waits until nothing is left and nothing is under way."""
-        deadline_ns = time.monotonic_ns() + self.quiet_ns
+        deadline_ns = time.monotonic_ns() + MOST_QUIET_NS + drain_ns
         while True:
             found = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
-            if flight := sum(device.flight_packets for device in fabric.devices().values()):
-                found["packets on links"] = flight
             if not found or time.monotonic_ns() > deadline_ns:
                 return found
             time.sleep(REST_STEP_S)
 
-    def next_t0(self) -> int:
+    def next_t0(self, warm_ns: int) -> int:
         """Waits for the request of an episode, then returns a time soon after now.
 
         Programs now need a fraction of the time that the first ones were given.
@@ -159,7 +161,7 @@ class HostSite:
         """Waits while real packets drain in real time. Those of closed connections are few."""
         assert self._watch is not None
         self._fidelity = self._watch.result(late_sweeps)
-        deadline = time.monotonic() + SETTLE_LIMIT_S
+        deadline = time.monotonic() + SETTLE_LIMIT_S + self._waits.drain_ns / S
         last: Any = None
         while time.monotonic() < deadline:
             now = count(fabric)

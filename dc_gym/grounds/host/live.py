@@ -21,7 +21,7 @@ from typing import Any, Self
 from dc_gym.base.errors import FabricError, LabError
 from dc_gym.base.process_bound import this_process, unshared
 from dc_gym.grounds.ground import inside
-from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE
+from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, REASON
 from dc_gym.grounds.host import state
 from dc_gym.kernel.share import RegionServer
 from dc_gym.monitors.state_matrix import StateMatrix
@@ -249,8 +249,8 @@ class LiveNetwork:
 
     def _story(self, what: str) -> str:
         """Returns the reason that the network's process gave, if it did, and its last lines."""
-        reasons = [line.removeprefix("ground: ") for line in self._lines if line.startswith("ground: ")]
-        words = [line for line in self._lines if not line.startswith("ground: ")]
+        reasons = [line.removeprefix(REASON) for line in self._lines if line.startswith(REASON)]
+        words = [line for line in self._lines if not line.startswith(REASON)]
         return "\n".join([reasons[-1] if reasons else what, *(f"  host: {line}" for line in words)])
 
 

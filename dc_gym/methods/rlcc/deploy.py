@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import machine_errors, scratch, whole
-from dc_gym.base.readable import columns, quantity
+from dc_gym.base.readable import columns, number, quantity
 from dc_gym.base.terminal import say
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
@@ -140,6 +140,6 @@ def outcome(file: NicPolicy, flows: int, cell: Cell, result: Result) -> list[str
     share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE
     return [
         f"RTT inflation: {found:.3f}; eq. 2: {law:.3f} ({found / law - 1:+.1%})",
-        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {result.summary['jain']:.4f}",
+        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {number(result.summary['jain'])}",
         f"dropped: {result.summary['drops']}",
     ]

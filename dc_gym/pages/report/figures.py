@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale
-from dc_gym.base.stats import band
+from dc_gym.base.stats import FEWEST, band
 from dc_gym.figures import events, kit
 from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
 from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
@@ -315,7 +315,8 @@ def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str,
 
 def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
     most = max(len(group.runs) for group in groups)
-    bands = ", bands their 95 % intervals" if what.startswith("lines") else ""
+    interval = "their 95 % intervals" if most >= FEWEST else "from one run to the other"
+    bands = f", bands {interval}" if what.startswith("lines") else ""
     return f"; {what} over up to {most} seeds{bands}" if most > 1 else ""
 
 

@@ -19,6 +19,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.figures import styles
 from dc_gym.figures.curves import find_results
 from dc_gym.figures.kit import FLOW_COLORS
+from dc_gym.records.digest import told_of_equal_seeds
 from dc_gym.records.results import Result
 from dc_gym.spec.experiment import POLICY_COPY
 
@@ -112,6 +113,8 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
         else:
             seeds[run.seed] = run
     found = [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]
+    if told := told_of_equal_seeds([run.result.digest for run in group.runs] for each in found for group in each.groups):
+        notes.append(told)
     return _told_apart(found), notes + _warnings(found)
 
 
@@ -209,9 +212,9 @@ def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _rank(controller: Mapping[str, Any]) -> tuple[int, int]:
-    """Returns a sort key: registered controllers first, in their order. Among policies over one TCP, the TCP alone and "max" come
-    first."""
-    known = controllers.names()
+    """Returns a sort key: controllers that have a style first, in their order. Among policies over one TCP, the TCP alone and
+    "max" come first."""
+    known = styles.names()
     name, policies = controller.get("name"), (None, "max")
     policy = controller.get("policy")
     return known.index(name) if name in known else len(known), policies.index(policy) if policy in policies else len(policies)

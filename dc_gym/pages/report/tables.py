@@ -12,7 +12,8 @@ import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.metrics import Sized, classes
-from dc_gym.pages.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
+from dc_gym.metrics.summary import has_idle_time
+from dc_gym.pages.numbers import COMPLETION, METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
 from dc_gym.pages.report.measured import RunData
 from dc_gym.pages.report.runs import Group, ReportedRun, Scenario
 from dc_gym.run import calibration
@@ -136,8 +137,8 @@ def ports_table(run: ReportedRun, most: int = 12) -> ReportTable:
     if table is None:
         return ReportTable((), ())
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    known = [row for row, mean in enumerate(columns["mean_queue_bytes"]) if mean == mean]
-    order = sorted(known, key=lambda row: (-columns["mean_queue_bytes"][row], row))[:most]
+    longest = [mean if mean == mean else -1 for mean in columns["mean_queue_bytes"]]  # those that are not known come last
+    order = sorted(range(len(longest)), key=lambda row: (-longest[row], row))[:most]
     rows = tuple((columns["port"][row], tuple(map(TableCell, _port_cells(columns, row)))) for row in order)
     lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()
     head = ("Port", "Side", "Utilization", "Mean queue", "p99", "Max", "p99 delay", "Drops", "Marks", *lost)
@@ -172,13 +173,22 @@ def certificate(run: ReportedRun) -> dict[str, Any]:
 
 
 def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
-    """Returns the sections of metrics that apply: no completion times without flow sizes, no loss where none was configured."""
+    """Returns the sections of metrics that apply: no completion times without flow sizes, no loss where none was configured.
+
+    With idle time between flows, completion comes first, and goodput is that of the active time. Without, the two are alike.
+    """
+    idle = any(has_idle_time(run.result.summary) for group in scenario.groups for run in group.runs)
+    left_out = "goodput_bps" if idle else "active_goodput_bps"
 
     def occurs(name: str) -> bool:
         return any(value for group in scenario.groups for value in group.values(name).values())
 
     sections = {title: rows for title, rows in METRICS.items() if rows[0].name != "fct_flows" or occurs("fct_flows")}
-    return [(title, tuple(row for row in rows if not row.seldom or occurs(row.name))) for title, rows in sections.items()]
+    ordered = sorted(sections, key=lambda title: title != COMPLETION) if idle else sections
+    return [
+        (title, tuple(row for row in sections[title] if row.name != left_out and (not row.seldom or occurs(row.name))))
+        for title in ordered
+    ]
 
 
 def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[TableCell, ...]] | None:

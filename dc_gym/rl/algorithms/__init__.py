@@ -49,11 +49,33 @@ class ResolvedAlgorithm:
     """A key of ALGORITHMS, or the given module:Class."""
     actions: str
     config_class: Any
+    """Makes its AlgorithmConfig."""
+    algorithm_class: Any = None
+    """The class of the Algorithm that --algo names; None: --algo names the config, which says what it builds."""
     source: usercode.UserFile | None = None
     """The user's file that defines it."""
 
     def config(self) -> Any:
-        return self.config_class()
+        """Returns its AlgorithmConfig. It builds the class that --algo names, also if that class inherits the config of its
+        parent."""
+        from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+        with usercode.blamed():
+            config = self.config_class()
+        if not isinstance(config, AlgorithmConfig):
+            gives = f"its get_default_config gives {usercode.shown(config)}"
+            raise UsageError(f"--algo {self.name}: {gives}; return an AlgorithmConfig")
+        config.algo_class = self.algorithm_class or config.algo_class
+        if config.algo_class is None:
+            raise UsageError(f"--algo {self.name}: this config builds no Algorithm; set its algo_class, or name the Algorithm")
+        return config
+
+    def require_built_by(self, config: Any) -> None:
+        """Raises UsageError if a config that the user's settings changed builds another algorithm."""
+        own, other = self.config().algo_class, config.algo_class
+        if other is not own:
+            what = f"configure(config) gives a config that builds {_name_of(other)}, and --algo {self.name} is {_name_of(own)}"
+            raise UsageError(f"--config: {what}; change the config that it is given, or name the class with --algo")
 
 
 def resolve(text: str) -> ResolvedAlgorithm:
@@ -61,7 +83,7 @@ def resolve(text: str) -> ResolvedAlgorithm:
     its AlgorithmConfig."""
     entry = ALGORITHMS.get(text.upper())
     if entry:
-        return ResolvedAlgorithm(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
+        return ResolvedAlgorithm(text.upper(), entry.actions, *_classes(text, *_import(text, entry.config)))
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
@@ -69,8 +91,8 @@ def resolve(text: str) -> ResolvedAlgorithm:
     if place.endswith(".py"):
         source = usercode.load(Path(place))
         _pickle_by_value(source.module)
-        return ResolvedAlgorithm(text, ANY, _config_class(text, source.module, name), source)
-    return ResolvedAlgorithm(text, ANY, _config_class(text, *_import(text, text)))
+        return ResolvedAlgorithm(text, ANY, *_classes(text, source.module, name), source)
+    return ResolvedAlgorithm(text, ANY, *_classes(text, *_import(text, text)))
 
 
 def _import(text: str, path: str) -> tuple[Any, str]:
@@ -88,15 +110,16 @@ def _import(text: str, path: str) -> tuple[Any, str]:
     return module, name
 
 
-def _config_class(text: str, module: Any, name: str) -> Any:
+def _classes(text: str, module: Any, name: str) -> tuple[Any, Any]:
+    """Returns what makes the config of the class of that name, and the class if it is an Algorithm."""
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
     found: Any = getattr(module, name, None)
     if _is_a(found, AlgorithmConfig):
-        return found
+        return found, None
     if _is_a(found, Algorithm):
-        return found.get_default_config
+        return found.get_default_config, found
     known = [key for key, each in vars(module).items() if _is_a(each, Algorithm) and each.__module__ == module.__name__]
     what = "is not there" if found is None else "is not an RLlib Algorithm or AlgorithmConfig"
     raise UsageError(f"--algo {text}: {name} {what}; it has: {', '.join(known) or 'no Algorithm'}")
@@ -104,6 +127,10 @@ def _config_class(text: str, module: Any, name: str) -> Any:
 
 def _is_a(found: Any, base: Any) -> bool:
     return isinstance(found, type) and issubclass(found, base)
+
+
+def _name_of(found: Any) -> str:
+    return getattr(found, "__name__", str(found))
 
 
 def _pickle_by_value(module: Any) -> None:

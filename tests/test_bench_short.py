@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short form of each bench: its own code with fewer and shorter runs, so that no bench falls behind the keys of specs.
+
+SHORT has the constants that make a bench short, and `judged`: whether its checks must pass in that form. Those of the others are
+about speed, or about more flows than a short form has. ELSEWHERE has the benches whose short form stands in a file of tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dc_gym.benchmarks import bench
+from dc_gym.benchmarks.checks import learn_ecn
+from dc_gym.benchmarks.perf import scale
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """The short form of a bench."""
+
+    constants: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    """Arguments of its `checks`."""
+    judged: bool = True
+    needs: str = ""
+    """A package that it needs."""
+
+
+SHORT = {
+    "acc-cost": Short({"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2, "NUMPY_ROUNDS": 2}),
+    "dctcp": Short({"SENDERS": (1, 2)}),
+    "enforce": Short({"LINES_BPS": (10**9,), "SHARES": (0.1, 1.0)}),
+    "fct": Short(
+        {"LOADS": (0.3,), "LONG_RUN_FLOWS": 2000, "LONE_FLOWS": 12, "NETWORKS": {"acc24": ("topology.scale=25",)}}, judged=False
+    ),
+    "incast": Short({"SENDERS": (2, 8, 16, 32, 64), "SEEDS": (1,), "LASTING": (48,)}),
+    "learn": Short(
+        {"SEEDS": (1,), "HELD_OUT": (1_000_001,), "STEPS": 200, "SETTINGS": {"dumbbell-10m": ()}}, judged=False, needs="ray"
+    ),
+    "learn-ecn": Short(
+        {
+            "SEEDS": (1,),
+            "HELD_OUT": (1_000_001,),
+            "NETWORKS": {"dumbbell": replace(learn_ecn.NETWORKS["dumbbell"], steps=200)},
+            "STATIC": dict([*learn_ecn.STATIC.items()][:2]),
+        },
+        judged=False,
+        needs="ray",
+    ),
+    "nic-loop": Short(
+        {"FLOWS": {"swift": (2,), "hpcc": (2,), "powertcp": (2,), "fdcc": (2,), "rlcc-tree": (8,)}, "RLCC_SETTLED_MS": {8: 50}}
+    ),
+    "nic-pacing": Short({"LONE": {10**9: "5ms", 10**10: "2ms"}, "FLOWS": 8}),
+    "rlcc-theory": Short({"FLOWS": (2, 8), "SETTLED_MS": {2: 20, 8: 20, 16: 20}, "MANY": 16}, judged=False),
+    "scale": Short(
+        {
+            "HOSTS": (4, 6, 8, 10),
+            "TRIED": 12,
+            "START_SPEC": scale.START_SPEC.replace("acc288", "acc24"),
+            "FAT_TREE_SPEC": scale.FAT_TREE_SPEC.replace("k8", "k4"),
+        },
+        judged=False,
+    ),
+    "speed": Short(
+        {
+            "REPEATS": 1,
+            "ONE_GIGABIT": ("topology.preset=dumbbell-1g", "time.duration=100ms"),
+            "FAT_TREE": ("topology.preset=fattree-k4", "topology.rate=100Mbit/s", "workload.kind=hotspot", "time.duration=20ms"),
+            "COSTLY": ("topology.preset=dctcp-10g", "workload.kind=many_to_one", "time.duration=10ms"),
+        },
+        judged=False,
+    ),
+}
+ELSEWHERE = {
+    "acc-learn": "acc/test_acc_learn.py",
+    "acc-oracle": "acc/test_acc_oracle.py",
+    "clean": "test_run.py",
+    "compare": "test_bench_compare.py",
+    "determinism": "test_run.py",
+    "event-loop": "test_event_loop.py",
+    "fabric": "test_bench_fabric.py",
+    "faults": "test_faults.py",
+    "fdcc-train": "fdcc/test_fdcc_train.py",
+    "grounds": "test_bench_grounds.py",
+    "hpcc-peer": "test_hpcc_peer.py",
+    "int": "test_port_bench.py",
+    "links": "test_links.py",
+    "marking-changes": "test_marking_changes.py",
+    "nic-cost": "test_nic_cost.py",
+    "nic-golden": "test_nic_golden.py",
+    "ns3": "test_peers.py",
+    "ns3-fct": "test_ns3_fct.py",
+    "orphans": "envs/test_orphans.py",
+    "peers": "test_peers_bench.py",
+    "port": "test_port_bench.py",
+    "port-cost": "test_port_cost.py",
+    "rate-changes": "test_rate_changes.py",
+    "resets": "envs/test_resets.py",
+    "rlcc-distil": "test_bench_rlcc_policies.py",
+    "rlcc-train": "test_bench_rlcc.py",
+    "signals": "test_faults.py",
+    "steps": "test_bench_agent.py",
+    "sweep": "test_sweep.py",
+}
+
+
+def module_of(name: str) -> ModuleType:
+    return import_module(f"dc_gym.benchmarks.{'perf' if name in bench.PERFORMANCE else 'checks'}.{name.replace('-', '_')}")
+
+
+def test_every_bench_has_a_short_form() -> None:
+    assert {*SHORT, *ELSEWHERE} == {*bench.BENCHES} and not {*SHORT} & {*ELSEWHERE}
+    for name, place in ELSEWHERE.items():
+        assert name.replace("-", "_") in (HERE / place).read_text(), f"{place} does not name the bench {name}"
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_form_runs(name: str, tmp_path: Path, lab_kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    short, module = SHORT[name], module_of(name)
+    if short.needs and find_spec(short.needs) is None:
+        pytest.skip(f"needs {short.needs}")
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o755)
+    for constant, value in short.constants.items():
+        assert hasattr(module, constant)
+        monkeypatch.setattr(module, constant, value)
+    found = list(module.checks(**short.options))
+    assert found and not (short.judged and [check for check in found if not check.ok])
