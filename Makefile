@@ -5,6 +5,7 @@
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
 # make vm-image dist/vm/: a bootable machine image with it, for qemu and VirtualBox
 # make pictures the labs' pictures in docs/labs, by the commands that the pages tell
+# make bench   every bench of `dcgym bench`, with a table at the end: hours (BENCHES="links int": these alone)
 # make fuzz    fuzzes the parsers, and prints what it reaches (SECONDS=10)
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
@@ -22,7 +23,7 @@ PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd event
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
-.PHONY: setup demo test test-all test-rl fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
+.PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
 # One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
 setup:
@@ -45,6 +46,10 @@ test-all: setup
 	$(PYTHON) -c "from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet; vm.prepare(Quiet())"
 	$(PYTHON) scripts/wheel.py --no-source build/wheel
 	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
+
+bench: setup
+	@scripts/packages.sh qemu-system-x86 iperf3 libns3-dev
+	$(PYTHON) scripts/benches.py $(BENCHES)
 
 # The table of what fuzzing reaches: SECONDS for each C target, and a fixed number of inputs for each Python reader.
 SECONDS ?= 10

@@ -64,7 +64,7 @@ def layers_of(model: BaseAlgorithm) -> list[nn.Linear]:
 
 def main() -> None:
     args = arguments()
-    making = {"env_kwargs": {"overrides": args.overrides, "render_mode": None}, "vec_env_cls": SubprocVecEnv}
+    making = {"env_kwargs": {"overrides": args.overrides}, "vec_env_cls": SubprocVecEnv}
     envs = make_vec_env(args.env, n_envs=args.labs, seed=args.seed, **making)
     model = learner(args, envs)
     model.learn(args.steps)

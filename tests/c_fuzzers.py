@@ -96,6 +96,8 @@ def _nics() -> bytes:
         "base_rtt_ns": 1000,
         "hops": 3,
         "dscp": 26,
+        "answer_dscp": 46,
+        "cnp_dscp": 48,
         "tcp_src_port": 0,
         "tcp_dst_port": 0,
         "int_bytes": 42,

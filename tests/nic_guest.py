@@ -172,6 +172,8 @@ class Nics:
             "base_rtt_ns": 20000,
             "hops": 2,
             "dscp": 0,
+            "answer_dscp": 0,
+            "cnp_dscp": 0,
             "src_mac": inputs.mac(src.mac),
             "dst_mac": inputs.mac(dst.mac),
             "src_port": 10000 + number,

@@ -20,7 +20,16 @@ from dc_gym.conformance.calls import CALLS
 from dc_gym.conformance.connection import Connection, State
 from dc_gym.conformance.guest import ScriptOutcome
 from dc_gym.conformance.interpreter import unsupported
-from dc_gym.conformance.packets import FLAG_BITS, Segment, decode, decode_options, encode, encode_icmp, encode_options
+from dc_gym.conformance.packets import (
+    FLAG_BITS,
+    Segment,
+    decode,
+    decode_options,
+    encode,
+    encode_icmp,
+    encode_options,
+    icmp_numbers,
+)
 from dc_gym.conformance.script import ANYTHING, Call, Either, Field, Name, ScriptError, Struct, TcpOption, When, parse
 from dc_gym.conformance.symbols import TcpInfo
 from dc_gym.conformance.tun import FAMILIES
@@ -290,6 +299,51 @@ def test_selection(tmp_path: Path) -> None:
         host.families("ipv5")
 
 
+def test_a_folder_stands_for_its_scripts_and_equal_names_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a/x.pkt", "b/x.pkt", "b/deep/y.pkt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(SERVER)
+    cases, _ = host.select([tmp_path, tmp_path / "a" / "x.pkt"], [], ["ipv4"])
+    assert sorted(case.script.name for case in cases) == ["a/x", "b/x", "y"]
+    chosen, _ = host.select([tmp_path], ["x"], ["ipv4"])
+    assert sorted(case.script.name for case in chosen) == ["a/x", "b/x"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"empty: no script \(\*.pkt\)"):
+        host.select([tmp_path / "empty"], [], ["ipv4"])
+
+
+def test_addresses_choose_the_ip_version(tmp_path: Path) -> None:
+    (tmp_path / "a.pkt").write_text("--local_ip=192.168.0.2\n--remote_ip=10.248.0.2\n" + SERVER)
+    (tmp_path / "b.pkt").write_text("--local_ip=fd::1\n" + SERVER)
+    cases, refused = host.select([tmp_path], [], list(FAMILIES))
+    assert [(case.script.name, case.family) for case in cases] == [
+        ("a", "ipv4"),
+        ("a", "ipv4-mapped-ipv6"),
+        ("b", "ipv6"),
+    ]
+    assert refused == []
+    (tmp_path / "c.pkt").write_text("--local_ip=1.2.3\n" + SERVER)
+    with pytest.raises(UsageError, match=r"c: '1.2.3' does not appear to be an IPv4"):
+        host.select([tmp_path], [], ["ipv4"])
+
+
+def test_icmp_codes_have_the_kernels_numbers() -> None:
+    assert icmp_numbers("unreachable", "host_unreachable", 4) == (3, 1)
+    assert icmp_numbers("unreachable", "host_prohibited", 4) == (3, 10)
+    assert icmp_numbers("unreachable", "address_unreachable", 16) == (1, 3)
+    with pytest.raises(KeyError, match="CODE"):
+        icmp_numbers("unreachable", "CODE", 4)
+
+
+def test_a_scaled_echo_counts_from_the_first_timestamp() -> None:
+    connection = Connection(State.ESTABLISHED, timestamps={100: 5000}, first_timestamps=(100, 5000))
+    packet = one("< . 1:1(0) ack 1 win 1 <nop,nop,TS val 1 ecr 130>")
+    live = connection.to_live(packet, FAMILIES["ipv4"], {}, scaled=True)
+    assert list(decode_options(live.options))[-1] == TcpOption("TS", (1, 5030))
+    with pytest.raises(ValueError, match="130"):
+        connection.to_live(packet, FAMILIES["ipv4"], {})
+
+
 def test_missing_programs_are_named_with_their_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host.check_programs(kernels_own=False)
     monkeypatch.setattr(host, "SEARCH", str(tmp_path / "none"))
@@ -353,6 +407,45 @@ def test_wrong_scripts_fail_and_right_ones_pass(tmp_path: Path, lab_kernel: Path
     assert found["good"].worst_ns < 1000, "in virtual time a packet leaves when it is due"
     assert found["blocks"].status == "passed", found["blocks"]
     assert found["name"].status == "unsupported"
+
+
+CLIENT = "`sysctl -qw net.ipv4.tcp_fastopen=5`\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n"
+ANSWERED = "+.01 < S. 0:0(0) ack 101 win 32792 <mss 1000,sackOK,nop,nop,nop,wscale 7>\n+0 > . 101:101(0) ack 1\n"
+RIGHT = {
+    "an error with two names": CLIENT + "+0 sendto(3, ..., 0, MSG_FASTOPEN, AF_UNSPEC, ...) = -1 EOPNOTSUPP (x)\n",
+    "an unsigned value": CLIENT
+    + "+0 setsockopt(3, SOL_TCP, TCP_NOTSENT_LOWAT, [0xffffffff], 4) = 0\n"
+    + "+0 getsockopt(3, SOL_TCP, TCP_NOTSENT_LOWAT, [0xffffffff], [4]) = 0\n"
+    + "+0 getsockopt(3, SOL_TCP, TCP_NOTSENT_LOWAT, [-1], [4]) = 0\n",
+    "the name in a message": CLIENT
+    + "+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n"
+    + "+0 sendmsg(3, {msg_name(...)=..., msg_iov(1)=[{..., 100}], msg_flags=0}, MSG_FASTOPEN) = 100\n"
+    + "+0 > S 0:100(100) <...>\n"
+    + ANSWERED,
+    "fast open of a connection": CLIENT
+    + "+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n"
+    + "+0 sendto(3, ..., 100, MSG_FASTOPEN, ..., ...) = 100\n"
+    + "+0 > S 0:100(100) <...>\n"
+    + ANSWERED
+    + "+0 sendto(3, ..., 200, MSG_FASTOPEN, ..., ...) = 200\n"
+    + "+0 > P. 101:301(200) ack 1\n",
+    "a command for bash": SYSCTL + "0 `false &> /dev/null || exit 0; exit 1`\n",
+}
+SPLIT = WRITES + "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:2001(2000) ack 1\n"
+
+
+@pytest.mark.lab
+def test_scripts_as_google_writes_them(tmp_path: Path, lab_kernel: Path) -> None:
+    address = "--local_ip=192.168.0.2\n--remote_ip=10.248.0.2\n"
+    asserts = SERVER + "+0 %{\nassert tcpi_state == 1\nassert tcpi_ca_state == 9, tcpi_ca_state\n}%\n"
+    code = SERVER + "+0 < icmp unreachable CODE\n"
+    more = {"address": address + SYSCTL + GOOD, "strict": "--strict_segments\n" + SYSCTL + SPLIT, "joined": SYSCTL + SPLIT}
+    found = verdicts_of(tmp_path, lab_kernel, {**RIGHT, **more, "asserts": SYSCTL + asserts, "code": SYSCTL + code})
+    for name in (*RIGHT, "address", "joined"):
+        assert found[name].status == "passed", f"{name}: {found[name]}"
+    assert "assertion failed: assert tcpi_ca_state == 9, tcpi_ca_state (is 0)" in found["asserts"].why
+    assert found["code"].status == "unsupported" and "'CODE' is no name of a type or code" in found["code"].why
+    assert found["strict"].status == "failed" and "sent 1:1001(1000)" in found["strict"].why
 
 
 @pytest.mark.lab

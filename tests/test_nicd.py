@@ -22,6 +22,8 @@ FLOW = {
     "base_rtt_ns": 20000,
     "hops": 2,
     "dscp": 0,
+    "answer_dscp": 0,
+    "cnp_dscp": 0,
     "src_mac": (2, 0, 0, 0, 0, 1),
     "dst_mac": (2, 0, 0, 0, 0, 2),
     "src_port": 1000,

@@ -288,7 +288,7 @@ def test_rules_for_some_links():
 
 
 def test_a_rule_for_one_direction():
-    """Tests that what s1 sends differs in rate, delay, loss and buffer. Each port, and what counts in its queue, has those of its side."""
+    """The direction from s1 differs in rate, delay, loss and buffer. Each port, and what counts in it, has those of its side."""
     rules = (
         LinkRule.of(sender="s1", receiver="s2", rate_bps=10**8, delay_ns=7, loss_ppb=10, buffer_bytes=9000, k_bytes=3000),
         LinkRule.of(sender="edge", receiver="host", rate_bps=2 * 10**8),

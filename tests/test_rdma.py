@@ -393,8 +393,8 @@ def test_acks_and_cnps_have_classes_of_their_own(tmp_path: Path, lab_kernel: Pat
 @pytest.mark.lab
 def test_without_control_pauses_alone_hold_the_line(tmp_path: Path, lab_kernel: Path) -> None:
     """Flows send at the line rate, of which one decision a flow tells. Nothing is lost, and the receiver's line is full."""
-    result, (_, acks, cnps) = in_classes(tmp_path, "none")
+    result, (_, acks, _) = in_classes(tmp_path, "none")
     decisions = pq.read_table(result.path / "decisions.parquet").to_pandas()
     assert decisions["rate_bps"].tolist() == [10**10] * 4
-    assert cnps == 0 and acks > 1000
+    assert acks > 1000
     assert result.summary["drops"] == 0 and result.summary["utilization"] > 0.99 and result.summary["pauses"] > 100

@@ -395,6 +395,7 @@ def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
         for said in (b"no", b"no", b"Ctrl-C once more ends the network"):
             shell.type(CTRL_C)
             shell.until(said)
+        shell.until(PROMPT)
         assert shell.command("h1 echo still there").endswith("still there")
 
 
@@ -430,7 +431,7 @@ class Lines:
     def __init__(self, *lines: str, is_terminal: bool = False) -> None:
         self._lines, self.is_terminal = iter(lines), is_terminal
 
-    def read(self, prompt: str) -> str | None:
+    def read(self, prompt: str, called_away: object = None) -> str | None:
         return next(self._lines, None)
 
     def close(self) -> None:
@@ -471,6 +472,58 @@ def test_a_program_has_the_terminal_of_the_user(terminal):
         shell.resize(50, 132)
         shell.type("\n")
         assert "50 132" in shell.until(PROMPT)
+
+
+def attached(text: str) -> subprocess.CompletedProcess[str]:
+    """Runs commands at a second prompt."""
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "attach"]
+    return subprocess.run(argv, input=text, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def own_temporary(tmp_path, monkeypatch):
+    """A folder for temporary files in which no other shell runs."""
+    place = tmp_path / "tmp"
+    place.mkdir(mode=0o755)
+    monkeypatch.setenv("TMPDIR", str(place))
+    return place
+
+
+@lab
+def test_a_second_prompt_at_a_shell_that_waits(terminal, own_temporary):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        (private,) = own_temporary.glob("dcgym-shell-*")
+        (socket_file,) = private.glob("prompt-*")
+        assert private.stat().st_mode & 0o777 == 0o700 and socket_file.stat().st_mode & 0o777 == 0o600
+        done = attached("nodes\nh9 ls\nget mine\nh1 hostname\nh2 sh -c 'sleep 5; hostname; exit 4'\n")
+        assert (done.stdout, done.returncode) == ("hosts: h1 h2 h3 h4\nswitches: s1 s2\nh1\nh2\n", 4)
+        assert [line[:30] for line in done.stderr.splitlines()] == [
+            "dcgym: host or command 'h9' is",
+            "dcgym: files are for the shell",
+        ]
+        shell.type("h3 hostname\n")
+        assert "h3" in shell.until(rb"\nh3\r?\n") and shell.until(PROMPT).startswith("25."), "the time of both is one"
+        shell.type(CTRL_D)
+        assert shell.end() == 0
+    assert attached("nodes\n").stderr == "dcgym: no shell of yours runs here: start one with dcgym shell SPEC\n"
+
+
+@lab
+def test_a_second_prompt_while_a_command_runs(terminal, own_temporary):
+    with terminal() as shell:
+        shell.until(PROMPT)
+        sends = "import socket, time; sock = socket.socket(2, 2); print(1); "
+        sends += '[(sock.sendto(bytes(999), ("10.0.0.3", 9)), time.sleep(0.01)) for _ in range(10**9)]'
+        shell.type(f"h1 python3 -uc '{sends}'\n")
+        shell.until(rb"\n1\r?\n")
+        done = attached("h2 sleep 1\nqueues s1-eth3\nh2 hostname\n")
+        head, port, host = done.stdout.splitlines()
+        assert head.endswith("sent") and re.fullmatch(r"s1-eth3 .* [kM]B", port) and host == "h2" and not done.stderr
+        shell.type(CTRL_C)
+        shell.until(PROMPT)
+        shell.type(CTRL_D)
+        assert shell.end() == 130, "the status of the command that was interrupted"
 
 
 @lab

@@ -39,7 +39,8 @@
 
 _Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "more words of state than the NIC keeps");
 #define EVENTS (CC_MASK(CC_CNP) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK) | CC_MASK(CC_RTT))
-_Static_assert((CC_EVENTS) && !((CC_EVENTS) & ~EVENTS), "CC_EVENTS has to name events of cc.h, and no others");
+_Static_assert((CC_EVENTS) && !((CC_EVENTS) & ~EVENTS),
+	       "CC_EVENTS has to name events of cc.h, and no others");
 
 struct parameter {
 	const char *name, *unit;

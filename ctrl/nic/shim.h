@@ -45,7 +45,8 @@ struct nic_header {
 	uint32_t flow;
 	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
 	/* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole. ACK, NACK with
-	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has arrived */
+	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has arrived
+	 */
 	uint32_t sum;
 	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, NACK, ANSWER */
 	uint32_t received_ns, answered_ns; /* receiver's clock: ANSWER */
@@ -117,7 +118,8 @@ struct nic_pending {
 };
 #define NIC_PENDING_TYPES 8 /* indexed by enum cc_event_type; a power of two */
 
-#define NIC_WINDOW_PACKETS 512 /* selective repeat: most packets between the first missing and the last sent */
+#define NIC_WINDOW_PACKETS                                                                                   \
+	512 /* selective repeat: most packets between the first missing and the last sent */
 
 /*
  * The sending end of a flow. The loader writes what is constant, the traffic generator `end` (and before the

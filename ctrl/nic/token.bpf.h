@@ -53,8 +53,8 @@ static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_
 	return bytes + psn * PACKET_HEAD_BYTES;
 }
 
-/* A packet must fit into the window, and with selective repeat into the receiver's. With spaced packets payload under way counts, without headers, as in
- * HPCC's simulator (RdmaQueuePair::GetOnTheFly).
+/* A packet must fit into the window, and with selective repeat into the receiver's. With spaced packets
+ * payload under way counts, without headers, as in HPCC's simulator (RdmaQueuePair::GetOnTheFly).
  */
 static __always_inline bool window_full(const struct nic_sender *s)
 {

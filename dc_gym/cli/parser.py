@@ -278,6 +278,13 @@ def _add_shell(commands: Any) -> None:
     _add_quiet(parser)
 
 
+def _add_attach(commands: Any) -> None:
+    summary = "give a further prompt on a network that dcgym shell has booted"
+    example = "dcgym attach\n  echo queues | dcgym attach"
+    parser = _add(commands, "attach", summary, example, _delegate("dc_gym.cli.attach", progress=False))
+    parser.add_argument("pid", type=int, nargs="?", metavar="PID", help="process of the shell (default: the only one of yours)")
+
+
 def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
@@ -609,6 +616,7 @@ ADD = {
     "sweep": _add_sweep,
     "watch": _add_watch,
     "shell": _add_shell,
+    "attach": _add_attach,
     "train": _add_train,
     "export": _add_export,
     "reproduce": _add_reproduce,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import struct
 import subprocess
 import textwrap
@@ -40,6 +41,8 @@ TOLERANCE_PART = 8
 JIFFY_NS = 1_000_000
 START_EVERY_NS = 32_768 * JIFFY_NS
 INTO_JIFFY_NS = 250_000
+SHELL = shutil.which("bash") or "sh"
+"""Google's scripts are written for a machine on which sh is bash: they say &> file."""
 PATIENCE_NS = 20 * 10**9
 """Virtual time, in ns, by which an outbound packet may be late before the interpreter stops waiting for it."""
 SETTLE_S = 1e-6
@@ -198,7 +201,7 @@ class Interpreter:
 
     def _shell(self, text: str) -> None:
         environment = {**os.environ, "PACKETDRILL_PID": str(os.getpid())}
-        done = subprocess.run(["sh", "-c", text], cwd=self._folder, env=environment, capture_output=True, text=True)
+        done = subprocess.run([SHELL, "-c", text], cwd=self._folder, env=environment, capture_output=True, text=True)
         self.said += dict.fromkeys(done.stderr.splitlines())
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"status {done.returncode}"]

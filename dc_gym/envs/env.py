@@ -187,7 +187,7 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         return observation, reward, terminated, truncated, steps.ends[0]
 
     @in_turn
-    def render(self) -> npt.NDArray[np.uint8]:
+    def render(self) -> Any:
         """Returns the picture of the last second, [height, width, 3]."""
         return self.pictures.pixels()[0]
 

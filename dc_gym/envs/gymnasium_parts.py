@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an environment that Gymnasium expects besides its episodes: copies and pickles, the length of an episode, and pictures.
+"""The parts of an environment that Gymnasium expects besides episodes: copies and pickles, the length of an episode, pictures.
 
 The single environment, the vector and those with many agents share it.
 """

@@ -143,8 +143,9 @@ def _caption(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, lef
     counts = sorted({point.results for lines in panels.values() for line in lines for point in line.points})
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     told = [f"x: {axis.key}", f"colour: {by_key}"]
-    few = all(point.few for lines in panels.values() for line in lines for point in line.points if point.results > 1)
-    dots = f"n = {many} seeds, a dot each" if few else f"means of n = {many} seeds (dots) with 95 % intervals"
+    few = {point.few for lines in panels.values() for line in lines for point in line.points if point.results > 1}
+    dots = f"means of n = {many} seeds (dots) with 95 % intervals" if False in few else f"n = {many} seeds, a dot each"
+    dots += ", or a marker each" if few == {True, False} else ""
     told += [dots] if counts[-1] > 1 else ["one seed a point"]
     return "; ".join([*told, left_out] if left_out else told)
 

@@ -37,7 +37,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One panel of the picture."""
+    """The values of one panel."""
 
     key: str
     """The name of a metric in a step's info, or REWARD."""

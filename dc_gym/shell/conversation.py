@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,21 @@ from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
 from dc_gym.grounds.guest.shell_memory import (
     DATA,
+    ENDED,
     ERR,
     FILES,
     INPUT,
     INPUT_S,
+    INTERRUPT,
     MOST_BYTES,
+    NOTHING,
+    OUT,
     PROMPT,
     TERMINAL,
+    VISIT,
+    VISITOR_BIT,
     Order,
+    Report,
     ShellMemory,
     packed,
 )
@@ -37,6 +45,8 @@ from dc_gym.shell import commands, programs
 from dc_gym.shell.keeping import Keeping, lost
 from dc_gym.shell.keyboard import Keyboard
 from dc_gym.shell.sources import Source, command_in, lines_of
+from dc_gym.shell.visitors import GONE, Visitors
+from dc_gym.shell.visitors import INTERRUPT as INTERRUPT_LINE
 from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
@@ -93,11 +103,17 @@ class Conversation:
         """The orders after the last command."""
         self._changed: dict[str, dict[str, int]] = {}
         """The quantities that `link` has changed, by port."""
+        self._visitors: Visitors | None = None
+        self._reader = 0
+        """The one of them who is answered now; 0: the user at the prompt."""
+        self._runs = False
+        """True while a command of the user's runs."""
         self._sourced: list[str] = []
         """Lines of files that are yet to run, the next one last."""
         self._read_lines = 0
         """How many of them were read since the user typed."""
         self._memory: ShellMemory
+        self._clock_ns = 0
         self._presses = 0
         self._still: tuple[int, float] | None = None
         """Virtual time, in ns, at the last look, and since when (wall clock, in s) it is that."""
@@ -112,8 +128,12 @@ class Conversation:
         self._memory = ShellMemory(region)
         if step == PROMPT:
             return self._prompt()
+        if step == VISIT:
+            return GO_ON if self._order_of_a_visitor() else NOTHING
         self._still = None
-        if step == INPUT:
+        if step >> VISITOR_BIT:
+            self._answer(step >> VISITOR_BIT, step & (1 << VISITOR_BIT) - 1)
+        elif step == INPUT:
             self._type()
         elif step == FILES:
             self._listing = self._memory.read()
@@ -125,10 +145,56 @@ class Conversation:
             self._show(step, data.replace(SIGFPE_WORDS, b"Interrupted") if self._ended else data)
         return GO_ON
 
+    def receive(self, visitors: Visitors) -> None:
+        """Lets others have prompts of their own."""
+        self._visitors = visitors
+
+    def _answer(self, visitor: int, kind: int) -> None:
+        if self._visitors is not None and kind in (OUT, ERR, ENDED):
+            self._visitors.show(visitor, kind, self._memory.read())
+
+    def _order_of_a_visitor(self) -> bool:
+        """Leaves a visitor's next order for the ground, if there is one. Lines that need none are answered here."""
+        while self._visitors is not None and self._visitors.waiting() and (come := self._visitors.take()):
+            self._reader, line = come
+            try:
+                order = self._understand_visitor(line)
+            finally:
+                visitor, self._reader = self._reader, 0
+            if order is not None:
+                self._visitors.busy.add(visitor)
+                self._memory.tell(replace(order, visitor=visitor))
+                return True
+        return False
+
+    def _understand_visitor(self, line: str) -> Order | None:
+        assert self._visitors is not None, "one has come"
+        if line in (INTERRUPT_LINE, GONE):
+            return Order(INTERRUPT, words=(GONE,) if line == GONE else ())
+        status, self.status = self.status, 0
+        order = None
+        if line.partition(" ")[0] in (commands.GET, commands.SOURCE):
+            self._refuse("files are for the shell's first prompt", MISTAKE)
+        elif line:
+            order = self._understand(line)
+        if order is None:
+            self._visitors.show(self._reader, ENDED, packed(Report(self.status, self._clock_ns)))
+        self.status = status
+        return order
+
+    def _say(self, text: str) -> None:
+        if self._reader and self._visitors is not None:
+            self._visitors.show(self._reader, OUT, f"{text}\n".encode())
+        else:
+            say(text, flush=True)
+
     def close(self) -> None:
         """Gives the user the terminal back, and gives up what is half done."""
         if self._keeping is not None:
             self._keeping.end(is_whole=False)
+        self._lend_no_more()
+
+    def _lend_no_more(self) -> None:
         if self._keyboard is not None:
             self._keyboard.take_back()
 
@@ -136,7 +202,7 @@ class Conversation:
         """Leaves what the user types for the command, which waits for it."""
         self._presses, self._still = 0, None
         keyboard = self._keyboard
-        if keyboard is None or not keyboard.lent:  # no command of this shell asks then
+        if keyboard is None or not keyboard.lent or not self._runs:  # no command of this shell asks then
             self._memory.write(b"")
             return
         self._memory.resize(*keyboard.window())
@@ -153,6 +219,11 @@ class Conversation:
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
         """Is told, now and then, the lab's time. Tells of a command for which it stands still, and after Ctrl-C ends that."""
+        self._clock_ns = now_ns
+        if self._called_away() or (
+            not self._runs and self._keyboard is not None and self._keyboard.lent and self._keyboard.typed()
+        ):
+            self._memory.tell_news()
         wall_s = time.monotonic()
         if self._still is None or self._still[0] != now_ns:
             self._still = now_ns, wall_s
@@ -175,8 +246,38 @@ class Conversation:
 
     def _prompt(self) -> int:
         report = self._memory.report()
-        if self._keyboard is not None:
-            self._keyboard.take_back()
+        self._clock_ns = report.clock_ns
+        if self._runs or self._on_prompt is not None:
+            self._return_to_the_user(report)
+        name = self._host or "dcgym"
+        while self._farewell is None:
+            if self._order_of_a_visitor():
+                return GO_ON
+            if self._lets_visitors_go_on():
+                return NOTHING
+            self._lend_no_more()
+            line = self._next(f"{report.clock_ns / 1e9:.3f}s {name}> ")
+            if line is None or line in commands.END:
+                break
+            if line and (order := self._understand(line)) is not None:
+                self._give(order)
+                return GO_ON
+        return self._leave()
+
+    def _give(self, order: Order) -> None:
+        """Gives the ground an order of the user's."""
+        self._memory.tell(order)
+        if order.terminal is not None and self._keyboard is not None:
+            self._memory.resize(*self._keyboard.window())
+            self._keyboard.lend()
+        self._presses, self._still, self._ended, self._runs = 0, None, False, True
+        self._running = f"{order.node}: {order.line}"
+        signal.signal(signal.SIGINT, self._interrupt)
+
+    def _return_to_the_user(self, report: Report) -> None:
+        """Ends what belongs to the user's last command."""
+        self._runs = False
+        self._lend_no_more()
         if not self._at_line_start and self._presses:
             _write(sys.stdout.fileno(), b"\n")
         self._at_line_start = True
@@ -189,20 +290,6 @@ class Conversation:
         if self._keeping is not None and (why := self._keeping.end(is_whole=report.status == 0)):
             self._refuse(f"get: {why}", MISTAKE)
         self._be_interruptible()
-        name = self._host or "dcgym"
-        while (line := self._next(f"{report.clock_ns / 1e9:.3f}s {name}> ")) is not None:
-            if line in commands.END:
-                break
-            if (order := self._understand(line)) is not None:
-                self._memory.tell(order)
-                if order.terminal is not None and self._keyboard is not None:
-                    self._memory.resize(*self._keyboard.window())
-                    self._keyboard.lend()
-                self._presses, self._still, self._ended = 0, None, False
-                self._running = f"{order.node}: {order.line}"
-                signal.signal(signal.SIGINT, self._interrupt)
-                return GO_ON
-        return self._leave()
 
     def _leave(self) -> int:
         """Gives the orders after the last command, one after another."""
@@ -212,6 +299,7 @@ class Conversation:
             self._farewell = self._last_orders(self._keeping)
         if (order := next(self._farewell, None)) is None:
             return END_OF_RUN
+        self._runs = True
         self._memory.tell(order)
         return GO_ON
 
@@ -236,11 +324,25 @@ class Conversation:
     def _next(self, prompt: str) -> str | None:
         """Returns the next command, with the lines of its here-documents; None at the end."""
         while self._sourced:
-            if command := command_in(self._sourced.pop()):
-                return self._whole(command, prompt)
+            if sourced := command_in(self._sourced.pop()):
+                return self._whole(sourced, prompt)
         self._read_lines = 0
-        command = self._source.read(prompt) or ""
-        return self._whole(command, prompt) if command else None
+        command = self._source.read(prompt, self._called_away)
+        return self._whole(command, prompt) if command else command
+
+    def _called_away(self) -> bool:
+        return self._visitors is not None and self._visitors.waiting()
+
+    def _lets_visitors_go_on(self) -> bool:
+        """Returns True while visitors' commands run and the user types nothing."""
+        if self._visitors is None or not self._visitors.busy or self._keyboard is None:
+            return False
+        if self._keyboard.lent and self._keyboard.typed():
+            self._keyboard.take_back()
+            return False
+        if not self._keyboard.lent:
+            self._keyboard.lend()
+        return True
 
     def _whole(self, command: str, prompt: str) -> str | None:
         lines = [command]
@@ -261,7 +363,7 @@ class Conversation:
         if self._host is None and line in commands.SHOWN:
             shown = commands.SHOWN[line](self._graph, self._changed)
         if shown is not None:
-            say("\n".join(shown), flush=True)
+            self._say("\n".join(shown))
             self.status = 0
             return None
         try:
@@ -306,13 +408,16 @@ class Conversation:
         self.status = 0
 
     def _order(self, line: str) -> Order:
-        terminal = None if self._keyboard is None else os.environ.get("TERM", "dumb")
+        terminal = None if self._keyboard is None or self._reader else os.environ.get("TERM", "dumb")
         if self._host is not None and line != commands.JOBS:
             return commands.on_node(self._host, line, terminal)
         return commands.order(line, self._graph, terminal, self._scale)
 
     def _refuse(self, why: str, status: int) -> None:
-        say(f"dcgym: {why}", file=sys.stderr, flush=True)
+        if self._reader and self._visitors is not None:
+            self._visitors.show(self._reader, ERR, f"dcgym: {why}\n".encode())
+        else:
+            say(f"dcgym: {why}", file=sys.stderr, flush=True)
         self.status = status
 
     def _interrupt(self, _number: int, _frame: object) -> None:

@@ -27,7 +27,7 @@ class _GivenUp(Exception):
 
 
 class Keeping:
-    """The files of one lab that the user keeps."""
+    """The files that the user keeps of one lab."""
 
     def __init__(self, limit_bytes: int, folder: Path | None = None) -> None:
         """`limit_bytes` bounds all files together. `folder` gets everything at the end: it is made, or must be empty."""

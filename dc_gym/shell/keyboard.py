@@ -45,6 +45,10 @@ class Keyboard:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
             self._before = None
 
+    def typed(self) -> bool:
+        """Returns whether the user has typed a key, while a command has the terminal."""
+        return bool(select.select([self._fd], [], [], 0)[0])
+
     def read(self, patience_s: float) -> bytes:
         """Returns the keys that the user has typed, or b"" if there is none for so long."""
         if not select.select([self._fd], [], [], patience_s)[0]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from dc_gym.shell import commands
 from dc_gym.shell.conversation import Conversation
 from dc_gym.shell.keeping import Keeping
 from dc_gym.shell.sources import open_source
+from dc_gym.shell.visitors import Visitors
 from dc_gym.spec import Spec
 from dc_gym.spec.capture import CaptureSpec
 from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
@@ -91,8 +93,10 @@ def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Pat
     ground.prepare(progress)
     progress.phase("boot")
     try:
-        with scratch(Path(tempfile.gettempdir()), SCRATCH, mode=0o700) as work:
+        with scratch(Path(tempfile.gettempdir()), SCRATCH, mode=0o700) as work, ExitStack() as stack:
             private = make_folders(work, spec)
+            if spec.ground == "lab":
+                conversation.receive(stack.enter_context(Visitors(work)))
 
             def write_plan() -> None:
                 plan.write_plan(experiment, ovs, private, shell_folder=folder)

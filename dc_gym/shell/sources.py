@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from dc_gym.base.terminal import say
 
 HISTORY_LINES = 1000
 CTRL_C = "\x03"
+LOOK_S = 0.2
 MARK = "\ufeff"
 """The byte order mark with which files begin that were written on Windows."""
 EMPTY = "no terminal, and standard input has no command: pipe commands into it, as in: echo 'h1 ip address' | dcgym shell SPEC"
@@ -26,8 +28,11 @@ class Source(Protocol):
 
     is_terminal: bool
 
-    def read(self, prompt: str) -> str | None:
-        """Returns the next line that is not blank, without white space around it; None at the end."""
+    def read(self, prompt: str, called_away: Callable[[], bool] = lambda: False) -> str | None:
+        """Returns the next line that is not blank, without white space around it; None at the end.
+
+        At a terminal on which nothing is typed `called_away` is asked now and then, and "" is returned when it says so.
+        """
 
     def read_on(self) -> str | None:
         """Returns the next line of a command that goes on, as it is; None at the end, or if the user gives it up."""
@@ -76,7 +81,7 @@ class Script:
         if self._first is None:
             raise UsageError(EMPTY)
 
-    def read(self, prompt: str) -> str | None:
+    def read(self, prompt: str, called_away: Callable[[], bool] = lambda: False) -> str | None:
         line, self._first = self._first or self._next(), None
         return line
 
@@ -92,6 +97,10 @@ class Script:
             if command := command_in(line):
                 return command
         return None
+
+
+class _CalledAway(Exception):
+    """Something else than a line comes first."""
 
 
 class Terminal:
@@ -121,11 +130,14 @@ class Terminal:
         readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')  # shows ^C, and ends the line with it
         readline.set_auto_history(False)
 
-    def read(self, prompt: str) -> str | None:
+    def read(self, prompt: str, called_away: Callable[[], bool] = lambda: False) -> str | None:
         while True:
             try:
-                with self._ctrl_c_as_a_key():
+                with self._ctrl_c_as_a_key(), self._looking(called_away):
                     line = input(prompt).strip()
+            except _CalledAway:
+                sys.stdout.write("\r")  # the prompt comes again in its place
+                return ""
             except KeyboardInterrupt:
                 say()
                 continue
@@ -163,6 +175,22 @@ class Terminal:
             yield
         finally:
             termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+    @contextmanager
+    def _looking(self, called_away: Callable[[], bool]) -> Iterator[None]:
+        """Asks `called_away` every LOOK_S, and leaves the context by _CalledAway when it says so and the line is empty."""
+
+        def look(_number: int, _frame: object) -> None:
+            if called_away() and not (self._readline and self._readline.get_line_buffer()):
+                raise _CalledAway
+
+        before = signal.signal(signal.SIGALRM, look)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def _remember(self, line: str) -> None:
         if self._readline is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests what Gymnasium expects of environments: copies and pickles, the length of an episode, autoreset, pictures."""
+"""The parts that Gymnasium expects of environments: copies and pickles, the length of an episode, autoreset, pictures."""
 
 from __future__ import annotations
 

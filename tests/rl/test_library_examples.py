@@ -48,6 +48,24 @@ def test_stable_baselines3(algorithm: str, output: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.lab
+def test_stable_baselines3_takes_an_id() -> None:
+    """It asks for pictures. Its own check of environments finds nothing."""
+    pytest.importorskip("stable_baselines3")
+    import gymnasium
+    from stable_baselines3.common.env_checker import check_env
+    from stable_baselines3.common.env_util import make_vec_env
+
+    envs = make_vec_env("dc_gym.envs:dcgym/Dumbbell10m-v0", n_envs=1, seed=1, env_kwargs={"overrides": ["time.duration=100ms"]})
+    envs.reset()
+    envs.step([envs.action_space.sample()])
+    assert envs.get_images()[0].shape == (480, 640, 3)
+    envs.close()
+    env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0", render_mode="rgb_array")
+    check_env(env.unwrapped)
+    env.close()
+
+
+@pytest.mark.lab
 def test_torchrl(tmp_path: Path) -> None:
     told = train("torchrl_ppo", tmp_path)
     assert told[-3].startswith("100 steps, return ") and told[-2].startswith("200 steps, return ")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* No congestion control: each flow sends at the line rate, and only PFC or a limit of what is under way holds it. */
+/* No congestion control: each flow sends at the line rate, and only PFC or a limit of what is under way holds
+ * it. */
 #ifndef DCGYM_NONE_H
 #define DCGYM_NONE_H
 

@@ -76,6 +76,8 @@ class Job:
     """None: it has no input."""
     number: int = 0
     """Its number among those in the background; 0: it is in the foreground."""
+    visitor: int = 0
+    """The number of the visitor whose it is; 0: the user's at the prompt."""
     lines: dict[int, bytes] = field(default_factory=dict)
     """The line of each step that has no end yet, of a job in the background."""
 

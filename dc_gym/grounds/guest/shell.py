@@ -25,7 +25,23 @@ from dc_gym.grounds.guest import bulk, echo, jobs, queues, written
 from dc_gym.grounds.guest.jobs import Job
 from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.guest.report import phase
-from dc_gym.grounds.guest.shell_memory import DATA, ERR, FILES, INPUT, MOST_BYTES, OUT, PROMPT, Order, Report, ShellMemory
+from dc_gym.grounds.guest.shell_memory import (
+    DATA,
+    ENDED,
+    ERR,
+    FILES,
+    INPUT,
+    INTERRUPT,
+    MOST_BYTES,
+    NOTHING,
+    OUT,
+    PROMPT,
+    VISIT,
+    VISITOR_BIT,
+    Order,
+    Report,
+    ShellMemory,
+)
 from dc_gym.grounds.guest.site import Site
 from dc_gym.topologies.realize.fabric import at_host, name_hosts
 from dc_gym.topologies.realize.ovs import Programs
@@ -97,6 +113,9 @@ class Shell:
         self._background: dict[int, Job] = {}
         self._count = 0
         self._seen = 0
+        self._visits: dict[int, Job] = {}
+        """The command that runs for each visitor."""
+        self._reader, self._news = 0, 0
         self._passed_on = False
         """True if a command in the foreground has written something."""
 
@@ -105,11 +124,53 @@ class Shell:
         status = 0
         while True:
             self._memory.tell(Report(status, self._site.clock_ns()))
-            if self._site.ask(PROMPT) != GO_ON:
+            answer = self._site.ask(PROMPT)
+            if answer == NOTHING:
+                self._attend_visitors()
+                continue
+            if answer != GO_ON:
                 return
             order = self._memory.order()
+            if order.visitor:
+                self._visit(order)
+                continue
             self._seen = self._memory.interrupts
             status = self._execute(order)
+
+    def _visit(self, order: Order) -> None:
+        """Begins a command of a visitor, or interrupts the one that runs."""
+        if order.kind == INTERRUPT:
+            if (job := self._visits.get(order.visitor)) is not None:
+                job.signal(signal.SIGKILL if order.words else signal.SIGINT)
+            return
+        self._reader = order.visitor
+        if order.kind == "run" and not order.background:
+            with self._at(order.node):
+                job = jobs.start(order, self._folder, self._environment, self._memory.window)
+            job.visitor = order.visitor
+            self._watch(job)
+            self._visits[order.visitor] = job
+        else:
+            self._end_visit(order.visitor, self._execute(order))
+        self._reader = 0
+
+    def _attend_visitors(self) -> None:
+        """Lets visitors' commands go on until one has ended, or there is news."""
+        running = len(self._visits)
+        while len(self._visits) == running > 0 and self._memory.news == self._news:
+            self._attend(POLL_S)
+        self._news = self._memory.news
+
+    def _end_visit(self, visitor: int, status: int) -> None:
+        self._memory.tell(Report(status, self._site.clock_ns()))
+        self._site.ask(ENDED | visitor << VISITOR_BIT)
+
+    def _receive_visitors(self) -> None:
+        """Begins the commands that visitors have sent while another one runs."""
+        if self._memory.news != self._news:
+            self._news = self._memory.news
+            while self._site.ask(VISIT) == GO_ON:
+                self._visit(self._memory.order())
 
     def _execute(self, order: Order) -> int:
         if order.kind != "run":
@@ -202,6 +263,7 @@ class Shell:
         presses, looks = 0, Looks()
         while job.process.poll() is None:
             self._attend(POLL_S)
+            self._receive_visitors()
             if interrupted := self._memory.interrupts != self._seen:
                 looks.begin()
             if job.terminal and self._listen(job.terminal, looks):
@@ -238,6 +300,10 @@ class Shell:
         for key, _ in self._selector.select(timeout_s):
             job, fd = key.data, key.fd
             if fd == job.pidfd:
+                if job.visitor and job.process.poll() is not None:
+                    self._end(job)
+                    del self._visits[job.visitor]
+                    self._end_visit(job.visitor, job.status)
                 if job.number and job.process.poll() is not None:
                     self._end(job)
                     del self._background[job.number]
@@ -266,6 +332,9 @@ class Shell:
 
     def _pass_on(self, job: Job, step: int, data: bytes) -> None:
         """Shows output: of a command in the background whole lines, each after its number and node."""
+        if job.visitor:
+            self._show(step, data, job.visitor)
+            return
         if not job.number:
             self._passed_on = True
             self._show(step, data)
@@ -273,10 +342,11 @@ class Shell:
         *lines, job.lines[step] = (job.lines.get(step, b"") + data).split(b"\n")
         self._show(step, b"".join(_labelled(job, line) for line in lines))
 
-    def _show(self, step: int, data: bytes) -> None:
+    def _show(self, step: int, data: bytes, reader: int = 0) -> None:
+        """Shows output to the user, or to a visitor: `reader`, or the one whose command is executed now."""
         for start in range(0, len(data), MOST_BYTES):
             self._memory.write(data[start : start + MOST_BYTES])
-            self._site.ask(step)
+            self._site.ask(step | (reader or self._reader) << VISITOR_BIT)
 
     def _ping_all(self) -> int:
         """Sends an echo request from each host to each other one, and prints as Mininet does who answers."""

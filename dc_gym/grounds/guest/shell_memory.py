@@ -3,8 +3,9 @@
 
   bytes 0..3    how often the user has interrupted (Ctrl-C); only the prompt writes it, at any time
   bytes 4..7    rows and columns of the user's terminal, of 16 bits each, likewise
-  bytes 8..11   length of the message
-  from byte 12  the message, of whoever has the word
+  bytes 8..11   how often a visitor (dcgym attach) has sent a command, likewise
+  bytes 12..15  length of the message
+  from byte 16  the message, of whoever has the word
 
 The process in the ground asks (`Site.ask`), and waits for the answer. So only one side writes a message at a time.
 """
@@ -19,15 +20,23 @@ from typing import Any
 
 SIZE = 1 << 17
 WORD = struct.Struct("<I")
-INTERRUPTS, WINDOW, LENGTH, HEAD = (place * WORD.size for place in range(4))
+INTERRUPTS, WINDOW, NEWS, LENGTH, HEAD = (place * WORD.size for place in range(5))
 MOST_BYTES = SIZE - HEAD
 """Length of the longest message, in bytes."""
-PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA = 1, 2, 3, 4, 5, 6, 7
+PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA, VISIT, ENDED = range(1, 10)
 """The steps that the process in the ground asks for: the next order (the message is a Report), and that the message is shown, as
-standard output, as standard error, or as what a command wrote to its terminal. With INPUT a command waits for what the user
-types: the answer is a message with that, empty if the user types nothing for INPUT_S. FILES and DATA answer the orders `written`
-and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer says whether more is wanted."""
+standard output, as standard error, or as what a command wrote to its terminal.
+
+With INPUT a command waits for what the user types: the answer is a message with that, empty if nothing is typed for INPUT_S.
+FILES and DATA answer the orders `written` and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer says
+whether more is wanted. VISIT asks for a command of a visitor, and ENDED tells that it has ended (the message is a Report). Steps
+for a visitor have its number from bit VISITOR_BIT on."""
+VISITOR_BIT = 8
+NOTHING = 3
+"""Answer to PROMPT and VISIT: no command is there yet."""
 INPUT_S = 0.02
+INTERRUPT = "interrupt"
+"""The kind of an order that interrupts a visitor's command; with a word the command is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class Order:
     """How long `iperf` sends."""
     changes: tuple[tuple[str, dict[str, int]], ...] = ()
     """Ports and the quantities that `link` changes there (topologies/changes.py)."""
+    visitor: int = 0
+    """The number of the visitor who gives it; 0: the user at the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,14 @@ class ShellMemory:
     def interrupt(self) -> None:
         """Counts an interruption. Only the prompt's side calls it."""
         WORD.pack_into(self._memory, INTERRUPTS, (self.interrupts + 1) & 0xFFFFFFFF)
+
+    @property
+    def news(self) -> int:
+        return int(WORD.unpack_from(self._memory, NEWS)[0])
+
+    def tell_news(self) -> None:
+        """Counts a command of a visitor. Only the prompt's side calls it."""
+        WORD.pack_into(self._memory, NEWS, (self.news + 1) & 0xFFFFFFFF)
 
     @property
     def window(self) -> tuple[int, int]:
