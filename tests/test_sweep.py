@@ -464,16 +464,16 @@ def test_runs_that_fail_alike_are_told_once(tmp_path):
     told: list[str] = []
     outcomes = [
         pool.CellOutcome(pool.Cell(name, tmp_path / "x.toml", tmp_path / name), 2, f"dcgym: {tmp_path / name}.partial: no room")
-        for name in ("a", "b", "c")
+        for name in ("s1", "s2", "s3")
     ]
-    assert pool.failures(outcomes) == [f"a: exit 2: dcgym: {tmp_path}/a.partial: no room (2 more like it)"]
+    assert pool.failures(outcomes) == [f"s1: exit 2: dcgym: {tmp_path}/s1.partial: no room (2 more like it)"]
     tally = pool.Tally(3, SimpleNamespace(note=told.append, advance=lambda *_: None))  # type: ignore[arg-type]
     for outcome in outcomes:
         tally.count(outcome)
-    assert told == [f"a: dcgym: {tmp_path}/a.partial: no room"]
+    assert told == [f"s1: dcgym: {tmp_path}/s1.partial: no room"]
 
 
 def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
-    with pytest.raises(UsageError, match="/run/dcgym-demo: a run's folder may not be below .*give another --out"):
+    with pytest.raises(UsageError, match=r"/run/dcgym-demo: a run's folder may not be below .*give another --out"):
         demo.main(SimpleNamespace(out=Path("/run/dcgym-demo"), jobs=1), Quiet())
     assert not Path("/run/dcgym-demo").exists()
