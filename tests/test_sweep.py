@@ -24,6 +24,7 @@ from dc_gym import sweep
 from dc_gym.base.errors import SpecError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.perf import sweep as bench
+from dc_gym.benchmarks.studies import demo
 from dc_gym.cli import parser
 from dc_gym.records import results
 from dc_gym.sweep import cluster, command, grid, pool, state, summary
@@ -456,3 +457,23 @@ def test_the_bench_does_not_judge_a_kill_before_anything_was_done(tmp_path: Path
     monkeypatch.setattr(bench, "DEADLINE_S", 0.0)
     with subprocess.Popen(["sleep", "600"]) as process, pytest.raises(TestbedError, match="0 of 2 runs were done"):
         bench._kill_at(process, tmp_path, 2)
+
+
+def test_runs_that_fail_alike_are_told_once(tmp_path):
+    """A folder that no lab can use is refused once, not once a run."""
+    told: list[str] = []
+    outcomes = [
+        pool.CellOutcome(pool.Cell(name, tmp_path / "x.toml", tmp_path / name), 2, f"dcgym: {tmp_path / name}.partial: no room")
+        for name in ("s1", "s2", "s3")
+    ]
+    assert pool.failures(outcomes) == [f"s1: exit 2: dcgym: {tmp_path}/s1.partial: no room (2 more like it)"]
+    tally = pool.Tally(3, SimpleNamespace(note=told.append, advance=lambda *_: None))  # type: ignore[arg-type]
+    for outcome in outcomes:
+        tally.count(outcome)
+    assert told == [f"s1: dcgym: {tmp_path}/s1.partial: no room"]
+
+
+def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
+    with pytest.raises(UsageError, match=r"/run/dcgym-demo: a run's folder may not be below .*give another --out"):
+        demo.main(SimpleNamespace(out=Path("/run/dcgym-demo"), jobs=1), Quiet())
+    assert not Path("/run/dcgym-demo").exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
@@ -63,7 +64,7 @@ class CellOutcome:
     def kind(self) -> str:
         """The first line of the message without what only this cell has in it: equal for runs that failed alike."""
         first = (self.message.strip().splitlines() or ["no word"])[0]
-        return first.replace(str(self.cell.out), "").replace(self.cell.name, "")
+        return re.sub(rf"(?<![\w-]){re.escape(self.cell.name)}(?![\w-])", "", first.replace(str(self.cell.out), ""))
 
 
 def run_cells(
