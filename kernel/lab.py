@@ -396,8 +396,13 @@ class Lab:
         fd = open_folder(folder)
         self._stack.callback(os.close, fd)
         owner = os.fstat(fd)
-        os.fchown(fd, uid, gid)
-        self._stack.callback(os.fchown, fd, owner.st_uid, owner.st_gid)
+
+        def own(uid: int, gid: int) -> None:
+            with naming(folder):
+                os.fchown(fd, uid, gid)
+
+        own(uid, gid)
+        self._stack.callback(own, owner.st_uid, owner.st_gid)
 
     def _memory_on_disk(self) -> Path | None:
         """Returns a folder for the file of the lab's memory, or None if the machine has room for it.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
@@ -204,3 +205,13 @@ def test_what_needs_no_cache_runs_without_one(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "file" / "cache"))
     with cache.in_use():
         assert names_in(tmp_path) == ["file"]
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, fd: int) -> bool:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    monkeypatch.setattr(unfinished, "_is_same", refuse)
+    with pytest.raises(OSError, match="Input/output error"), unfinished.created(tmp_path / "table.csv"):
+        pass
+    assert names_in(tmp_path) == []

@@ -1,5 +1,6 @@
 """A lab's programs are kept inside: by the lab kernel, and by the machine's kernel if they have taken over the lab kernel."""
 
+import errno
 import json
 import os
 import shutil
@@ -323,6 +324,18 @@ def test_what_a_ground_left_is_taken_over(tmp_path):
     assert take_over(left) == ["away", "second", "deep/link", "deep/pipe"]
     assert sorted(path.relative_to(left).as_posix() for path in left.rglob("*")) == ["deep", "kept"]
     assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_what_cannot_be_taken_over_is_named(tmp_path, monkeypatch):
+    (tmp_path / "left" / "deep").mkdir(parents=True)
+
+    def refuse(fd):
+        raise OSError(errno.EIO, "Input/output error", fd)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        take_over(tmp_path / "left")
+    assert caught.value.filename == str(tmp_path / "left")
 
 
 @pytest.mark.lab

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base import bounded
-from dc_gym.base.errors import AgentError
+from dc_gym.base.errors import AgentError, with_remedy
 from dc_gym.base.files import whole
 
 MOST_BYTES = 256_000_000
@@ -37,7 +37,7 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
             _require_modest(path, found.zip, os.fstat(file.fileno()).st_size)
             return {name: found[name] for name in found.files}
     except OSError as error:
-        raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
+        raise AgentError(f"{path}: cannot read the policy: {with_remedy(error)}") from None
     except DAMAGED:
         raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
 

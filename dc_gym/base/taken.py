@@ -20,17 +20,20 @@ def take_over(folder: Path) -> list[str]:
     Nothing is opened through a link.
     """
     removed = []
-    for path, folders, files, fd in os.fwalk(folder, follow_symlinks=False):
-        found = os.fstat(fd)
-        _own(fd, found.st_mode & BITS | stat.S_IRWXU)
-        for name in sorted([*folders, *files]):
-            try:
+    at = folder
+    try:
+        for path, folders, files, fd in os.fwalk(folder, follow_symlinks=False):
+            at = Path(path)
+            found = os.fstat(fd)
+            _own(fd, found.st_mode & BITS | stat.S_IRWXU)
+            for name in sorted([*folders, *files]):
+                at = Path(path, name)
                 if not _taken(name, fd):
                     os.unlink(name, dir_fd=fd)
-                    removed.append(str(Path(path, name).relative_to(folder)))
-            except OSError as error:
-                error.filename = str(Path(path, name))
-                raise
+                    removed.append(str(at.relative_to(folder)))
+    except OSError as error:  # calls with a descriptor name none, or a number
+        error.filename = str(at)
+        raise
     return removed
 
 

@@ -61,8 +61,13 @@ def _create(path: Path) -> tuple[Path, int]:
         fd = os.open(work, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(fd, fcntl.LOCK_EX)
-        if _is_same(work, fd):
-            return work, fd
+        try:
+            if _is_same(work, fd):
+                return work, fd
+        except OSError:
+            os.close(fd)
+            work.unlink(missing_ok=True)
+            raise
         os.close(fd)  # `dcgym clean` removed it before it was locked
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base import bounded
-from dc_gym.base.errors import AgentError, TestbedError
+from dc_gym.base.errors import AgentError, TestbedError, with_remedy
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPM, format_size, format_time, parse_share, parse_size_bytes, parse_time_ns
 from dc_gym.nets import acc_settings
@@ -201,7 +201,7 @@ def read(path: Path) -> Template:
     try:
         table = tomllib.loads(bounded.read_text(path))
     except OSError as error:
-        raise AgentError(f"{path}: cannot read the template: {error.strerror}; give a name or a TOML file") from None
+        raise AgentError(f"{path}: cannot read the template: {with_remedy(error, 'give a name or a TOML file')}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AgentError(f"{path}: is no TOML ({' '.join(str(error).split())}); {GUIDE}") from None
     if odd := [name for name in table if name not in KEYS]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import bounded, renamed, usercode
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 from dc_gym.rl import presets
@@ -151,7 +151,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         data = tomllib.loads(bounded.read_text(path))
     except OSError as error:
-        raise UsageError(f"--config {path}: cannot read it: {error.strerror}") from None
+        raise UsageError(f"--config {path}: cannot read it: {with_remedy(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"--config {path}: is not TOML: {error}") from None
     _known(f"{path}:", data, ["run", "model", *METHODS])

@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym import sweep
 from dc_gym.base import plain_json
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.files import put, scratch
 from dc_gym.base.outputs import free_place, is_json_of
 from dc_gym.base.progress import Progress
@@ -102,7 +102,7 @@ class Book:
             entries = {key: GoldenEntry(**entry) for key, entry in data["entries"].items()}
             return cls(int(data["digest_version"]), entries, list(data["history"]))
         except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}") from None
+            raise UsageError(f"{path}: {with_remedy(error)}") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise UsageError(f"{path}: not a file of golden digests ({type(error).__name__}: {error})") from None
 
@@ -250,7 +250,7 @@ def _recorded(path: Path) -> Mapping[str, Any]:
         data = plain_json.read(path)
         return {name: dict(data[name]) for name in ("outside", "made_by", "digests")}
     except OSError as error:
-        raise UsageError(f"--add {path}: {error.strerror}") from None
+        raise UsageError(f"--add {path}: {with_remedy(error)}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"--add {path}: not a record of `dcgym golden` ({type(error).__name__}: {error})") from None
 
