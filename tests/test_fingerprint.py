@@ -85,15 +85,19 @@ class Imports(ast.NodeVisitor):
         self.names.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
 
 
+PICTURES = "dc_gym.figures"
+"""What an environment's pictures are drawn by: nothing that runs depends on it."""
+
+
 def closure(roots: Iterable[str]) -> set[Path]:
-    """Returns the files of dc-gym that these modules import, directly or not."""
+    """Returns the files of dc-gym that these modules import, directly or not, but for those of PICTURES."""
     here, todo = fingerprint.PACKAGE, {f"dc_gym.{root}" for root in roots}
     found: set[Path] = set()
     while todo:
         name = todo.pop()
         place = here.joinpath(*name.split(".")[1:])
         path = next((each for each in (place.with_suffix(".py"), place / "__init__.py") if each.is_file()), None)
-        if not name.startswith("dc_gym") or path is None or path in found:
+        if not name.startswith("dc_gym") or name.startswith(PICTURES) or path is None or path in found:
             continue
         found.add(path)
         imports = Imports()

@@ -16,7 +16,7 @@ from dc_gym.cli import parser
 PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = ("dc_gym", "kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks")
 SPEAKS = ("raise", "print", "say", "note", "announce", "_fail", "phase", "fault", "UsageError", "Check")
-OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+)")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9_-]+)")
 COMMAND = re.compile(r"dcgym ((?:[a-z]+ ?){1,2})((?:(?! dcgym )[^`;:,\n])*)")
 OTHERS = (
     ("ray start ", ("--head", "--include-dashboard", "--resources")),
@@ -25,6 +25,7 @@ OTHERS = (
     ("is qmon running", ("--matrix",)),
     ("git worktree", ("--format",)),
     ("the --out of a run", ("--out",)),
+    ("an address", ("--local_ip", "--remote_ip")),
     ("#!/bin/sh", ("--inhibit-cache", "--library-path")),
 )
 """Words that show that a message speaks of another program, and that program's options."""

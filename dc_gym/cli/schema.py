@@ -284,6 +284,8 @@ def _entry(cls: type, needed: tuple[str, ...]) -> dict[str, Any]:
     """Returns the schema of an entry of an array of tables."""
     properties = _properties(fields_by_key(cls), PLUGGED_OF_LINKS if cls in (LinkRule, ClassRule) else ()) | _own(cls)
     made: dict[str, Any] = {"type": "object", "properties": properties, "required": list(needed)}
+    if cls is LinkRule:
+        made["oneOf"] = [{"required": list(ends)} for ends in (("between",), ("from", "to"))]
     return made if own_fields(cls) else made | {"additionalProperties": False}
 
 

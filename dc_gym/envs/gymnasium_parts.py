@@ -18,7 +18,6 @@ from gymnasium.envs.registration import EnvSpec
 from dc_gym.base.errors import AgentError
 from dc_gym.envs.session import Session
 from dc_gym.envs.turn import Turn
-from dc_gym.figures.last_second import LastSecond
 from dc_gym.spec import Spec, from_dict
 
 RGB_ARRAY = "rgb_array"
@@ -86,8 +85,10 @@ class Pictures:
         if render_mode not in (None, RGB_ARRAY):
             why = f"{render_mode!r} is not supported; give {RGB_ARRAY!r}, or leave it out (`dcgym watch` shows a running lab)"
             raise AgentError(f"render_mode: {why}")
+        from dc_gym.figures.last_second import LastSecond  # imports what draws
+
         self._step_s = step_s
-        self.labs = [LastSecond(step_s) for _ in range(labs)] if render_mode else []
+        self.labs: list[LastSecond] = [LastSecond(step_s) for _ in range(labs)] if render_mode else []
         """One for each lab."""
 
     def begin(self, lab: int, info: Mapping[str, Any]) -> None:
