@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -28,8 +29,8 @@ class RegionServer:
             self._socket = keep(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
         self._path = folder / NAME
         self._path.unlink(missing_ok=True)  # left by an earlier lab
-        with _short(folder) as short:
-            self._socket.bind(short)
+        with short(self._path) as address:
+            self._socket.bind(address)
         self._socket.listen(8)
 
     def __enter__(self) -> Self:
@@ -73,8 +74,8 @@ class Request:
         self._client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._client.settimeout(patience_s)
-            with _short(folder) as short:
-                self._client.connect(short)
+            with short(folder / NAME) as address:
+                self._client.connect(address)
         except (BlockingIOError, TimeoutError):
             self._client.close()
             raise UsageError(f"{folder}: too many wait for this lab's answer already; try again when it does something") from None
@@ -118,8 +119,8 @@ def is_served(folder: Path) -> bool:
     """Returns True if a process holds the socket. After a process was killed, the socket's name still exists."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as client:
         try:
-            with _short(folder) as short:
-                client.connect(short)
+            with short(folder / NAME) as address:
+                client.connect(address)
         except BlockingIOError:  # others are waiting already
             return True
         except OSError:
@@ -127,15 +128,11 @@ def is_served(folder: Path) -> bool:
     return True
 
 
-class _short:
-    """A path of a socket in `folder` that fits into the 108 bytes of sockaddr_un, however long the folder's own path is."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> str:
-        self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        return f"/proc/self/fd/{self._fd}/{NAME}"
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
+@contextlib.contextmanager
+def short(path: Path) -> Iterator[str]:
+    """Yields a path of a socket that fits into the 108 bytes of sockaddr_un, however long its own path is."""
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}/{path.name}"
+    finally:
+        os.close(fd)

@@ -96,7 +96,7 @@ def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Pat
         with scratch(Path(tempfile.gettempdir()), SCRATCH, mode=0o700) as work, ExitStack() as stack:
             private = make_folders(work, spec)
             if spec.ground == "lab":
-                conversation.receive(stack.enter_context(Visitors(work)))
+                _receive(conversation, work, stack, progress)
 
             def write_plan() -> None:
                 plan.write_plan(experiment, ovs, private, shell_folder=folder)
@@ -107,6 +107,14 @@ def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Pat
         conversation.close()
         source.close()
     return conversation.status
+
+
+def _receive(conversation: Conversation, work: Path, stack: ExitStack, progress: Progress) -> None:
+    """Lets `dcgym attach` come, unless the file system has no sockets (9p)."""
+    try:
+        conversation.receive(stack.enter_context(Visitors(work)))
+    except OSError as error:
+        progress.note(f"{work}: no socket can be made here ({error.strerror}): dcgym attach will not find this shell")
 
 
 class Watching(Quiet):

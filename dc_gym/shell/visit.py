@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from dc_gym.base.errors import UsageError
 from dc_gym.grounds.guest.shell_memory import ENDED, ERR, Report
+from dc_gym.kernel.share import short
 from dc_gym.shell import commands
 from dc_gym.shell.network import SCRATCH
 from dc_gym.shell.sources import Source, open_source
@@ -31,7 +32,8 @@ def attach(number: int | None) -> int:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as shell:
         name, path = _place(number)
         try:
-            shell.connect(str(path))
+            with short(path) as address:
+                shell.connect(address)
         except OSError as error:
             raise UsageError(f"the shell of process {name} does not answer ({error.strerror}); has it just ended?") from None
         source = open_source(lambda before, word: [each for each in commands.NAMES if not before and each.startswith(word)])

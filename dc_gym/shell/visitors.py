@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.grounds.guest.shell_memory import ENDED
+from dc_gym.kernel.share import short
 
 NAME = "prompt"
 FRAME = struct.Struct("<BI")
@@ -34,7 +35,8 @@ class Visitors:
     def __init__(self, folder: Path) -> None:
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self._path = folder / f"{NAME}-{os.getpid()}"
-        self._server.bind(str(self._path))
+        with short(self._path) as address:
+            self._server.bind(address)
         self._path.chmod(0o600)
         self._server.listen(MOST_VISITORS)
         self._sockets: dict[int, socket.socket] = {}
