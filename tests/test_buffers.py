@@ -94,7 +94,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no such pfc": ({**SHARED, "pfc": "on"}, 'topology.pfc = "on": unknown; one of: off, classes, port'),
     "stock and a pool": ({**SHARED, "qdisc": "stock"}, 'qdisc = "stock": has no classes, no shared buffer and no pauses'),
     "stock and classes": (of_class({**OWN, "qdisc": "stock"}), 'topology.qdisc = "stock": has no classes'),
-    "fq and classes": (of_class({**OWN, "host_qdisc": "fq"}), "topology.host_qdisc: value 'fq' has no classes; leave it out"),
+    "fq and classes": (of_class({**OWN, "host_qdisc": "fq"}), 'topology.host_qdisc = "fq": has no classes; leave it out'),
     "a share above 1": ({**PFC, "xoff": "3/2"}, 'topology.xoff = "3/2": '),
     "no quanta": ({**PFC, "pfc_quanta": 0}, "topology.pfc_quanta = 0: is below 1"),
     "too many quanta": ({**PFC, "pfc_quanta": 65536}, "topology.pfc_quanta = 65536: is above 65535"),
@@ -296,7 +296,7 @@ def test_a_trace_is_read_as_ports_and_classes(tmp_path: Path) -> None:
     assert classes["charged_bytes"].tolist() == [1000 * k + 100 * row + charged for k in (0, 1) for row in rows], "a level"
     other = trace(tmp_path / "other", tuple(port.ifname for port in graph.ports()), 2)
     with pytest.raises(ProtocolError, match="its rows are not the ports and classes of this network"):
-        queue_pieces(other, 50, graph)
+        list(queue_pieces(other, 50, graph))
 
 
 def test_a_trace_without_classes_has_no_such_table(tmp_path: Path) -> None:

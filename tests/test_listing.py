@@ -11,6 +11,7 @@ from dc_gym import spec
 from dc_gym.cli import list as listing
 from dc_gym.cli.main import main
 from dc_gym.ctrl import actuators, controllers
+from dc_gym.ctrl.nic import algorithms
 from dc_gym.envs import policies, policy_selection  # noqa: F401 (registers acc)
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
@@ -49,7 +50,9 @@ def test_every_file_of_a_result_shows_its_columns(file: str, capsys: pytest.Capt
 def test_every_name_shows_keys_that_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, name).splitlines()
     tables = [lines[number + 1 :] for number, line in enumerate(lines) if line.startswith("key ")]
-    assert len(tables) == (2 if name in KINDS and name in (*marking.KINDS, *policies.names()) else 1)
+    workload, others = name in KINDS, name in (*marking.KINDS, *policies.names())
+    nic = name in algorithms.names()  # its keys, beside those of what else has the name
+    assert len(tables) == max(1, workload + others + (nic and (workload or others)))
     for table in tables:
         found = [row.split()[0] for row in takewhile(bool, table)]
         assert found and set(found) <= set(spec.keys()) and len(set(found)) == len(found)

@@ -22,7 +22,7 @@ from dc_gym.reproduce.scaled import MS, US, RunLength
 from dc_gym.reproduce.series import ContestantLine
 
 FIGURES = [(name, number) for name in ("rl-cc", "pcc-rl") for number in registry.PAPERS[name].figures]
-SHORT = RunLength(1 * MS, 400 * US)
+SHORT = RunLength(2 * MS, 400 * US)
 
 
 def module_of(paper, number):

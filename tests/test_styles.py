@@ -25,6 +25,7 @@ KNOWN = {
     "swift": Style("#000000", "*", "Swift"),
     "timely": Style("#882255", "h", "TIMELY"),
     "timely-patched": Style("#AA4499", "H", "patched TIMELY"),
+    "none": Style("#555555", "x", "no control"),
     "fixed": Style("#999999", "x", "fixed rate"),
     "rlcc-tree": Style("#332288", "<", "RL-CC (tree)"),
     "rlcc-mlp": Style("#117733", ">", "RL-CC (MLP)"),

@@ -25,7 +25,7 @@ BELL = "\\x07"  # rich drops it
 SEEN = "\\x1b]0;owned\\x07\\x9b31m\\u202e"
 APART = {
     *("base/terminal.py", "cli/node.py", "conformance/guest.py", "rl/reaper.py"),
-    *("grounds/guest/main.py", "grounds/guest/report.py", "grounds/host/inside.py", "grounds/inputs.py"),
+    *("grounds/guest/main.py", "grounds/guest/report.py", "grounds/host/inside.py", "grounds/inputs.py", "traffic/execs.py"),
 }
 """Modules that run without a user's terminal, or print only texts of their own."""
 

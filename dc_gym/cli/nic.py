@@ -86,6 +86,9 @@ def _show(args: argparse.Namespace) -> int:
         span = f"{each.least}..{each.greatest}"
         row = (str(setting.values[each.name]), str(each.default), span, each.unit, each.source, each.help)
         table.append((each.name, *row))
+    if not shown.parameters:
+        say("no parameters, and no presets")
+        return 0
     say(columns(table))
     say(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
     for name in setting.capped:
