@@ -86,7 +86,7 @@ class Imports(ast.NodeVisitor):
 
 
 PICTURES = "dc_gym.figures"
-"""What an environment's pictures are drawn by: nothing that runs depends on it."""
+"""The folder by which an environment's pictures are drawn: nothing that runs depends on it."""
 
 
 def closure(roots: Iterable[str]) -> set[Path]:
