@@ -14,7 +14,8 @@ import synthetic
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl import controllers
-from dc_gym.records.digest import Digest, digest_of, told_of_equal_seeds
+from dc_gym.metrics.summary import told_of_equal_seeds
+from dc_gym.records.digest import Digest, digest_of
 from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 

@@ -527,6 +527,23 @@ def test_a_second_prompt_while_a_command_runs(terminal, own_temporary):
 
 
 @lab
+def test_a_second_prompt_while_the_shell_sends(terminal, own_temporary):
+    """Also after Ctrl-C nothing that waits is taken for a computation."""
+    with terminal() as shell:
+        shell.until(PROMPT)
+        shell.type("iperf h1 h3 3000s\n")
+        shell.until(rb"Iperf: testing")
+        done = attached("h2 sleep 1\nqueues h1-eth0\n")  # all links are alike: the queue is the sender's
+        backlog = re.search(r"h1-eth0 +([\d.]+) [kM]?B +(\d+)", done.stdout)
+        assert backlog and int(backlog[2]) > 0, done.stdout
+        shell.type(CTRL_C)
+        shell.until(PROMPT)
+        time.sleep(1.5)  # longer than a command that was interrupted may compute
+        shell.type("nodes\n")
+        assert "computed" not in shell.until(rb"hosts: [^>]*> ")
+
+
+@lab
 def test_a_command_reads_what_the_user_types(terminal):
     with terminal() as shell:
         shell.until(PROMPT)
@@ -806,3 +823,10 @@ def test_the_pages_programs_show_what_it_says(terminal):
 def test_the_pages_list_of_commands_is_whole():
     table = PAGE.read_text().partition("| command | what it does |")[2].partition("\n\n")[0]
     assert all(re.search(f"`{name}[` ]", table) for name in commands.NAMES)
+
+
+@lab
+def test_quotes_hold_a_name_together(script, folder):
+    done = script('h1 echo fine > "a b.txt"\nget "a b.txt"\n')
+    assert done.returncode == 0, done.stderr
+    assert (folder / "a b.txt").read_text() == "fine\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 
-from dc_gym.base import spelling
 from dc_gym.base.errors import TestbedError
 
 MOST_SEEDS = 10_000
@@ -30,19 +29,6 @@ def names(text: str) -> list[str]:
     if not all(found) or len(set(found)) != len(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
     return found
-
-
-def controllers(text: str) -> list[str]:
-    """Parses dctcp,nv into registered names that occur once each."""
-    from dc_gym.ctrl import controllers as known
-
-    given = [part.strip() for part in text.split(",")]
-    for name in given:
-        if known.find(name) is None:
-            raise argparse.ArgumentTypeError(spelling.unknown("controller", name, known.names()))
-    if len(set(given)) != len(given):
-        raise argparse.ArgumentTypeError(f"{text!r} names one of them twice; leave one out")
-    return given
 
 
 def size(text: str) -> int:

@@ -228,7 +228,7 @@ def _add_sweep(commands: Any) -> None:
     )
     parser.add_argument(
         "--controllers",
-        type=arguments.controllers,
+        type=arguments.names,
         metavar="LIST",
         help="controllers such as dctcp,nv (default: those of the file)",
     )

@@ -56,7 +56,7 @@ def select(
 ) -> tuple[list[ScriptRun], list[ScriptOutcome]]:
     """Returns the cases to run, and verdicts on scripts that cannot be run. Raises UsageError when nothing is left to do.
 
-    With `must_parse`, a script that cannot be parsed is the user's own, and an error.
+    With `must_parse`, a script that is named and cannot be parsed is the user's own, and an error.
     """
     cases: list[ScriptRun] = []
     refused: list[ScriptOutcome] = []
@@ -68,7 +68,7 @@ def select(
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         except ScriptError as error:
-            if must_parse:
+            if must_parse and path in paths:
                 raise
             refused += [ScriptOutcome(name, family, "unsupported", str(error)) for family in families]
             continue

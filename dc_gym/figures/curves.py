@@ -9,6 +9,7 @@ is a number of summary.json. Without axes the command lists the keys and metrics
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from dc_gym.base.terminal import say
 from dc_gym.figures import kit, styles, sweep_figure, titles
 from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
 from dc_gym.metrics.names import NAMES
-from dc_gym.records.digest import told_of_equal_seeds
+from dc_gym.metrics.summary import told_of_equal_seeds
 from dc_gym.records.results import Result, load_result, result_folders
 
 __all__ = ["curves", "find_results", "main", "tell_axes"]
@@ -205,7 +206,9 @@ def _equal_seeds(results: Sequence[Result]) -> str:
     """Returns a line if runs of several seeds are equal."""
     points: dict[str, list[str]] = {}
     for result in results:
-        points.setdefault(str(sorted((_settings(result) | result.inputs).items())), []).append(result.digest)
+        points.setdefault(str(sorted((_settings(result) | result.inputs).items())), []).append(
+            json.dumps(result.summary, sort_keys=True)
+        )
     return told_of_equal_seeds(points.values())
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,3 +178,20 @@ def _convergence(tables: TableSource, context: Context) -> dict[str, Any]:
     interval_ns = context.rate_interval_ns or max(1, context.window.stop_ns // INTERVALS)
     found = epochs(tables, context.window.stop_ns, context.routes, interval_ns, context.within)
     return convergence_metrics(found)
+
+
+def told_of_equal_seeds(points: Iterable[Sequence[str]]) -> str:
+    """Returns a line if runs that differ in their seeds alone have equal summaries; '' if none have. Their digests differ, since
+    source ports are drawn.
+
+    `points`: the summaries of the runs of each point, as text.
+    """
+    several = [summaries for summaries in points if len(summaries) > 1]
+    equal = sum(len(set(summaries)) < len(summaries) for summaries in several)
+    if not equal:
+        return ""
+    where = f"{equal} of {len(several)} points" if len(several) > 1 else "its point"
+    return (
+        f"equal runs (each number of summary.json) for several seeds at {where}: the seed changes nothing there;"
+        " give workload.jitter, or one seed"
+    )

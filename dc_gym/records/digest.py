@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -60,21 +60,6 @@ class Digest:
         if missing := [name for name in self._todo if not TABLES[name].optional]:
             raise ProtocolError(f"digest: table {missing[0]!r} is missing")
         return self._hash.hexdigest()
-
-
-def told_of_equal_seeds(points: Iterable[Sequence[str]]) -> str:
-    """Returns a line if runs that differ in their seeds alone are equal; '' if none are.
-
-    `points`: the digests of the runs of each point.
-    """
-    several = [digests for digests in points if len(digests) > 1]
-    equal = sum(len(set(digests)) < len(digests) for digests in several)
-    if not equal:
-        return ""
-    where = f"{equal} of {len(several)} points" if len(several) > 1 else "its point"
-    return (
-        f"equal runs (one digest) for several seeds at {where}: the seed changes nothing there; give workload.jitter, or one seed"
-    )
 
 
 def digest_of(tables: TableSource) -> str:

@@ -6,6 +6,7 @@ To add a command, write a function from the graph to lines, and give it a row in
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
@@ -99,9 +100,17 @@ def order(line: str, graph: Graph, terminal: str | None = None, scale: int = 1) 
     """
     first, _, rest = line.partition(" ")
     if first in ORDERS:
-        return ORDERS[first](rest.split(), graph, scale)
+        return ORDERS[first](words_of(rest), graph, scale)
     require_node(first, graph, "host or command", NAMES)
     return on_node(first, rest, terminal)
+
+
+def words_of(text: str) -> list[str]:
+    """Returns the words of a command of the shell's own. Quotes hold a name with white space together."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise UsageError(f"{text}: a quote has no end") from None
 
 
 def _alone(kind: str) -> Callable[[list[str], Graph, int], Order]:

@@ -290,6 +290,7 @@ class Conversation:
         if self._keeping is not None and (why := self._keeping.end(is_whole=report.status == 0)):
             self._refuse(f"get: {why}", MISTAKE)
         self._be_interruptible()
+        self._presses = 0
 
     def _leave(self) -> int:
         """Gives the orders after the last command, one after another."""
@@ -368,7 +369,7 @@ class Conversation:
             return None
         try:
             if self._host is None and line.partition(" ")[0] == commands.SOURCE:
-                self._read_file(line.partition(" ")[2].strip())
+                self._read_file(" ".join(commands.words_of(line.partition(" ")[2])))
                 return None
             order = self._order(line)
         except UsageError as error:

@@ -17,8 +17,7 @@ from dc_gym import __version__
 from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.base.terminal import console, say
-from dc_gym.metrics.summary import has_idle_time
-from dc_gym.records.digest import told_of_equal_seeds
+from dc_gym.metrics.summary import has_idle_time, told_of_equal_seeds
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -110,12 +109,12 @@ def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
 
 
 def _by_point(statuses: Sequence[Status]) -> Mapping[str, list[str]]:
-    """Returns the digests of complete runs, by the values of all keys but the seed."""
+    """Returns the summaries of complete runs as text, by the values of all keys but the seed."""
     found: dict[str, list[str]] = {}
     for status in statuses:
-        if status.digest:
+        if status.summary:
             values = {key: value for key, value in status.point.values.items() if key != "seed"}
-            found.setdefault(json.dumps(values, default=str), []).append(status.digest)
+            found.setdefault(json.dumps(values, default=str), []).append(json.dumps(status.summary, sort_keys=True))
     return found
 
 

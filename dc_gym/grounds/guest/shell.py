@@ -236,13 +236,22 @@ class Shell:
         self._say(f"*** Iperf: testing TCP bandwidth between {source} and {destination}")
         address = self._hosts[destination].address
         places = (partial(self._at, source), partial(self._at, destination))
-        rate_bps = bulk.received_bps(*places, address, duration_s, lambda: self._memory.interrupts != self._seen)
+        rate_bps = bulk.received_bps(*places, address, duration_s, self._is_interrupted)
         if self._memory.interrupts != self._seen:
             return INTERRUPTED
         if rate_bps is None:
             self._show(ERR, f"dcgym: iperf: {destination} does not answer {source}\n".encode())
             return 1
         return self._say(f"*** Results: {quantity(rate_bps, 'bps')} in {duration_s:g} s")
+
+    def _is_interrupted(self) -> bool:
+        """Begins what visitors have sent while a command of the shell's own runs. Returns whether the user has interrupted it."""
+        reader = self._reader
+        self._receive_visitors()
+        self._reader = reader
+        if self._visits:
+            self._attend(0)
+        return self._memory.interrupts != self._seen
 
     def _at(self, node: str) -> AbstractContextManager[None]:
         """Returns a context at a node. All switches share the ground's own namespaces."""

@@ -19,7 +19,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.figures import styles
 from dc_gym.figures.curves import find_results
 from dc_gym.figures.kit import FLOW_COLORS
-from dc_gym.records.digest import told_of_equal_seeds
+from dc_gym.metrics.summary import told_of_equal_seeds
 from dc_gym.records.results import Result
 from dc_gym.spec.experiment import POLICY_COPY
 
@@ -113,7 +113,9 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
         else:
             seeds[run.seed] = run
     found = [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]
-    if told := told_of_equal_seeds([run.result.digest for run in group.runs] for each in found for group in each.groups):
+    if told := told_of_equal_seeds(
+        [json.dumps(run.result.summary, sort_keys=True) for run in group.runs] for each in found for group in each.groups
+    ):
         notes.append(told)
     return _told_apart(found), notes + _warnings(found)
 
