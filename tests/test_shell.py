@@ -157,9 +157,11 @@ def test_what_set_up_made_comes_back_with_the_device(script):
 @lab
 def test_a_link_changes_at_a_command(script):
     done = script(
-        "link s1 h1 down\nlinks\npingall\nlink s1 h1 up\npingall\nlink s1 s2 rate 5Mbit/s delay 2ms\nlinks\niperf h1 h3 2s\n"
+        "link s1 h1 down\nlinks\npingall\nlink s1 h1 up\npingall\nlink s1 s2 rate 5Mbit/s delay 2ms loss 100%\n"
+        "link s1 s2 loss 0\nlink s1 s2 loss 0 loss 1\nlinks\niperf h1 h3 2s\n"
     )
     said = done.stdout.splitlines()
+    assert "has loss twice; give one" in done.stderr
     assert "h1-eth0<->s1-eth1 10Mbit/s 10 us down" in said and "h1-eth0<->s1-eth1 10Mbit/s 10 us" in said
     assert [line for line in said if "Results: " in line and "%" in line] == [
         "*** Results: 50% dropped (6/12 received)", "*** Results: 0% dropped (12/12 received)"

@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from dc_gym.base.errors import UsageError, naming
-from dc_gym.base.files import whole
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import machine_errors, whole
 from dc_gym.base.readable import quantity
 
 MOST_FILES = 10_000
@@ -36,7 +36,7 @@ class Keeping:
         self._writing, self._name, self._failed = ExitStack(), "", ""
         self._file: BinaryIO | None = None
         if folder is not None:
-            with naming(folder):
+            with machine_errors("make", folder, "another --keep"):
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(folder.iterdir()):
                     raise UsageError(f"--keep {folder}: the folder is not empty; give another one")

@@ -189,11 +189,19 @@ def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Ch
     if not names or not rest or len(rest) % 2:
         why = "give a link and what becomes of it, such as: link s1 h1 down, link s1 s2 rate 5Mbit/s delay 1ms"
         raise KeyFault("link", " ".join(words), why)
-    event = EventSpec(**parse({"at": "0s", "link": names, **dict(zip(rest[::2], rest[1::2], strict=True))}, "link", EventSpec))
+    if twice := next((name for name in rest[::2] if rest[::2].count(name) > 1), None):
+        raise KeyFault("link", " ".join(words), f"has {twice} twice; give one")
+    values = {name: _plain(name, text) for name, text in zip(rest[::2], rest[1::2], strict=True)}
+    event = EventSpec(**parse({"at": "0s", "link": names, **values}, "link", EventSpec))
     _check_keys("link", event)
     ends = {port.ifname for cable in _cables(graph, names, "link") for port in (cable.a, cable.b)}
     cut = ends if event.state == "up" else set[str]()
     return tuple(_State(graph, scale, cut).changes(0, event))
+
+
+def _plain(name: str, text: str) -> str | float:
+    """Returns a share without a unit as the number that it is in a spec."""
+    return float(text) if name == "loss" and text.replace(".", "", 1).isdecimal() else text
 
 
 OF_ONE_PHASE = ("start", "stop", "last_start", "exec")
