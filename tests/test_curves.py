@@ -290,6 +290,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         curves.find_results(tmp_path / "none")
 
 
+@pytest.mark.usefixtures("registries")
 def test_a_plug_ins_controller_beside_known_ones_is_drawn_with_its_recorded_style(
     sweep: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,11 +35,13 @@ PROCESSES = 1024
 FILES = 65536
 GUEST = "import time; import dc_gym.grounds.guest.main, dc_gym.topologies.realize.fabric; time.sleep(1)"
 """The program in the doctor's lab. It imports all that a run's Python imports, and sleeps for a second of virtual time."""
+IN_LABS = "kernel's scripts"
+"""The programs that run in a lab, which finds them in /usr/sbin, too: that is in no PATH of a plain user's."""
 SYSTEM = (  # name, programs, their purpose, packages, whether a run needs them
     ("clean-up", ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep"), "what is left of a run that is killed",
      "util-linux, findutils and coreutils", True),
     ("own NICs", ("cc", "clang"), "NIC algorithms of your own", "gcc and clang", False),
-    ("kernel's scripts", ("bash", "ip", "tc", "nstat", "sysctl", "ethtool"), "dcgym conformance",
+    (IN_LABS, ("bash", "ip", "tc", "nstat", "sysctl", "ethtool"), "dcgym conformance",
      "bash, iproute2, procps and ethtool", False),
 )  # fmt: skip
 KERNEL_LIMITS = (  # name, sysctl, what a network of a thousand hosts can need
@@ -172,14 +174,10 @@ def _programs() -> Iterator[Finding]:
 def _system() -> Iterator[Finding]:
     """Yields findings about programs of the distribution. A lab itself needs none of them but Python."""
     for name, programs, purpose, packages, fatal in SYSTEM:
-        missing = [program for program in programs if not _found(program)]
+        find = find_program if name == IN_LABS else shutil.which
+        missing = [program for program in programs if find(program) is None]
         words = f"{', '.join(missing) or 'all'} {'missing' if missing else 'there'}, for {purpose}"
         yield Finding(name, not missing, words, f"install {packages}" if missing else "", fatal)
-
-
-def _found(program: str) -> bool:
-    """Returns whether a program is in the user's PATH or where a run looks for it: /usr/sbin is in no PATH of a plain user's."""
-    return shutil.which(program) is not None or find_program(program) is not None
 
 
 def _kernel() -> Iterator[Finding]:
