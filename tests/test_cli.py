@@ -258,8 +258,7 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["sweep", "exp.toml", "--seeds", "5..1"], "write it like"),
         (["sweep", "exp.toml", "--seeds", "1,1"], "different seeds"),
         (["sweep", "exp.toml", "--seeds", "0..99999999999"], "write it like"),
-        (["sweep", "exp.toml", "--controllers", "dctcp,nvv"], "'nvv' is unknown; did you mean nv?"),
-        (["sweep", "exp.toml", "--controllers", "nv,nv"], "twice"),
+        (["sweep", "exp.toml", "--controllers", "nv,nv"], "different names"),
         (["sweep", "exp.toml", "--jobs", "0"], "give 1 or more"),
         (["kernel", "eat"], "eat"),
         (["kernel"], "COMMAND"),
@@ -519,3 +518,18 @@ def test_ctrl_c_is_heard_before_anything_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     ours = {"dc_gym", "dc_gym.cli", "dc_gym.cli.early", "dc_gym.cli.entry", "__future__"}
     assert set(done.stdout.split()) <= ours
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(
+    ("spec", "names", "told"),
+    [
+        ("gym.toml", "dctcp,nvv", 'controller.name = "nvv": unknown; did you mean nv?'),
+        ("aimd.toml", "aimd,nvv", 'controller.name = "nvv": unknown; did you mean nv?'),
+    ],
+)
+def test_controllers_of_a_sweep_are_those_that_its_spec_knows(spec, names, told, tmp_path, capsys):
+    """A plug-in of the spec registers its own."""
+    path = Path(__file__).resolve().parent.parent / "examples" / spec
+    assert main.main(["sweep", str(path), "--trust", "--controllers", names, "--out", str(tmp_path / "out")]) == 2
+    assert told in capsys.readouterr().err
