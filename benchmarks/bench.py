@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from dc_gym.base import checks
@@ -73,6 +74,11 @@ WITH_PEERS = "peers"
 """The bench that takes `--peer`: a simulator's name and its source tree."""
 
 
+def module_of(name: str) -> ModuleType:
+    """Returns the module of a bench that has checks."""
+    return import_module(f"dc_gym.benchmarks.{'perf' if name in PERFORMANCE else 'checks'}.{name.replace('-', '_')}")
+
+
 def main(args: Namespace) -> int:
     """Runs the bench `args.name`. Returns 0 if no check failed, else 1.
 
@@ -96,8 +102,7 @@ def main(args: Namespace) -> int:
     if args.peer and args.name != WITH_PEERS:
         raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
     chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}
-    place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
-    shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**own, **chosen))
+    shown = checks.show(args.name, module_of(args.name).checks(**own, **chosen))
     if args.json:
         checks.save(args.json, args.name, shown)
     return 0 if checks.all_good(shown) else 1

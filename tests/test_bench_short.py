@@ -8,10 +8,8 @@ about speed, or about more flows than a short form has. ELSEWHERE has the benche
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,8 +26,6 @@ class Short:
     """The short form of a bench."""
 
     constants: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
-    """Arguments of its `checks`."""
     judged: bool = True
     needs: str = ""
     """A package that it needs."""
@@ -113,10 +109,6 @@ ELSEWHERE = {
 }
 
 
-def module_of(name: str) -> ModuleType:
-    return import_module(f"dc_gym.benchmarks.{'perf' if name in bench.PERFORMANCE else 'checks'}.{name.replace('-', '_')}")
-
-
 def test_every_bench_has_a_short_form() -> None:
     assert {*SHORT, *ELSEWHERE} == {*bench.BENCHES} and not {*SHORT} & {*ELSEWHERE}
     for name, place in ELSEWHERE.items():
@@ -126,7 +118,7 @@ def test_every_bench_has_a_short_form() -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_form_runs(name: str, tmp_path: Path, lab_kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    short, module = SHORT[name], module_of(name)
+    short, module = SHORT[name], bench.module_of(name)
     if short.needs and find_spec(short.needs) is None:
         pytest.skip(f"needs {short.needs}")
     monkeypatch.chdir(tmp_path)
@@ -134,5 +126,5 @@ def test_a_short_form_runs(name: str, tmp_path: Path, lab_kernel: Any, monkeypat
     for constant, value in short.constants.items():
         assert hasattr(module, constant)
         monkeypatch.setattr(module, constant, value)
-    found = list(module.checks(**short.options))
-    assert found and not (short.judged and [check for check in found if not check.ok])
+    checks = list(module.checks())
+    assert checks and not (short.judged and [check for check in checks if not check.ok])

@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,18 +139,24 @@ def test_a_run_without_plot_imports_no_library_that_draws_or_learns(tmp_path: Pa
     assert not found & set(LATER) - {"numpy", "pyarrow"}
 
 
-def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    numbers = {"goodput_bps": 7.34e10, "mean_srtt_us": 2.723e5, "mean_queue_bytes": 3506.2, "utilization": 1, "jain": 0.99631}
-    numbers |= {"drops": 0, "marks": 10312, "lost_on_links": 723, "loss_ratio": 0.15116}
+def closing_lines(numbers: Mapping[str, Any], module: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Returns what `dcgym run` prints of a result whose summary has these numbers."""
 
     def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
         made = synthetic.result(out)
-        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | numbers))
+        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | dict(numbers)))
         return results.load_result(made.path)
 
     module("dc_gym.run.runner", run=run)
     assert main.main(["run", "exp.toml", "--quiet"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {"goodput_bps": 7.34e10, "mean_srtt_us": 2.723e5, "mean_queue_bytes": 3506.2, "utilization": 1, "jain": 0.99631}
+    numbers |= {"drops": 0, "marks": 10312, "lost_on_links": 723, "loss_ratio": 0.15116}
+
+    said = closing_lines(numbers, module, capsys)
     assert [line for line in said if line.startswith(("goodput", "mean", "util", "fair", "drops", "lost"))] == [
         "goodput      73.4 Gbit/s",
         "utilization  100 %",
@@ -170,14 +176,7 @@ def test_an_incast_shows_completion_first_and_no_goodput_over_idle_time(
 ) -> None:
     numbers = INCASTS | {"jain_flows": 0, "active_s": 0.002, "active_goodput_bps": 6.4e9}
 
-    def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
-        made = synthetic.result(out)
-        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | numbers))
-        return results.load_result(made.path)
-
-    module("dc_gym.run.runner", run=run)
-    assert main.main(["run", "exp.toml", "--quiet"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = closing_lines(numbers, module, capsys)
     assert said[:2] == [
         "completion   1 ms on average, 24 of 24 flows finished",
         "goodput      6.4 Gbit/s in the 2 ms with active flows",

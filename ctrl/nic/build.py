@@ -70,8 +70,8 @@ def check_contract(header: Path, folder: Path) -> None:
     for compiler, flags in (("cc", (*RUNNER_FLAGS, "-fno-pic")), ("clang", BPF_FLAGS)):
         product = folder / f"ccalone-{header.stem}-{compiler}.o"
         files = product.with_suffix(".d")
-        asked = [*flags, *ALONE_FLAGS, "-MMD", "-MF", str(files), *_algorithm(header), "-c", "-o", str(product)]
-        _compile(compiler, header, [*asked, str(SOURCES / "ccalone.c")])
+        options = [*flags, *ALONE_FLAGS, "-MMD", "-MF", str(files), *_algorithm(header), "-c", "-o", str(product)]
+        _compile(compiler, header, [*options, str(SOURCES / "ccalone.c")])
         contract.check(header, product, files, (SOURCES, DRIVERS))
 
 

@@ -26,11 +26,11 @@ def check(header: Path, product: Path, files: Path, shared: Collection[Path]) ->
     `product` is the object of ccalone.c with this header. `files` lists its sources for make. `shared` are the folders with
     headers that every algorithm may include.
     """
-    for each in _listed_in(files):
-        if each != header.resolve() and not any(each.is_relative_to(folder.resolve()) for folder in shared):
-            raise UsageError(f"{header}: it includes {each}; an algorithm is one header, which includes only cc.h")
-    said = subprocess.run(["nm", "-f", "posix", str(product)], capture_output=True, text=True, check=True).stdout
-    for name, kind in (line.split()[:2] for line in said.splitlines()):
+    for source in _listed_in(files):
+        if source != header.resolve() and not any(source.is_relative_to(folder.resolve()) for folder in shared):
+            raise UsageError(f"{header}: it includes {source}; an algorithm is one header, which includes only cc.h")
+    symbols = subprocess.run(["nm", "-f", "posix", str(product)], capture_output=True, text=True, check=True).stdout
+    for name, kind in (line.split()[:2] for line in symbols.splitlines()):
         shown = repr(LOCAL_NAME.sub("", name))
         if kind in MEMORY:
             raise UsageError(f"{header}: {shown} is memory of its own; keep it in state[], the only memory of an algorithm")

@@ -208,12 +208,12 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
 
 def place_of(error: BaseException) -> str | None:
     """Returns FILE:LINE in FUNCTION of the innermost frame of the user's files in an exception's traceback."""
-    found, trace = None, error.__traceback__
+    place, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename in _names:
-            found = _words(trace.tb_frame, trace.tb_lineno)
+            place = _words(trace.tb_frame, trace.tb_lineno)
         trace = trace.tb_next
-    return found
+    return place
 
 
 def _words(frame: FrameType, line: int) -> str:
@@ -230,14 +230,14 @@ def _watch() -> None:
 
 def _look_for_ever(thread: int | None) -> None:
     call: FrameType | None = None
-    since_s, told = 0.0, False
+    since_s, is_told = 0.0, False
     while True:
         time.sleep(LOOK_S)
         outer, place = _call_of_user(sys._current_frames().get(thread or 0))
         if outer is None or outer is not call:
-            call, since_s, told = outer, time.monotonic(), False
-        elif not told and time.monotonic() > since_s + PATIENCE_S:
-            told = True
+            call, since_s, is_told = outer, time.monotonic(), False
+        elif not is_told and time.monotonic() > since_s + PATIENCE_S:
+            is_told = True
             say(f"dcgym: {place} has not returned for {PATIENCE_S:g} s; Ctrl-C ends it", file=sys.stderr, flush=True)
         del outer  # a frame keeps all that its function knows
 
