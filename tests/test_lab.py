@@ -256,6 +256,22 @@ def test_time_in_which_the_watchdog_itself_was_stopped_does_not_count():
     assert any("of wall time" in watched.too_long(os.getpid(), now_s, 1000) for now_s in later), "it hangs in the end"
 
 
+@pytest.mark.parametrize(("then", "hears"), [("time.sleep(100)", True), ("os.kill(os.getpid(), signal.SIGSTOP)", False)])
+def test_a_lab_that_is_stopped_has_not_lost_a_process_that_ended(then, hears):
+    """It could not hear of that end. One that sleeps on could."""
+    program = f"import os, signal, subprocess, time; p = subprocess.Popen(['true']); print(p.pid, flush=True); {then}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        settled = "S" if hears else "T"
+        while (status_of(parent.pid), status_of(child)) != (settled, "Z"):
+            time.sleep(0.01)
+        watched = _Standstill(virtual_ns=5, since_s=0.0)
+        assert not any(watched.too_long(parent.pid, now_s, 10) for now_s in (1.0, 2.5, 4.0))
+        parent.kill()
+    assert watched.lost == ({child} if hears else set())
+
+
 def test_time_that_an_answer_takes_does_not_count(lab_config, monkeypatch):
     monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
     asked = []
