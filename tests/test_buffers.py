@@ -185,7 +185,7 @@ def test_a_ring_stops_for_the_lossless_classes_of_its_flows(dscps: tuple[int, ..
     ],
 )
 def test_the_smallest_weight_has_a_full_frame(weights: list[tuple[str, int | None]], quanta: list[int]) -> None:
-    assert list(quanta_of_weights(rules(*weights)).values()) == quanta
+    assert list(quanta_of_weights(rules(*weights), 1514).values()) == quanta
 
 
 @pytest.mark.parametrize(

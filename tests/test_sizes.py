@@ -66,12 +66,12 @@ def test_scaling():
 
 
 def test_wire_bytes_are_counted_packet_by_packet():
-    assert fixed(1448).mean_wire_bytes() == 1514 and fixed(1449).mean_wire_bytes() == 1449 + 2 * 66
+    assert fixed(1448).mean_wire_bytes(1448) == 1514 and fixed(1449).mean_wire_bytes(1448) == 1449 + 2 * 66
     for name in ("websearch", "fb_hadoop", "homa_w3"):
         found = sizes.load(name)
         values = draws(found, 20_000)
         counted = sum(value + 66 * -(-value // 1448) for value in values) / sum(values)
-        assert float(found.mean_wire_bytes() / found.mean_bytes()) == pytest.approx(counted, rel=0.01), name
+        assert float(found.mean_wire_bytes(1448) / found.mean_bytes()) == pytest.approx(counted, rel=0.01), name
 
 
 def test_a_file_of_ones_own(tmp_path):

@@ -81,7 +81,7 @@ def row(
 
 
 def write(path: Path, *rows: Flow) -> Path:
-    inputs.write_flows(path, Schedule(rows))
+    record_file.write(path, *inputs.flow_tables(Schedule(rows)))
     return path
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from dc_gym.base.amount import Size
 from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.base.key import COUNT, FLAG, TEXT, THRESHOLD, KeyFault, Kind, entries, key, own_keys, tables_of
-from dc_gym.base.units import FRAME_BYTES, NoQuantity, format_size, parse_size_bytes
+from dc_gym.base.units import NoQuantity, format_size, parse_size_bytes
 from dc_gym.topologies import marking
 from dc_gym.topologies.graph import CLASSES, DSCPS, Cable, Graph, Pause, Pool, Port, Queue
 
@@ -117,10 +117,10 @@ def _check_rules(rules: tuple[ClassRule, ...]) -> None:
 CLASS_RULES = tables_of("topology.classes", ClassRule, _class_rules, ("name", "dscp"))
 
 
-def quanta_of_weights(rules: tuple[ClassRule, ...]) -> dict[str, int]:
+def quanta_of_weights(rules: tuple[ClassRule, ...], frame_bytes: int) -> dict[str, int]:
     """Returns the bytes in a round of deficit round robin by class: a full frame for the smallest weight. 0: strict."""
     smallest = min((rule.weight for rule in rules if rule.weight is not None), default=PERCENT)
-    return {rule.name: -(-FRAME_BYTES * (rule.weight or 0) // smallest) for rule in rules}
+    return {rule.name: -(-frame_bytes * (rule.weight or 0) // smallest) for rule in rules}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class SharedBuffers:
         def port(end: Port, cable: Cable) -> Port:
             if end.node not in pools:
                 return end
-            pause = self._pause(end.queue, cable) if self.pfc != "off" else None
+            pause = self._pause(end.queue, cable, graph.frame_bytes) if self.pfc != "off" else None
             return replace(end, queue=replace(end.queue, pool=pools[end.node], pause=pause))
 
         return replace(graph, cables=tuple(each.with_ports(port) for each in graph.cables))
@@ -153,17 +153,19 @@ class SharedBuffers:
     def _pool(self, graph: Graph, switch: str, number: int) -> Pool:
         ports = graph.ports_of(switch)
         reserves = sum(self.reserve_bytes * len(port.queue.classes) for port in ports)
-        headrooms = sum(lossless(port.queue) * self._headroom_bytes(port.queue, graph.cable_of(port)) for port in ports)
+        headrooms = sum(
+            lossless(port.queue) * self._headroom_bytes(port.queue, graph.cable_of(port), graph.frame_bytes) for port in ports
+        )
         left = self.bytes - reserves - headrooms
         if left <= 0:
             told = f"{switch} reserves {reserves} bytes for classes and {headrooms} for headroom"
             raise TopologyError(f"topology.shared_buffer: {self.bytes} bytes are too few, for {told}; enlarge it")
         return Pool(number, left)
 
-    def _headroom_bytes(self, queue: Queue, cable: Cable) -> int:
-        return headroom_bytes(cable, lossless(queue)) if self.headroom_bytes is None else self.headroom_bytes
+    def _headroom_bytes(self, queue: Queue, cable: Cable, frame_bytes: int) -> int:
+        return headroom_bytes(cable, lossless(queue), frame_bytes) if self.headroom_bytes is None else self.headroom_bytes
 
-    def _pause(self, queue: Queue, cable: Cable) -> Pause:
+    def _pause(self, queue: Queue, cable: Cable, frame_bytes: int) -> Pause:
         share = Fraction(0) if isinstance(self.xoff, int) else self.xoff
         return Pause(
             xoff_bytes=self.xoff if isinstance(self.xoff, int) else 0,
@@ -171,7 +173,7 @@ class SharedBuffers:
             share_of=0 if isinstance(self.xoff, int) else share.denominator,
             xon_below_bytes=self.xon_below_bytes,
             reserve_bytes=self.reserve_bytes,
-            headroom_bytes=self._headroom_bytes(queue, cable),
+            headroom_bytes=self._headroom_bytes(queue, cable, frame_bytes),
             quanta=self.quanta,
             whole_port=self.pfc == "port",
         )
@@ -182,7 +184,7 @@ def lossless(queue: Queue) -> int:
     return sum(each.lossless for each in queue.classes)
 
 
-def headroom_bytes(cable: Cable, classes: int) -> int:
+def headroom_bytes(cable: Cable, classes: int, frame_bytes: int) -> int:
     """Returns the bytes that may still come in after a port decides to pause one of `classes` lossless classes.
 
     `cable` is that of the port, as it sends into it.
@@ -194,7 +196,7 @@ def headroom_bytes(cable: Cable, classes: int) -> int:
     arriving = cable.back or cable
     delays_ns = [way.delay_ns + way.impairment.jitter_ns + way.impairment.reorder_delay_ns for way in (cable, arriving)]
     on_the_way = -(-sum(delays_ns) * arriving.rate_bps // NS_BITS)
-    return on_the_way + classes * PAUSE_FRAME_BYTES + 3 * FRAME_BYTES
+    return on_the_way + classes * PAUSE_FRAME_BYTES + 3 * frame_bytes
 
 
 def pausing_ports(graph: Graph) -> Iterator[Port]:
@@ -205,6 +207,6 @@ def pausing_ports(graph: Graph) -> Iterator[Port]:
 def short_of_headroom(graph: Graph) -> Iterator[tuple[Port, int]]:
     """Yields the ports that have less headroom than they need, and the bytes that they need."""
     for port in pausing_ports(graph):
-        needed = headroom_bytes(graph.cable_of(port), lossless(port.queue))
+        needed = headroom_bytes(graph.cable_of(port), lossless(port.queue), graph.frame_bytes)
         if port.queue.pause is not None and port.queue.pause.headroom_bytes < needed:
             yield port, needed

@@ -18,9 +18,10 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.base.units import FRAME_BYTES, PPB, PPM
+from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, PPB, PPM, TCP_HEADERS_BYTES
 
 LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
+LEAST_MTU_BYTES, LARGEST_MTU_BYTES = 576, 9000  # a host must accept the former (RFC 791); the latter is a jumbo frame
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
 PORT_MASK = 0xF  # TCP and UDP: the low bits of either port, which routing reads
@@ -63,10 +64,10 @@ def _require(holds: bool, what: str, value: object, remedy: str) -> None:
         raise TopologyError(f"{what}: value {value!r} {remedy}")
 
 
-def require_queue_size(what: str, limit_bytes: int) -> None:
+def require_queue_size(what: str, limit_bytes: int, frame_bytes: int) -> None:
     """Raises TopologyError unless a queue can have this size; `what` names it."""
-    fits = FRAME_BYTES <= limit_bytes <= LARGEST_QUEUE_BYTES
-    _require(fits, what, limit_bytes, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
+    fits = frame_bytes <= limit_bytes <= LARGEST_QUEUE_BYTES
+    _require(fits, what, limit_bytes, f"is not in {frame_bytes}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,17 +246,14 @@ class Queue:
     """The classes of a `port`; the first has this queue's limit and marking. A port with one and no pool gives none."""
     pool: Pool | None = None  # port
     pause: Pause | None = None  # port
+    packet_bytes: int = FRAME_BYTES  # fq: its limit is in packets, each of so many bytes
 
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
         _require(self.kind in kinds, "queue kind", self.kind, f"is unknown; one of: {', '.join(kinds)}")
-        require_queue_size("queue limit_bytes", limit)
+        require_queue_size("queue limit_bytes", limit, LEAST_MTU_BYTES + ETHERNET_BYTES)
         for what, value in (("rate_bps", self.rate_bps), ("burst_bytes", self.burst_bytes)):
             _require((value > 0) == (self.kind == "tbf"), f"{what} of a queue", value, "does not fit its kind; 'tbf' has one")
-        whole = self.kind != "tbf" or self.burst_bytes >= FRAME_BYTES
-        _require(
-            whole, "burst_bytes of tbf", self.burst_bytes, f"is below a frame of {FRAME_BYTES} bytes, which could never leave"
-        )
         fits = marking.kind in QUEUE_MARKINGS[self.kind]
         _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; {_that_mark(marking.kind)}")
         at_departure = marking.at == "departure" and self.kind != "port"
@@ -416,6 +414,8 @@ class Graph:
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
     cables: tuple[Cable, ...]
+    mtu_bytes: int = MTU_BYTES
+    """The largest IP packet of every port."""
     _hosts: dict[str, Host] = field(init=False, repr=False, compare=False)
     _switches: dict[str, Switch] = field(init=False, repr=False, compare=False)
     _cables: dict[str, Cable] = field(init=False, repr=False, compare=False)
@@ -433,8 +433,30 @@ class Graph:
             self, "_cables", {port.ifname: cable.sent_by(port.ifname) for cable in self.cables for port in (cable.a, cable.b)}
         )
         object.__setattr__(self, "_ports", self._ports_by_node(ends))
+        self._check_frames()
         self._check_hosts()
         self._check_connected()
+
+    @property
+    def frame_bytes(self) -> int:
+        """A full frame: Ethernet's header and the largest IP packet."""
+        return self.mtu_bytes + ETHERNET_BYTES
+
+    @property
+    def segment_bytes(self) -> int:
+        """The payload of a full TCP segment."""
+        return self.mtu_bytes - TCP_HEADERS_BYTES
+
+    def _check_frames(self) -> None:
+        fits, frame = LEAST_MTU_BYTES <= self.mtu_bytes <= LARGEST_MTU_BYTES, self.frame_bytes
+        _require(fits, "topology.mtu", self.mtu_bytes, f"is not in {LEAST_MTU_BYTES}..{LARGEST_MTU_BYTES} bytes; change it")
+        for port in self.ports():
+            queue = port.queue
+            require_queue_size(f"queue limit_bytes of {port.ifname}", queue.limit_bytes, frame)
+            whole = queue.kind != "tbf" or queue.burst_bytes >= frame
+            _require(
+                whole, "burst_bytes of tbf", queue.burst_bytes, f"is below a frame of {frame} bytes, which could never leave"
+            )
 
     def _ports_by_node(self, ends: Iterable[Port]) -> dict[str, tuple[Port, ...]]:
         found: dict[str, list[Port]] = {name: [] for name in (*self._switches, *self._hosts)}

@@ -84,8 +84,8 @@ class LinkSpec:
     buffer_bytes: Size | None = key(
         AMOUNT,
         low=1,
-        help='queue limit of a switch port: bytes (`"400kB"`), full frames (`"100p"`, 1514 B each) or bandwidth-delay '
-        'products (`"2bdp"`, of the port\'s rate and the [base round trip](topologies.md#buffers))',
+        help='queue limit of a switch port: bytes (`"400kB"`), full frames (`"100p"`, 1514 B each unless `mtu` is another) or '
+        'bandwidth-delay products (`"2bdp"`, of the port\'s rate and the [base round trip](topologies.md#buffers))',
     )
     host_buffer_bytes: Size | None = key(AMOUNT, low=1, otherwise="`buffer`", help="queue limit of a host's egress")
     marking: str | None = key(
@@ -212,6 +212,8 @@ class Wiring:
     ecn: bool = False
     """True if the controller reads ECN. It decides what marking 'auto' stands for."""
     scale: int = 1
+    frame_bytes: int = FRAME_BYTES
+    """A full frame."""
     rtt_ns: int | None = None
     """The base round trip before scaling, in ns, for amounts in BDPs. None means not known."""
     classes: tuple[ClassRule, ...] = ()
@@ -268,7 +270,7 @@ class Wiring:
 
     def _queue(self, link: LinkSpec, node: Node, ifname: str, rate_bps: int) -> Queue:
         if self.measuring:
-            return Queue(FRAME_BYTES)
+            return Queue(self.frame_bytes)
         try:
             return self._queue_of(link, node, rate_bps)
         except TopologyError as error:
@@ -289,15 +291,15 @@ class Wiring:
         given = link.buffer_bytes if same else link.host_buffer_bytes
         limit_bytes = self._bytes(given, "buffer" if same else "host_buffer", rate_bps)
         if not self.classes and not self.lossless:
-            return Queue(limit_bytes, self.host_qdisc)
+            return Queue(limit_bytes, self.host_qdisc, packet_bytes=self.frame_bytes)
         if not self.classes and self.host_qdisc != "bfifo":
-            return Queue(limit_bytes, self.host_qdisc)  # a pause stops it as a whole
+            return Queue(limit_bytes, self.host_qdisc, packet_bytes=self.frame_bytes)  # a pause stops it as a whole
         if self.host_qdisc != "bfifo":
             raise TopologyError(
                 f"topology.host_qdisc: value {self.host_qdisc!r} has no classes; leave it out, or topology.classes"
             )
         rules = self._rules()
-        quanta = quanta_of_weights(rules)
+        quanta = quanta_of_weights(rules, self.frame_bytes)
         return _classful(tuple(QueueClass(each.name, each.dscp, limit_bytes, NO_MARKING, quanta[each.name]) for each in rules))
 
     def _rules(self) -> tuple[ClassRule, ...]:
@@ -307,7 +309,7 @@ class Wiring:
     def _classes(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Iterator[QueueClass]:
         """Yields the classes of a switch port."""
         rules = self._rules()
-        quanta = quanta_of_weights(rules)
+        quanta = quanta_of_weights(rules, self.frame_bytes)
         for number, rule in enumerate(rules):
             own = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
             room = (
@@ -358,12 +360,12 @@ class Wiring:
 
     def _at_port(self, value: Any, rate_bps: int) -> Any:
         """Returns a key's value at a port of that rate: an amount becomes bytes."""
-        return in_bytes(value, rate_bps, self.rtt_ns) if isinstance(value, Amount) else value
+        return in_bytes(value, rate_bps, self.rtt_ns, self.frame_bytes) if isinstance(value, Amount) else value
 
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
         """Returns the size of a queue, by the name of the key that gives it."""
-        size = in_bytes(_given(value, name), rate_bps, self.rtt_ns)
-        require_queue_size(f"topology.{name}", size)
+        size = in_bytes(_given(value, name), rate_bps, self.rtt_ns, self.frame_bytes)
+        require_queue_size(f"topology.{name}", size, self.frame_bytes)
         return size
 
 

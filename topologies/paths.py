@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import Cable, Graph
 
 ACK_BYTES = 66  # Ethernet 14, IP 20, TCP 20, timestamps 12
@@ -27,14 +26,15 @@ def serialization_ns(cable: Cable, frame_bytes: int) -> int:
     return -(-frame_bytes * BIT_NS // cable.rate_bps)
 
 
-def one_way_ns(graph: Graph, crossed: Sequence[str], frame_bytes: int = FRAME_BYTES) -> int:
-    """Returns the time of one frame over the egress ports of a path (ecmp.path). Each switch stores and forwards it."""
-    return sum(transfer_ns(graph.cable_of(ifname), frame_bytes) for ifname in crossed)
+def one_way_ns(graph: Graph, crossed: Sequence[str], frame_bytes: int | None = None) -> int:
+    """Returns the time of one frame, by default a full one, over the egress ports of a path (ecmp.path). Each switch stores and
+    forwards it."""
+    return sum(transfer_ns(graph.cable_of(ifname), frame_bytes or graph.frame_bytes) for ifname in crossed)
 
 
 def round_trip_ns(graph: Graph, crossed: Sequence[str]) -> int:
     """Returns the time of a full frame over a path and an ACK back over the same cables."""
-    return sum(_there_and_back_ns(graph.cable_of(ifname)) for ifname in crossed)
+    return sum(_there_and_back_ns(graph.cable_of(ifname), graph.frame_bytes) for ifname in crossed)
 
 
 def bottleneck(graph: Graph, crossed: Sequence[str]) -> str:
@@ -44,7 +44,7 @@ def bottleneck(graph: Graph, crossed: Sequence[str]) -> str:
 
 def base_rtt_ns(graph: Graph) -> int:
     """Returns the base round trip of the network, or 0 with fewer than two hosts."""
-    return longest_ns(graph, _there_and_back_ns)
+    return longest_ns(graph, lambda cable: _there_and_back_ns(cable, graph.frame_bytes))
 
 
 def longest_ns(graph: Graph, time_ns: Callable[[Cable], int]) -> int:
@@ -84,7 +84,7 @@ def _slowest_ns(graph: Graph, target: str, time_ns: Callable[[Cable], int]) -> d
     return found
 
 
-def _there_and_back_ns(cable: Cable) -> int:
+def _there_and_back_ns(cable: Cable, frame_bytes: int) -> int:
     """Returns the time of a full frame over a cable and of an ACK back, in the direction in which that takes longer."""
     there, back = cable.directions()
-    return max(transfer_ns(one, FRAME_BYTES) + transfer_ns(other, ACK_BYTES) for one, other in ((there, back), (back, there)))
+    return max(transfer_ns(one, frame_bytes) + transfer_ns(other, ACK_BYTES) for one, other in ((there, back), (back, there)))

@@ -14,7 +14,7 @@ from dc_gym.base import usercode
 from dc_gym.base.amount import Amount
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import fields_by_key, values_of
-from dc_gym.base.units import FRAME_BYTES
+from dc_gym.base.units import FRAME_BYTES, MTU_BYTES
 from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import TOPOLOGIES, register
@@ -80,6 +80,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         qdisc=full.qdisc or "port",
         host_buffer_bytes=full.buffer_bytes if full.host_buffer_bytes is None else full.host_buffer_bytes,
         scale=full.scale or 1,
+        mtu_bytes=full.mtu_bytes or MTU_BYTES,
     )
 
 
@@ -89,7 +90,7 @@ def _build(full: TopologySpec, wiring: Wiring) -> Graph:
     if not isinstance(graph, Graph):
         what = f"topology.kind {entry.name!r}: its build gives {usercode.shown(graph)} instead of a Graph"
         raise TopologyError(f"{what}; return that of a Builder, builder.graph()")
-    return graph
+    return replace(graph, mtu_bytes=full.mtu_bytes or MTU_BYTES)
 
 
 def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
@@ -100,6 +101,7 @@ def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
         host_qdisc="fq" if full.host_qdisc == "fq" else "bfifo",
         switch_qdisc=full.qdisc or "port",
         ecn=ecn,
+        frame_bytes=full.frame_bytes,
         scale=full.scale,
         classes=full.classes or (),
         pooled=full.buffers is not None,

@@ -9,11 +9,11 @@ from typing import Any
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
-from dc_gym.base.units import FRAME_BYTES, format_size
+from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, format_size
 from dc_gym.topologies import buffers, marking
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
-from dc_gym.topologies.graph import LARGEST_QUEUE_BYTES
+from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES
 from dc_gym.topologies.links import RULES, SWITCH_QDISCS, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
@@ -45,6 +45,14 @@ class TopologySpec(LinkSpec):
         TEXT,
         names=lambda: TOPOLOGIES,
         help="needed without a preset; a [plug-in](extending.md#a-topology) may add kinds",
+    )
+    mtu_bytes: int | None = key(
+        SIZE,
+        low=LEAST_MTU_BYTES,
+        high=LARGEST_MTU_BYTES,
+        otherwise='`"1500B"`',
+        help="largest IP packet of all ports; a full frame has 14 bytes more. Amounts in frames and in BDPs, headroom, shares of"
+        " classes, and a NIC's full packet follow it",
     )
     host_qdisc: str | None = key(TEXT, names=lambda: HOST_QDISCS, otherwise='`"bfifo"`', help="qdisc of a host's egress")
     qdisc: str | None = key(
@@ -146,8 +154,10 @@ class TopologySpec(LinkSpec):
             raise KeyFault("topology.pfc", self.pfc, "charges frames to a shared buffer; give topology.shared_buffer")
         if self.xoff == 0:
             raise KeyFault("topology.xoff", "0B", "pauses the peer for every frame; give a share of the free room, or bytes")
-        if pfc and self.headroom_bytes is not None and self.headroom_bytes < FRAME_BYTES:
-            why = f"leaves no room for frames on their way when a pause is sent; give {FRAME_BYTES}B or more, or leave it out"
+        if pfc and self.headroom_bytes is not None and self.headroom_bytes < self.frame_bytes:
+            why = (
+                f"leaves no room for frames on their way when a pause is sent; give {self.frame_bytes}B or more, or leave it out"
+            )
             raise KeyFault("topology.headroom", format_size(self.headroom_bytes), why)
         if self.classes == ():
             raise KeyFault("topology.classes", [], "has no class; leave it out for ports with one queue")
@@ -158,6 +168,11 @@ class TopologySpec(LinkSpec):
             raise KeyFault("topology.pfc", self.pfc, "has no class to pause; give one of topology.classes lossless = true")
         if self.qdisc == "stock" and (pfc or self.classes or self.shared_buffer_bytes is not None):
             raise KeyFault("topology.qdisc", "stock", "has no classes, no shared buffer and no pauses; leave it out")
+
+    @property
+    def frame_bytes(self) -> int:
+        """A full frame: Ethernet's header and the largest IP packet."""
+        return ETHERNET_BYTES + (MTU_BYTES if self.mtu_bytes is None else self.mtu_bytes)
 
     @property
     def buffers(self) -> SharedBuffers | None:

@@ -79,7 +79,7 @@ def size_distribution(context: WorkloadContext, keys: SizesKeys) -> Sizes:
     if keys.truncate_bytes is not None:
         found = found.truncated(keys.truncate_bytes)
     context.notes["mean_size_bytes"] = float(found.mean_bytes())
-    context.notes["mean_wire_bytes"] = float(found.mean_wire_bytes())
+    context.notes["mean_wire_bytes"] = float(found.mean_wire_bytes(context.graph.segment_bytes))
     context.notes["sampling"] = found.sampling
     return found
 
@@ -90,7 +90,7 @@ def poisson(context: WorkloadContext, keys: PoissonKeys) -> list[FlowRequest]:
     Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
     found, load = size_distribution(context, keys), keys.load
-    mean = found.mean_wire_bytes() if keys.load_counts == "wire" else found.mean_bytes()
+    mean = found.mean_wire_bytes(context.graph.segment_bytes) if keys.load_counts == "wire" else found.mean_bytes()
     rates = _bisection_rates(context) if keys.load_of == "bisection" else _host_rates(context)
     sampler, flows = Sampler(found), list[FlowRequest]()
     expected = sum(rates.values()) * Fraction(str(load)) * context.horizon_ns / (mean * 8 * NS_PER_S)

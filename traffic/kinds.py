@@ -17,7 +17,7 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
-from dc_gym.traffic.sizes import HEADER_BYTES, SEGMENT_BYTES
+from dc_gym.traffic.sizes import HEADER_BYTES
 from dc_gym.traffic.workload_spec import KINDS, TrafficSpec
 
 DEFAULT_PORT = 5001  # iperf's
@@ -77,7 +77,7 @@ class WorkloadContext:
         It is three one-way delays over the access links, and the time of its bytes over the slower link.
         """
         cables = [self.graph.cable_of(self._access[host][0]) for host in (src, dst)]
-        wire_bytes = size_bytes + HEADER_BYTES * -(-size_bytes // SEGMENT_BYTES)
+        wire_bytes = size_bytes + HEADER_BYTES * -(-size_bytes // self.graph.segment_bytes)
         slowest = min(self.rate_bps(src), self.rate_bps(dst))
         return (
             3 * sum(min(way.delay_ns for way in cable.directions()) for cable in cables)

@@ -18,10 +18,11 @@ from re import MULTILINE, fullmatch, search
 from dc_gym.base import bounded
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
+from dc_gym.base.units import ETHERNET_BYTES, TCP_HEADERS_BYTES
 from dc_gym.traffic.draws import WORD, Stream
 
 FOLDER = Path(__file__).parent / "flow_sizes"
-SEGMENT_BYTES, HEADER_BYTES = 1448, 66  # payload of a full TCP segment, and the headers in its frame
+HEADER_BYTES = ETHERNET_BYTES + TCP_HEADERS_BYTES  # in the frame of a full TCP segment
 SUBUNITS = 2**16  # units in a byte while a size is drawn
 SAMPLINGS = ("linear", "discrete")
 
@@ -59,13 +60,13 @@ class Sizes:
         """Returns the mean of what a Sampler draws, without its rounding to whole bytes."""
         return sum((weight * (low + high) / 2 for low, high, weight in self._pieces()), Fraction(0))
 
-    def mean_segments(self) -> Fraction:
-        """Returns the mean number of packets. All are full segments, except that the last one may be shorter."""
-        return sum((weight * _mean_ceiling(low, high) for low, high, weight in self._pieces()), Fraction(0))
+    def mean_segments(self, segment_bytes: int) -> Fraction:
+        """Returns the mean number of packets. All are full segments of so much payload, except that the last may be shorter."""
+        return sum((weight * _mean_ceiling(low, high, segment_bytes) for low, high, weight in self._pieces()), Fraction(0))
 
-    def mean_wire_bytes(self) -> Fraction:
+    def mean_wire_bytes(self, segment_bytes: int) -> Fraction:
         """Returns the mean size with the headers of its frames (Ethernet, IP, TCP with timestamps), as a cable counts them."""
-        return self.mean_bytes() + HEADER_BYTES * self.mean_segments()
+        return self.mean_bytes() + HEADER_BYTES * self.mean_segments(segment_bytes)
 
     def _pieces(self) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
         """Yields the least size, largest size and probability of each piece. Within a piece, sizes are uniform."""
@@ -106,14 +107,14 @@ class Sampler:
         return max(1, (size + SUBUNITS // 2) // SUBUNITS)
 
 
-def _mean_ceiling(low: Fraction, high: Fraction) -> Fraction:
-    """Returns the mean of ceil(x / SEGMENT_BYTES) for x uniform in [low, high]."""
+def _mean_ceiling(low: Fraction, high: Fraction, segment_bytes: int) -> Fraction:
+    """Returns the mean of ceil(x / segment_bytes) for x uniform in [low, high]."""
     if low == high:
-        return Fraction(-(-low // SEGMENT_BYTES))
+        return Fraction(-(-low // segment_bytes))
 
     def integral(x: Fraction) -> Fraction:
-        whole, rest = divmod(x, SEGMENT_BYTES)
-        return SEGMENT_BYTES * Fraction(whole * (whole + 1), 2) + rest * (whole + 1)
+        whole, rest = divmod(x, segment_bytes)
+        return segment_bytes * Fraction(whole * (whole + 1), 2) + rest * (whole + 1)
 
     return (integral(high) - integral(low)) / (high - low)
 

@@ -88,7 +88,7 @@ class Shares:
 
     def case(self) -> FabricCase:
         rules = tuple(ClassRule(name=f"w{number}", dscp=(), weight=weight) for number, weight in enumerate(self.weights))
-        quanta = quanta_of_weights(rules)
+        quanta = quanta_of_weights(rules, FRAME_BYTES)
         classes = tuple(
             QueueClass(rule.name, (DSCPS[number],), AMPLE_BYTES, quantum_bytes=quanta[rule.name])
             for number, rule in enumerate(rules)
@@ -268,7 +268,7 @@ def _cable() -> Cable:
     return Cable(Port("h1", "h1-eth0", queue), Port("s1", "s1-eth1", queue), LINE_BPS, PFC_DELAY_NS)
 
 
-HEADROOM = headroom_bytes(_cable(), 1)
+HEADROOM = headroom_bytes(_cable(), 1, FRAME_BYTES)
 HEADROOMS = tuple(
     Headroom(senders, parts, whole_port) for whole_port in (False, True) for senders in (2, 4, 16) for parts in (1, 2)
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from dc_gym.base.units import FRAME_BYTES, PPM
+from dc_gym.base.units import PPM
 from dc_gym.ctrl.actuators.actuator import Actuator, Attribute, Bounds, Place, Quantity, register
 from dc_gym.topologies.graph import Graph, Marking, Port
 from dc_gym.topologies.realize import tc
@@ -33,7 +33,7 @@ def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds, ...]:
         marks.min_bytes, marks.max_bytes, marks.probability_ppm,
     )  # fmt: skip
     limit_bytes = max(limit_bytes, high)
-    least = min(FRAME_BYTES, low)
+    least = min(graph.frame_bytes, low)
     return Bounds(least, limit_bytes, low), Bounds(least, limit_bytes, high), Bounds(min(LOWEST_PPM, ppm), PPM, ppm)
 
 

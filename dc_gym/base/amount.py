@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An amount of queue as a spec may give it: bytes ("400kB"), full frames ("100p") or bandwidth-delay products ("2bdp").
 
-A frame is 1514 bytes. A BDP is the port's rate times the base round trip of the network (topologies/paths.py).
+A frame is a full one of the network. A BDP is the port's rate times the base round trip of the network (topologies/paths.py).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Amount:
     def __str__(self) -> str:
         return f"{units.format_fraction(self.number)}{self.unit}"
 
-    def bytes_at(self, rate_bps: int, rtt_ns: int) -> int:
+    def bytes_at(self, rate_bps: int, rtt_ns: int, frame_bytes: int = FRAME_BYTES) -> int:
         """Returns bytes, rounded down, for a port of that rate in a network of that base round trip. The least is one frame."""
-        whole = FRAME_BYTES if self.unit == "p" else Fraction(rate_bps * rtt_ns, 8 * NS)
-        return max(FRAME_BYTES, int(self.number * whole))
+        whole = frame_bytes if self.unit == "p" else Fraction(rate_bps * rtt_ns, 8 * NS)
+        return max(frame_bytes, int(self.number * whole))
 
 
 Size = int | Amount
@@ -70,10 +70,10 @@ def write_plain(value: Size) -> int | str:
     return value if isinstance(value, int) else str(value)
 
 
-def in_bytes(value: Size, rate_bps: int, rtt_ns: int | None) -> int:
+def in_bytes(value: Size, rate_bps: int, rtt_ns: int | None, frame_bytes: int) -> int:
     """Returns the bytes at a port. `rtt_ns` may be None as long as nothing is given in BDPs."""
     if isinstance(value, int):
         return value
     if value.unit == "bdp" and rtt_ns is None:
         raise TopologyError(f"amount {value}: the round trip is not known; give bytes or frames")
-    return value.bytes_at(rate_bps, rtt_ns or 0)
+    return value.bytes_at(rate_bps, rtt_ns or 0, frame_bytes)

@@ -20,7 +20,9 @@ from dc_gym.base.errors import SpecError
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-FRAME_BYTES = 1514  # a full frame: 14 bytes of Ethernet header, 1500 of IP
+MTU_BYTES, ETHERNET_BYTES = 1500, 14
+FRAME_BYTES = MTU_BYTES + ETHERNET_BYTES  # a full frame, where a network has no other MTU (Graph.frame_bytes)
+TCP_HEADERS_BYTES, UDP_HEADERS_BYTES = 52, 28  # in an IPv4 packet: a full TCP segment has timestamps
 PPM, PPB = 10**6, 10**9
 LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
 

@@ -15,7 +15,7 @@ from dc_gym.base.errors import ResultError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.readable import quantity
 from dc_gym.base.terminal import say
-from dc_gym.base.units import FRAME_BYTES, PPB, PPM, format_rate, format_share, format_size
+from dc_gym.base.units import PPB, PPM, format_rate, format_share, format_size
 from dc_gym.cli.spec_or_preset import spec_or_preset
 from dc_gym.records.folder import is_result
 from dc_gym.spec import Spec
@@ -152,21 +152,26 @@ def _port_rows(graph: Graph, rtt_ns: int) -> Iterator[tuple[str, ...]]:
     for port in graph.ports():
         bdp = graph.cable_of(port).rate_bps * rtt_ns / BIT_NS
         limit = port.queue.limit_bytes
-        sizes = format_size(limit), f"{limit / FRAME_BYTES:.4g}", f"{limit / bdp:.3g}"
-        own = (_layer(graph, port.node, layers), format_rate(graph.cable_of(port).rate_bps), *sizes, _marking(port, bdp))
+        sizes = format_size(limit), f"{limit / graph.frame_bytes:.4g}", f"{limit / bdp:.3g}"
+        own = (
+            _layer(graph, port.node, layers),
+            format_rate(graph.cable_of(port).rate_bps),
+            *sizes,
+            _marking(port, bdp, graph.frame_bytes),
+        )
         groups[own] = groups.get(own, 0) + 1
     for key, count in groups.items():
         yield str(count), *key
 
 
-def _marking(port: Port, bdp: float) -> str:
+def _marking(port: Port, bdp: float, frame_bytes: int) -> str:
     """Returns the marking thresholds in bytes, frames and BDPs."""
     marking: Marking = port.queue.marking
     if marking.kind == "none":
         return "none" if port.queue.kind == "bfifo" else f"none ({port.queue.kind})"
 
     def words(size: int) -> str:
-        return f"{size} B = {size / FRAME_BYTES:.3g} frames = {size / bdp:.3g} BDP"
+        return f"{size} B = {size / frame_bytes:.3g} frames = {size / bdp:.3g} BDP"
 
     if marking.kind == "step":
         return f"step at K = {words(marking.k_bytes)}"

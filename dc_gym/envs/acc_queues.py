@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.ctrl.acc_keys import BY_QUEUE, OFF, PAPER
 from dc_gym.envs.acc_groups import groups_of
 from dc_gym.envs.frame import PLACES, Bools, Floats, Frame
@@ -83,7 +82,7 @@ class AccQueues:
             raise AgentError(f"agent.interval is {scene.step_ns / 1e3:g} us, and {decides}; give {asked_ns / 1e3:g}us")
         self.names = actuated.names
         self._rows, self._template, self._rule = actuated.rows, template, idle
-        self._rate_bps = scene.rate_bps[ports]
+        self._rate_bps, self._frame_bytes = scene.rate_bps[ports], scene.frame_bytes
         self._worth, self._weight = WORTHS[worth], throughput_weight
         settings = template.table[None].astype(np.float64)  # [1, actions, values]
         low, high = actuated.low[:, None], actuated.high[:, None]
@@ -119,7 +118,7 @@ class AccQueues:
             self._rewards.clear()
             self.settings = self._first
         seconds = frame.elapsed_ns / 1e9
-        carried = np.maximum(self._rate_bps * (seconds / 8), FRAME_BYTES)
+        carried = np.maximum(self._rate_bps * (seconds / 8), self._frame_bytes)
         cells = np.concatenate([frame.cells, frame.class_cells])[self._rows]
         before = np.concatenate([frame.before, frame.class_before])[self._rows]
         change = (cells - before).view(np.int64).astype(np.float64)

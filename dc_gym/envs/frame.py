@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.base.units import MTU_BYTES
+from dc_gym.metrics.fairness import tcp_share, udp_share
 from dc_gym.monitors.state_matrix import COLUMNS, FlowStatus
 
 Floats = npt.NDArray[np.float64]
@@ -23,8 +24,6 @@ Rows = npt.NDArray[np.intp]
 T = TypeVar("T")
 
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
-UDP_PAYLOAD_SHARE = 1472 / 1514
-"""Payload of a full UDP datagram as a share of its frame; PAYLOAD_SHARE is the same for a full TCP segment."""
 CARRIED = "carried bytes"
 TAKEN_OVER = (("under way", "was under way"),)
 """Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""
@@ -58,6 +57,7 @@ class FlowInfo:
     """The flows that must all have ended before this flow's gate opens; empty: the flow has only its start time."""
     host_row: Rows
     """Equal to Scene.host_row."""
+    mtu_bytes: int = MTU_BYTES
     host: Rows = field(init=False)
     """By flow: index into Scene.hosts of the egress that the flow leaves by; -1 if that egress has no action."""
     first_row: Rows = field(init=False)
@@ -73,7 +73,7 @@ class FlowInfo:
     def __post_init__(self) -> None:
         first = np.array([int(rows[0]) for rows in self.rows], np.intp)
         places = {int(row): place for place, row in enumerate(self.host_row)}
-        object.__setattr__(self, "payload_share", np.where(self.is_udp, UDP_PAYLOAD_SHARE, PAYLOAD_SHARE))
+        object.__setattr__(self, "payload_share", np.where(self.is_udp, udp_share(self.mtu_bytes), tcp_share(self.mtu_bytes)))
         object.__setattr__(self, "first_row", first)
         object.__setattr__(self, "host", np.array([places.get(int(row), -1) for row in first], np.intp))
         rest = [rows[1:] for rows in self.rows]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs.frame import CARRIED, Bools, Floats, FlowInfo, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import max_min
@@ -31,7 +30,7 @@ def gini(shares: Floats) -> float:
 
 def carried_bytes(frame: Frame, scene: Scene) -> Floats:
     """Returns as [rows] what the line carries in the time of the step, at least one frame. Counters are normalised by it."""
-    return frame.once(CARRIED, lambda: np.maximum(scene.rate_bps * (frame.elapsed_ns / 8e9), FRAME_BYTES))
+    return frame.once(CARRIED, lambda: np.maximum(scene.rate_bps * (frame.elapsed_ns / 8e9), scene.frame_bytes))
 
 
 def occupancy(frame: Frame, scene: Scene) -> Floats:

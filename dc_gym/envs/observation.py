@@ -33,7 +33,6 @@ from gymnasium import spaces
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators.selection import CLASS, nothing_called, of_classes
 from dc_gym.envs.frame import Floats, Frame, Rows
@@ -303,7 +302,7 @@ def _backlog_change(frame: Frame, scene: Scene) -> Floats:
 
 def _frames_over_line(column: str) -> Compute:
     """Returns a feature: packets counted over the step, as full frames, over what the line carries."""
-    return lambda frame, scene: frame.change(column) * FRAME_BYTES / carried_bytes(frame, scene)
+    return lambda frame, scene: frame.change(column) * scene.frame_bytes / carried_bytes(frame, scene)
 
 
 def _utilization(frame: Frame, scene: Scene) -> Floats:
@@ -311,7 +310,7 @@ def _utilization(frame: Frame, scene: Scene) -> Floats:
 
 
 def _tx_rate(frame: Frame, scene: Scene) -> Floats:
-    return frame.change("tx_bytes") / max(scene.fastest_bps * (frame.elapsed_ns / 8e9), FRAME_BYTES)
+    return frame.change("tx_bytes") / max(scene.fastest_bps * (frame.elapsed_ns / 8e9), scene.frame_bytes)
 
 
 def _rx_rate(frame: Frame, scene: Scene) -> Floats:
@@ -373,13 +372,13 @@ def _mean_rtt(field: str) -> Compute:
 
 
 def _cwnd(frame: Frame, scene: Scene) -> Floats:
-    windows = frame.flows["cwnd_packets"] * float(FRAME_BYTES)
-    product_bytes = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, FRAME_BYTES)
+    windows = frame.flows["cwnd_packets"] * float(scene.frame_bytes)
+    product_bytes = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, scene.frame_bytes)
     return _sum_over_hosts(windows, frame, scene, frame.under_way) / product_bytes
 
 
 def _retransmits(frame: Frame, scene: Scene) -> Floats:
-    sent = frame.flow_change("retransmits") * FRAME_BYTES
+    sent = frame.flow_change("retransmits") * scene.frame_bytes
     everyone = np.ones(len(sent), bool)
     return _sum_over_hosts(sent, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 

@@ -21,7 +21,6 @@ import numpy as np
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs import measures
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.ranges import tell_outside
@@ -243,7 +242,7 @@ def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
 
 def _drops(frame: Frame, scene: Scene, share: Floats) -> float:
     carried = measures.carried_bytes(frame, scene)[scene.host_rows]
-    return float(frame.change("drops").sum()) * FRAME_BYTES / float(carried.sum())
+    return float(frame.change("drops").sum()) * scene.frame_bytes / float(carried.sum())
 
 
 def _switch_ports(scene: Scene) -> float:

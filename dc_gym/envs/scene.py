@@ -118,6 +118,8 @@ class Scene:
     """[hosts]: the least rate of each; the line rate where no agent sets rates."""
     base_rtt_ns: int
     """The largest round trip of a full frame and its ACK over the idle network."""
+    frame_bytes: int
+    """A full frame."""
     step_ns: int
     seed: int
     actuated: tuple[ActuatedRows, ...]
@@ -208,6 +210,7 @@ class Scene:
             senders=np.array([row in sending for row in host_row.tolist()], bool),
             floor_bps=floor_bps,
             base_rtt_ns=base_rtt_ns(graph),
+            frame_bytes=graph.frame_bytes,
             step_ns=agent.interval_ns,
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
@@ -307,6 +310,7 @@ def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
         start_ns=np.array([flow.request.start_ns for flow in flows], np.int64),
         awaits=_awaits(flows),
         host_row=scene.host_row,
+        mtu_bytes=graph.mtu_bytes,
     )
 
 

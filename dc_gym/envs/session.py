@@ -269,7 +269,7 @@ class Session:
     def _next(self, lab: SteppedNetwork, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.records"
         Episode.remove(private, self._episodes - 2)  # this one ended before the current one began
-        inputs.write_flows(private / name, experiment.schedule)
+        inputs.write_flows(private / name, experiment.schedule, experiment.graph)
         nics_name = f"nics-{self._episodes}.records"
         if self._nic is not None:
             nics.write_episode(experiment, self._nic, private / nics_name, seed)

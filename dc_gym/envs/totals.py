@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.base.units import TCP_HEADERS_BYTES
 from dc_gym.envs import measures
 from dc_gym.envs.frame import STOPPED, WAITING, Floats, Frame
 from dc_gym.envs.metrics import BLANK, Block, metrics
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import fairness_of
-from dc_gym.traffic.sizes import SEGMENT_BYTES
 
 __all__ = ["EpisodeTotals", "metrics"]
 
@@ -135,7 +135,7 @@ def _lost_bytes(frame: Frame) -> float:
     retransmissions."""
     flows, udp = frame.flows, frame.info.is_udp
     missing = flows["acked_bytes"][udp].astype(np.float64) - flows["received_bytes"][udp].astype(np.float64)
-    return float(missing.sum()) + float(flows["retransmits"][~udp].sum()) * SEGMENT_BYTES
+    return float(missing.sum()) + float(flows["retransmits"][~udp].sum()) * (frame.info.mtu_bytes - TCP_HEADERS_BYTES)
 
 
 def _fairness_of_lives(frame: Frame) -> dict[str, float]:

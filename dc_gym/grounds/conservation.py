@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dc_gym.topologies.graph import Graph
 
 Counters = Mapping[str, int]
-SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 60, 1514
+SMALLEST_FRAME_BYTES = 60
 
 
 def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
@@ -30,7 +30,7 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
     for port in graph.ports():
         found += _cable(port.ifname, delta[port.ifname], delta[graph.peer(port).ifname])
     for switch in graph.switches:
-        found += _switch(switch.name, [delta[port.ifname] for port in graph.ports_of(switch.name)])
+        found += _switch(switch.name, [delta[port.ifname] for port in graph.ports_of(switch.name)], graph.frame_bytes)
     found += [f"{count} packets lost: {_WORDS.get(name, name)}" for name, count in losses.items() if count]
     return found
 
@@ -90,7 +90,7 @@ def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
     return found
 
 
-def _switch(name: str, ports: list[Counters]) -> list[str]:
+def _switch(name: str, ports: list[Counters], frame_bytes: int) -> list[str]:
     def total(counter: str) -> int:
         return sum(port[counter] for port in ports)
 
@@ -99,6 +99,6 @@ def _switch(name: str, ports: list[Counters]) -> list[str]:
     if received != out:
         return [f"{name}: received {received} packets and sent, dropped or holds {out}"]
     missing = total("rx_bytes") - total("tx_bytes") - total("queue_backlog_bytes")
-    if not dropped * SMALLEST_FRAME_BYTES <= missing <= dropped * LARGEST_FRAME_BYTES:
+    if not dropped * SMALLEST_FRAME_BYTES <= missing <= dropped * frame_bytes:
         return [f"{name}: {missing} bytes are missing for {dropped} dropped packets"]
     return []

@@ -20,7 +20,9 @@ import numpy as np
 from dc_gym.base import record_file
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
+from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES, TCP_HEADERS_BYTES, UDP_HEADERS_BYTES
 from dc_gym.monitors.state_matrix import MAX_VALUES
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Row
 from dc_gym.topologies.realize import nics
@@ -119,9 +121,11 @@ FLOW = RecordKind(
             ("gaps", "u1"),
             ("cc", "S16"),
             ("dscp", "u1"),
-            ("reserved", "u1"),
+            ("reserved", "u1", 5),
+            ("packet_bytes", "<u4"),
         ]
     ),
+    version=2,
 )
 OPENS = RecordKind(b"DCGOPENS", np.dtype([("gate", "<u4")]))
 PATH = RecordKind(b"DCGPROWS", np.dtype([("row", "<u4")]))
@@ -241,12 +245,15 @@ def _port(row: Row, hosts: set[str]) -> dict[str, object]:
     return {"name": row.name, "netns": netns, "ifname": port.ifname, "class": place}
 
 
-def write_flows(path: Path, schedule: Schedule) -> None:
+PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdma": FRAME_HEADERS_BYTES - ETHERNET_BYTES}
+
+
+def write_flows(path: Path, schedule: Schedule, graph: Graph) -> None:
     """Writes the file of `tgen --flows`."""
-    record_file.write(path, *flow_tables(schedule))
+    record_file.write(path, *flow_tables(schedule, graph.mtu_bytes))
 
 
-def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
+def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES) -> tuple[Table, Table, Table, Table]:
     """Returns the namespaces, the flows, the gates that they open and the rows of the ports that they cross."""
     netns: dict[str, int] = {}
     listeners: dict[tuple[object, ...], int] = {}
@@ -277,6 +284,7 @@ def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
                 "gaps": GAPS.index(asked.gaps),
                 "cc": flow.cc,
                 "dscp": asked.dscp or 0,
+                "packet_bytes": mtu_bytes - PACKET_HEADERS_BYTES[str(asked.transport)],
             }
         )
     spaces = NETNS.table({"path": netns_of(host)} for host in netns)

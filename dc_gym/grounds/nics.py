@@ -187,7 +187,11 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
 def _inflight_bytes(spec: Spec, graph: Graph, flow: Flow, base_ns: int) -> int:
     """Returns the most that a flow may have unacknowledged; 0: no limit. BDPs are those of its line and its base round trip."""
     asked = spec.nic.inflight_bytes
-    return 0 if asked is None else min(in_bytes(asked, graph.cable_of(flow.ports[0]).rate_bps, base_ns), MOST_INFLIGHT_BYTES)
+    return (
+        0
+        if asked is None
+        else min(in_bytes(asked, graph.cable_of(flow.ports[0]).rate_bps, base_ns, graph.frame_bytes), MOST_INFLIGHT_BYTES)
+    )
 
 
 def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:

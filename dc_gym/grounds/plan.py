@@ -77,7 +77,7 @@ def write_plan(
         waits=Waits.of(graph),
     )
     plan.write(folder / "plan.json")
-    inputs.write_flows(folder / FLOWS, experiment.schedule)
+    inputs.write_flows(folder / FLOWS, experiment.schedule, experiment.graph)
     inputs.write_rows(folder / PORTS, graph)
     if spec.capture.ports:
         inputs.write_ports(folder / CAPTURED, graph, spec.capture.ports)

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.base.units import MTU_BYTES
+from dc_gym.metrics.fairness import tcp_share, udp_share
 from dc_gym.records.tables import Records, TableSource
 from dc_gym.traffic.flows import TRANSPORTS
 
 Floats = npt.NDArray[np.float64]
-UDP_SHARE = 1472 / 1514
-"""UDP's payload as a share of a full frame. RDMA's share is smaller than TCP's."""
 MOST_LINKS, MOST_PAIRS = 500, 5000
 """Limits: in networks with more links, or for more pairs of hosts, only the hosts' own links are considered."""
 
@@ -44,7 +43,7 @@ class Capacity:
         names = tables.names.node
         pairs = [(names[src], names[dst]) for src, dst in zip(flows["src"], flows["dst"], strict=True)]
         distinct = list(dict.fromkeys(pairs))
-        share = _payload_share(flows)
+        share = _payload_share(flows, tables.ports)
         found = _widest(links, distinct)
         return cls(np.array([found[pair] for pair in pairs]) * share, _together(links, distinct) * share)
 
@@ -69,8 +68,11 @@ def arrived(received: Floats, edges_ns: Floats, flow_bps: Floats, total_bps: flo
     return found
 
 
-def _payload_share(flows: Records) -> float:
-    return UDP_SHARE if (flows["transport"] == TRANSPORTS.index("udp")).any() else PAYLOAD_SHARE
+def _payload_share(flows: Records, ports: Sequence[Mapping[str, Any]]) -> float:
+    """Returns the largest share of a full frame that is payload. RDMA's is smaller than TCP's."""
+    mtu_bytes = max((int(port.get("mtu_bytes", MTU_BYTES)) for port in ports), default=MTU_BYTES)
+    share = udp_share if (flows["transport"] == TRANSPORTS.index("udp")).any() else tcp_share
+    return share(mtu_bytes)
 
 
 def _links(ports: Sequence[Mapping[str, Any]]) -> list[Link] | None:

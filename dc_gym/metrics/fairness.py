@@ -14,10 +14,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES, TCP_HEADERS_BYTES, UDP_HEADERS_BYTES
+
 Floats = npt.NDArray[np.float64]
-PAYLOAD_SHARE = 1448 / 1514
-"""Payload as a share of a full TCP frame, as a cable counts it (Ethernet 14, IPv4 20, TCP with timestamps 32), without FCS,
-preamble or gap."""
+
+
+def tcp_share(mtu_bytes: int = MTU_BYTES) -> float:
+    """Returns the payload's share of a full TCP frame, as a cable counts it: without FCS, preamble or gap."""
+    return (mtu_bytes - TCP_HEADERS_BYTES) / (mtu_bytes + ETHERNET_BYTES)
+
+
+def udp_share(mtu_bytes: int = MTU_BYTES) -> float:
+    """Returns the same for a full UDP datagram."""
+    return (mtu_bytes - UDP_HEADERS_BYTES) / (mtu_bytes + ETHERNET_BYTES)
+
+
+PAYLOAD_SHARE = tcp_share()
+"""That of TCP where a network has no other MTU."""
 
 
 def jain(rates: Floats) -> float | None:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dc_gym.base import plain_json
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import whole
+from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES, TCP_HEADERS_BYTES
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.records.tables import Records
 from dc_gym.topologies.ecmp import Router, draw
@@ -67,8 +68,12 @@ class Framing:
     handshake: bool
 
 
-TCP = Framing(payload_bytes=1448, header_bytes=66, handshake=True)
-OF_TCP: Mapping[str | None, Framing] = {"tcp": TCP}
+def of_tcp(mtu_bytes: int = MTU_BYTES) -> Framing:
+    """Returns TCP's framing, with timestamps."""
+    return Framing(mtu_bytes - TCP_HEADERS_BYTES, ETHERNET_BYTES + TCP_HEADERS_BYTES, handshake=True)
+
+
+NO_FRAMINGS: Mapping[str | None, Framing] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class PathClass:
 
     forward: tuple[tuple[int, int, str], ...]
     backward: tuple[tuple[int, int, str], ...]
-    framing: Framing = field(default=TCP, repr=False)
+    framing: Framing = field(default_factory=of_tcp, repr=False)
 
     def closed_form_ns(self, size_bytes: npt.ArrayLike) -> Floats:
         """Returns the time that no transport can beat, for flows of these sizes."""
@@ -151,7 +156,7 @@ def of(
     depends_on: Mapping[str, Any],
     measure: Measure | None,
     seed: int,
-    framings: Mapping[str | None, Framing] = OF_TCP,
+    framings: Mapping[str | None, Framing] = NO_FRAMINGS,
 ) -> Ideal:
     """Returns the ideal of every flow.
 
@@ -186,10 +191,11 @@ def unknown(schedule: Schedule, why: str) -> Ideal:
 
 
 def classify(
-    schedule: Schedule, graph: Graph, router: Router, framings: Mapping[str | None, Framing] = OF_TCP
+    schedule: Schedule, graph: Graph, router: Router, framings: Mapping[str | None, Framing] = NO_FRAMINGS
 ) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
     """Returns the different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
+    tcp = of_tcp(graph.mtu_bytes)
     numbers: dict[PathClass, int] = {}
     known: dict[tuple[object, ...], int] = {}
     found = np.full(len(schedule.flows), -1, np.int32)
@@ -199,7 +205,7 @@ def classify(
         transport = flow.request.transport
         if (transport, ways) not in known:
             there, back = (tuple(hops[port] for port in way) for way in ways)
-            each = PathClass(there, back, framings.get(transport, TCP))
+            each = PathClass(there, back, framings.get(transport, tcp))
             known[transport, ways] = numbers.setdefault(each, len(numbers))
         found[row] = known[transport, ways]
     return list(numbers), found

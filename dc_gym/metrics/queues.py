@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.tally import Tally, percentile
-from dc_gym.base.units import FRAME_BYTES
+from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES
 from dc_gym.metrics.window import Window
 from dc_gym.records.tables import TABLES, Piece, TableSource
 
@@ -262,7 +262,7 @@ def _missed(most_bytes: int, sweeps: int, sent: int, drops: int) -> bool:
 
 def _fits_drops(port: Mapping[str, Any], most_bytes: int, drops: int) -> bool:
     """Returns True if the longest queue that sweeps found can be the maximum: a queue that dropped had no room for a frame."""
-    return not drops or most_bytes > port.get("buffer_bytes", math.inf) - FRAME_BYTES
+    return not drops or most_bytes > port.get("buffer_bytes", math.inf) - port.get("mtu_bytes", MTU_BYTES) - ETHERNET_BYTES
 
 
 def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_], name: str, prefix: str) -> dict[str, Any]:

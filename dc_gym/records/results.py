@@ -83,6 +83,7 @@ PORT_KEYS: Mapping[str, str] = {
     "reorder": "share of the frames sent by this port that travel `reorder_delay_ns` longer, 0 .. 1",
     "reorder_delay_ns": "see `reorder`",
     "peer": "the port at the other end",
+    "mtu_bytes": "largest IP packet",
 }
 """The keys of a row of ports.json, with their meanings in Markdown."""
 
@@ -326,7 +327,9 @@ def port_rows(graph: Graph) -> list[dict[str, Any]]:
         thresholds = (marking.k_bytes or None, marking.min_bytes or None, marking.max_bytes or None)
         pmax = marking.probability_ppm / PPM if marking.max_bytes else None
         way = (impairment.loss_ppb / PPB, impairment.jitter_ns, impairment.reorder_ppb / PPB, impairment.reorder_delay_ns)
-        rows.append(dict(zip(PORT_KEYS, (*values, *thresholds, pmax, *way, graph.peer(port).ifname), strict=True)))
+        rows.append(
+            dict(zip(PORT_KEYS, (*values, *thresholds, pmax, *way, graph.peer(port).ifname, graph.mtu_bytes), strict=True))
+        )
     return rows
 
 

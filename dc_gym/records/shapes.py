@@ -116,6 +116,7 @@ PORTS: Shape = [
         "rate_bps": Number(1, 1e15, whole=True),
         "delay_ns?": COUNT,
         "buffer_bytes?": COUNT,
+        "mtu_bytes?": COUNT,
         "qdisc?": str,
         "marking?": TEXT_OR_NOTHING,
         "k_bytes?": (COUNT, None),

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import metrics
+from dc_gym.base.units import ETHERNET_BYTES
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
-from dc_gym.metrics.capacity import UDP_SHARE
-from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.metrics.fairness import PAYLOAD_SHARE, tcp_share, udp_share
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records.tables import TableSource
 from dc_gym.spec import Spec
@@ -82,9 +82,10 @@ def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.floa
     payload = spec.payload_bytes
     of_rdma = payload / (payload + spec.frame_headers_bytes)
     transports = [str(flow.request.transport) for flow in schedule.flows]
+    mtu_bytes = spec.topology.frame_bytes - ETHERNET_BYTES
     if not spec.rdma or set(transports) <= {"rdma"}:
-        return of_rdma if spec.rdma else PAYLOAD_SHARE
-    shares = {"rdma": of_rdma, "tcp": PAYLOAD_SHARE, "udp": UDP_SHARE}
+        return of_rdma if spec.rdma else tcp_share(mtu_bytes)
+    shares = {"rdma": of_rdma, "tcp": tcp_share(mtu_bytes), "udp": udp_share(mtu_bytes)}
     return np.array([shares[each] for each in transports])
 
 

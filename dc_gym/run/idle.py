@@ -47,6 +47,7 @@ def ideal_times(
         "environment": environment,
         "ground": spec.ground,
         "ecn": spec.tcp_ecn,
+        "mtu_bytes": experiment.graph.mtu_bytes,
         "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
         **({} if nic is None else {"nic": nic.lasting()}),
@@ -54,7 +55,9 @@ def ideal_times(
     if measured:
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
-    framings = {**ideal.OF_TCP, "rdma": ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)}
+    framings: dict[str | None, ideal.Framing] = {
+        "rdma": ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)
+    }
     try:
         return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framings)
     except TestbedError as error:

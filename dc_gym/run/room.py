@@ -26,8 +26,8 @@ SAMPLE_BYTES = 72
 """A sample of a flow in tgen's file."""
 TABLES_SHARE = 1 / 4
 """Room for the compressed tables, as a share of the records from which they are made."""
-FRAME_BYTES, BLOCK_BYTES = 1514, 44
-"""A full frame, and what a captured frame takes in its file beside its bytes."""
+BLOCK_BYTES = 44
+"""Room of a captured frame in its file beside its bytes."""
 BASE_BYTES, BYTES_PER_FLOW, BYTES_PER_SWEEP = 350 << 20, 4 << 10, 64
 """Memory of this process, beside the lab's: at least, for each flow, and for each sweep (the series of one port)."""
 
@@ -103,10 +103,10 @@ def _least_ns(flow: Flow, duration_ns: int, fastest_bps: int) -> int:
 def _capture_bytes(experiment: Experiment) -> int:
     """Returns the bytes of the files of all captured ports whose links carry full frames all the time."""
     capture, graph, total = experiment.spec.capture, experiment.graph, 0
-    kept = min(capture.snap_bytes, FRAME_BYTES) + BLOCK_BYTES
+    kept = min(capture.snap_bytes, graph.frame_bytes) + BLOCK_BYTES
     for port in graph.ports():
         if port.ifname in capture.ports:
-            frames = graph.cable_of(port).rate_bps * experiment.spec.time.duration_ns // (FRAME_BYTES * 8 * 10**9)
+            frames = graph.cable_of(port).rate_bps * experiment.spec.time.duration_ns // (graph.frame_bytes * 8 * 10**9)
             total += frames * kept * (2 if capture.direction == "both" else 1)
     return total
 

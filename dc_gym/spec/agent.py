@@ -65,8 +65,8 @@ class AgentSpec:
     burst_bytes: int | None = key(
         SIZE,
         name="burst",
-        low=FRAME_BYTES,
-        otherwise='`"1514B"`, on the host `"3028B"`',
+        low=1,
+        otherwise='a full frame, on the host `"3028B"`',
         help="bucket of each host's tbf; on the host timers are late, and a bucket of one frame would lose rate",
     )
     limit_bytes: int | None = key(
@@ -157,10 +157,10 @@ class AgentSpec:
         """The value of agent.actuators, or its default."""
         return RATES if self.actuators is None else self.actuators
 
-    def on(self, clock: str) -> AgentSpec:
+    def on(self, clock: str, frame_bytes: int) -> AgentSpec:
         """Returns the section with the defaults for that clock filled in."""
         real = clock == "real"
-        burst_bytes = REAL_BURST_BYTES if real else FRAME_BYTES
+        burst_bytes = REAL_BURST_BYTES if real else frame_bytes
         return replace(self, burst_bytes=self.burst_bytes or burst_bytes, tbf=self.tbf or ("stock" if real else "exact"))
 
     def check_real(self) -> None:

@@ -36,7 +36,7 @@ from dc_gym.base.key import (
     to_plain,
     values_of,
 )
-from dc_gym.base.units import FRAME_BYTES, PPB, PPM
+from dc_gym.base.units import PPB, PPM
 from dc_gym.topologies.changes import CUT, DELAY, KMAX, KMIN, LIMIT, LOSS, PMAX, Change
 from dc_gym.topologies.changes import RATE as RATE_BPS
 from dc_gym.topologies.graph import FASTEST_BPS, LARGEST_QUEUE_BYTES, LONGEST_DELAY_NS, Cable, Graph, Port
@@ -290,7 +290,7 @@ class _State:
         given = self._given(port, event)
         now |= given
         marks = KMIN in given or KMAX in given or PMAX in given
-        _check_queue(section, port, now, marks)
+        _check_queue(section, port, now, marks, self.graph.frame_bytes)
         return tuple(
             (name, now[name]) for name in (*((LIMIT,) if LIMIT in given else ()), *((KMIN, KMAX, PMAX) if marks else ()))
         )
@@ -298,7 +298,11 @@ class _State:
     def _given(self, port: Port, event: EventSpec) -> dict[str, int]:
         rate_bps = self.graph.cable_of(port).rate_bps
         sizes = {LIMIT: event.buffer_bytes, KMIN: event.kmin_bytes, KMAX: event.kmax_bytes}
-        found = {name: in_bytes(size, rate_bps, self.base_rtt_ns) for name, size in sizes.items() if size is not None}
+        found = {
+            name: in_bytes(size, rate_bps, self.base_rtt_ns, self.graph.frame_bytes)
+            for name, size in sizes.items()
+            if size is not None
+        }
         return found | ({} if event.pmax_ppm is None else {PMAX: event.pmax_ppm})
 
 
@@ -312,10 +316,10 @@ def _queue_of(port: Port) -> dict[str, int]:
     return limit | {PMAX: PPM}
 
 
-def _check_queue(section: str, port: Port, now: dict[str, int], marks: bool) -> None:
+def _check_queue(section: str, port: Port, now: dict[str, int], marks: bool, frame_bytes: int) -> None:
     limit = now[LIMIT]
-    if not FRAME_BYTES <= limit <= LARGEST_QUEUE_BYTES:
-        why = f"is not in {FRAME_BYTES} .. {LARGEST_QUEUE_BYTES} bytes; give room for a frame"
+    if not frame_bytes <= limit <= LARGEST_QUEUE_BYTES:
+        why = f"is not in {frame_bytes} .. {LARGEST_QUEUE_BYTES} bytes; give room for a frame"
         raise KeyFault(f"{section}.buffer", limit, why)
     for name, quantity in (("kmin", KMIN), ("kmax", KMAX)):
         if marks and quantity not in now:

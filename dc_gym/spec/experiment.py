@@ -103,7 +103,7 @@ class Spec:
             object.__setattr__(self, "clock", CLOCKS.get(self.ground))
         if missing(self.monitor, "interval_ns"):
             object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
-        object.__setattr__(self, "agent", self.agent.on(self.clock))
+        object.__setattr__(self, "agent", self.agent.on(self.clock, self.topology.frame_bytes))
         object.__setattr__(self, "workload", self._with_transports())
         check(self, "")
         if self.clock != CLOCKS[self.ground]:
@@ -124,11 +124,15 @@ class Spec:
         self._check_events()
 
     def _check_fabric(self) -> None:
-        """Raises KeyFault for classes and shared buffers on the host ground, where they were never run."""
-        shared = {"classes": self.topology.classes, "shared_buffer": self.topology.shared_buffer_bytes}
+        """Raises KeyFault for classes, shared buffers and another MTU on the host ground, where they were never run."""
+        shared = {
+            "classes": self.topology.classes,
+            "shared_buffer": self.topology.shared_buffer_bytes,
+            "mtu": self.topology.frame_bytes != FRAME_BYTES,
+        }
         given = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and given:
-            raise KeyFault(f"topology.{given}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
+            raise KeyFault(f"topology.{given}", None, 'is for a lab; give ground = "lab", or leave it out')
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent
@@ -169,9 +173,10 @@ class Spec:
             return
         if self.workload.exec:
             raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
-        payload, room = self.nic.payload_bytes, FRAME_BYTES - self.frame_headers_bytes
-        if room < payload < FRAME_BYTES - FRAME_HEADERS_BYTES:
-            why = f"is above {room} B, for which a frame has room beside the telemetry of {name!r}; give that or less"
+        payload, room = self.nic.payload_bytes, self.topology.frame_bytes - self.frame_headers_bytes
+        if payload is not None and payload > room and payload != room + self.telemetry_bytes:
+            what = f" beside the telemetry of {name!r}" if self.telemetry_bytes else f" of {self.topology.frame_bytes} B"
+            why = f"is above {room} B, for which a frame{what} has room; give that or less, or a larger topology.mtu"
             raise KeyFault("nic.payload", payload, why)
         if self.nic.tcp is not None:
             self._check_capped(self.nic.tcp)
@@ -223,8 +228,9 @@ class Spec:
 
     @property
     def payload_bytes(self) -> int:
-        """The payload of a full packet over RDMA. The default of `nic.payload` is what a full frame has room for."""
-        return min(self.nic.payload_bytes, FRAME_BYTES - self.frame_headers_bytes)
+        """The payload of a full packet over RDMA: `nic.payload`, or what a full frame has room for."""
+        room = self.topology.frame_bytes - self.frame_headers_bytes
+        return room if self.nic.payload_bytes is None else min(self.nic.payload_bytes, room)
 
     @property
     def tcp_name(self) -> str:
@@ -410,7 +416,11 @@ class Spec:
         """
         plain: dict[str, Any] = {}
         for section, cls in SECTIONS.items():
-            if section == "agent" and self.controller.policy is None and self.agent == AgentSpec().on(self.clock):
+            if (
+                section == "agent"
+                and self.controller.policy is None
+                and self.agent == AgentSpec().on(self.clock, self.topology.frame_bytes)
+            ):
                 continue  # the key has no value
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue

@@ -9,8 +9,9 @@ from typing import Any
 
 from dc_gym.base.amount import Size
 from dc_gym.base.key import AMOUNT, ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
-from dc_gym.base.units import FRAME_BYTES, PPM
+from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, PPM
 from dc_gym.ctrl import controllers
+from dc_gym.topologies.graph import LARGEST_MTU_BYTES
 from dc_gym.traffic.flows import LARGEST_DSCP
 
 FRAME_HEADERS_BYTES = 74
@@ -128,13 +129,13 @@ class NicSpec:
     retransmit: str = key(
         TEXT, "go-back-n", names=lambda: RETRANSMITS, help="`go-back-n`, or `selective`: only missing packets are sent again"
     )
-    payload_bytes: int = key(
+    payload_bytes: int | None = key(
         SIZE,
-        FRAME_BYTES - FRAME_HEADERS_BYTES,
         name="payload",
         low=1,
-        high=FRAME_BYTES - FRAME_HEADERS_BYTES,
-        help="payload of a full packet (1440 B: 1514 B on the cable; with telemetry a full frame has 1398 B)",
+        high=LARGEST_MTU_BYTES + ETHERNET_BYTES - FRAME_HEADERS_BYTES,
+        otherwise="what a full frame has room for: 1440 B of 1514 B on the cable, 1398 B with telemetry",
+        help="payload of a full packet (RoCE: 1024 B, or 4096 B with a larger `topology.mtu`)",
     )
     ack_dscp: int | None = key(
         COUNT,

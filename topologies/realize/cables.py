@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dc_gym.base.errors import FabricError
+from dc_gym.base.units import MTU_BYTES
 from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.realize.rtnl import (
@@ -101,11 +102,11 @@ class Device:
     cut_bytes: int = 0
 
 
-def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int) -> NetlinkRequest:
+def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int, mtu_bytes: int = MTU_BYTES) -> NetlinkRequest:
     """Returns the request for a cable between two new devices, with the same rate and delay in both directions."""
-    peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b))
+    peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b, mtu_bytes))
     data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
-    body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
+    body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a, mtu_bytes) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
     what = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
     return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
@@ -200,8 +201,8 @@ def devices(sock: NetlinkSocket) -> dict[str, Device]:
     return found
 
 
-def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
-    """Raises FabricError unless both ends are up, have a carrier, and have the requested rate, delay and offloads."""
+def check_cable(cable: Cable, ends: dict[str, Device], mtu_bytes: int) -> None:
+    """Raises FabricError unless both ends are up, have a carrier, and have the requested rate, delay, MTU and offloads."""
     for ifname in (cable.a.ifname, cable.b.ifname):
         device = ends.get(ifname)
         if device is None:
@@ -209,6 +210,7 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
         pairs = (
             ("rate", cable.sent_by(ifname).rate_bps, device.rate_bps),
             ("delay", cable.sent_by(ifname).delay_ns, device.delay_ns),
+            ("MTU", mtu_bytes, device.mtu),
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
@@ -225,8 +227,8 @@ def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
             raise FabricError(f"{ifname}: asked for {asked}, read back {read}")
 
 
-def _end(end: CableEnd) -> bytes:
-    body = attr_text(IFLA_IFNAME, end.ifname)
+def _end(end: CableEnd, mtu_bytes: int) -> bytes:
+    body = attr_text(IFLA_IFNAME, end.ifname) + attr_u32(IFLA_MTU, mtu_bytes)
     if end.mac is not None:
         body += attribute(IFLA_ADDRESS, bytes.fromhex(end.mac.replace(":", "")))
     if end.netns_fd is not None:

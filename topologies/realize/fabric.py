@@ -259,7 +259,7 @@ class Fabric:
 
     def _check_cables(self, ends: dict[str, cables.Device]) -> None:
         for cable in self.graph.cables:
-            cables.check_cable(cable, ends)
+            cables.check_cable(cable, ends, self.graph.mtu_bytes)
 
     def _check_queues(self, sock: NetlinkSocket, queues: dict[int, tuple[str, Any]]) -> None:
         tc.check_queues(sock, queues)
@@ -388,7 +388,9 @@ class Fabric:
 
             self._root.batch(
                 [
-                    cables.create(end(c.a.node, c.a.ifname), end(c.b.node, c.b.ifname), c.rate_bps, c.delay_ns)
+                    cables.create(
+                        end(c.a.node, c.a.ifname), end(c.b.node, c.b.ifname), c.rate_bps, c.delay_ns, self.graph.mtu_bytes
+                    )
                     for c in self.graph.cables
                 ]
             )

@@ -222,7 +222,7 @@ def _options(queue: Queue) -> tuple[str, bytes]:
     if queue.kind == "bfifo":
         return "bfifo", attribute(TCA_OPTIONS, struct.pack("=I", queue.limit_bytes))
     if queue.kind == "fq":
-        packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in total and for one flow
+        packets = max(1, queue.limit_bytes // queue.packet_bytes)  # fq limits packets, in total and for one flow
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
     if queue.kind == "tbf":
         return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)

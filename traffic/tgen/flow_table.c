@@ -10,7 +10,7 @@ static const struct record_kind netns_kind = {
 	FLOW_NETNS_MAGIC, "namespace", FLOW_VERSION, sizeof(struct flow_netns), 0, 2 * FLOW_MAX,
 };
 static const struct record_kind flow_kind = {
-	FLOW_MAGIC, "flow", FLOW_VERSION, sizeof(struct flow_spec), 0, FLOW_MAX,
+	FLOW_MAGIC, "flow", FLOW_SPEC_VERSION, sizeof(struct flow_spec), 0, FLOW_MAX,
 };
 static const struct record_kind opens_kind = {
 	FLOW_OPENS_MAGIC, "gate that opens", FLOW_VERSION, sizeof(uint32_t), 0, UINT32_MAX,
@@ -87,6 +87,7 @@ static int check_numbers(const struct record_place *at, const struct flow_table 
 		{ "dst_port", flow->dst_port, 1, UINT16_MAX },
 		{ "gaps", flow->gaps, 0, NR_GAPS - 1 },
 		{ "dscp", flow->dscp, 0, FLOW_DSCP_MAX },
+		{ "packet_bytes", flow->packet_bytes, 1, FLOW_PACKET_MAX },
 		{ "opens_start", flow->opens_start, 0, t->nopens },
 		{ "opens_len", flow->opens_len, 0, FLOW_LIST_MAX },
 		{ "path_start", flow->path_start, 0, t->nrows },

@@ -12,9 +12,11 @@
 #define FLOW_MAGIC       "DCGFLOWS"
 #define FLOW_OPENS_MAGIC "DCGOPENS"
 #define FLOW_ROWS_MAGIC  "DCGPROWS"
-#define FLOW_VERSION     1
+#define FLOW_VERSION     1 /* of the other tables */
+#define FLOW_SPEC_VERSION 2
 
 #define FLOW_MAX        (1u << 20) /* flows in one file */
+#define FLOW_PACKET_MAX 9000u      /* bytes of payload */
 #define FLOW_CC_MAX     16         /* TCP_CA_NAME_MAX: a name and its NUL */
 #define FLOW_NETNS_LEN  256        /* a namespace's path and its NUL */
 #define FLOW_LIST_MAX   256        /* rows that one flow may cross; gates that it may open */
@@ -49,10 +51,11 @@ struct flow_spec {
 	uint8_t transport, gaps;         /* enum flow_transport, enum flow_gaps */
 	char cc[FLOW_CC_MAX];            /* congestion control; a word and a NUL */
 	uint8_t dscp;                    /* of its packets, and of TCP's that answer them */
-	uint8_t reserved;
+	uint8_t reserved[5];
+	uint32_t packet_bytes; /* payload of a full packet */
 };
 
-static_assert(sizeof(struct flow_spec) == 104, "flow");
+static_assert(sizeof(struct flow_spec) == 112, "flow");
 static_assert(offsetof(struct flow_spec, size_bytes) == 24, "flow");
 static_assert(offsetof(struct flow_spec, src_ns) == 40, "flow");
 static_assert(offsetof(struct flow_spec, opens_start) == 64, "flow");

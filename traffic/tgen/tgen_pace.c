@@ -6,24 +6,21 @@
  */
 #include "tgen_run.h"
 
-#define SEGMENT     1448u /* payload of a full TCP segment on Ethernet, with timestamps */
-#define DATAGRAM    1472u /* payload of a full UDP datagram */
-#define PACKET      1440u /* payload of a full RDMA packet, unless the NIC is told another */
-#define CHUNK_UNITS 45u   /* at most 64 kB a write */
-#define CHUNK_PER_S 1000u /* a TCP application writes about once a millisecond */
+#define CHUNK_MAX   65536u /* bytes; at least one packet */
+#define CHUNK_PER_S 1000u  /* a TCP application writes about once a millisecond */
 #define PS_PER_NS   1000
 #define LN2_Q64     UINT64_C(0xb17217f7d1cf79ac)
 #define LONGEST_PS  (INT64_C(1) << 61)
 
 static uint64_t chunk_of(const struct flow_spec *spec)
 {
-	uint64_t unit = spec->transport == FLOW_RDMA ? PACKET : SEGMENT;
-	uint64_t units = spec->rate_bps / 8 / CHUNK_PER_S / unit;
+	uint64_t unit = spec->packet_bytes, units = spec->rate_bps / 8 / CHUNK_PER_S / unit;
+	uint64_t most = CHUNK_MAX / unit;
 
 	if (spec->transport == FLOW_UDP)
-		return DATAGRAM;
-	units = units < 1 ? 1 : units > CHUNK_UNITS ? CHUNK_UNITS : units;
-	return units * unit;
+		return unit;
+	units = units > most ? most : units;
+	return (units ? units : 1) * unit;
 }
 
 static uint64_t limit_of(const struct flow_spec *spec)

@@ -72,6 +72,7 @@ struct look {
 /* One UDP socket receives for all flows that have a listener in common. */
 struct sink {
 	uint64_t rate_bps; /* sum over the flows under way */
+	uint32_t datagram_bytes;
 	bool timed;        /* a TIMER_DRAIN is planned */
 };
 

@@ -12,7 +12,6 @@
 #include "tgen_net.h"
 #include "tgen_run.h"
 
-#define DATAGRAM     1472
 #define DRAIN_COUNT  48 /* datagrams that a sink should find; NET_BATCH is the most that one call takes */
 #define DRAIN_MIN_NS 20000
 #define DRAIN_MAX_NS 100000000
@@ -20,7 +19,7 @@
 static int plan_drain(struct run *run, uint32_t listener, int64_t at)
 {
 	struct sink *sink = &run->sinks[listener];
-	unsigned __int128 ns = (unsigned __int128)DRAIN_COUNT * DATAGRAM * 8 * NS_PER_S;
+	unsigned __int128 ns = (unsigned __int128)DRAIN_COUNT * sink->datagram_bytes * 8 * NS_PER_S;
 
 	if (sink->timed || !sink->rate_bps)
 		return 0;
@@ -40,6 +39,7 @@ int udp_start(struct run *run, uint32_t number)
 	flow->start_ns = flow->established_ns = run_now(run);
 	flow->phase = PHASE_SENDING;
 	run->sinks[spec->listener].rate_bps += spec->rate_bps;
+	run->sinks[spec->listener].datagram_bytes = spec->packet_bytes;
 	rc = net_datagrams((struct net_end){ spec->src_addr, spec->src_port },
 			   (struct net_end){ spec->dst_addr, spec->dst_port }, &step);
 	if (rc < 0)
@@ -63,12 +63,13 @@ void udp_leave(struct run *run, uint32_t number)
 
 static int push(struct flow *flow, uint64_t offered)
 {
-	static const char payload[DATAGRAM];
+	static const char payload[FLOW_PACKET_MAX];
+	uint32_t most = flow->spec->packet_bytes;
 
 	flow->full = false;
 	while (flow->queued < offered && !flow->full) {
 		uint64_t left = offered - flow->queued;
-		size_t want = left < DATAGRAM ? (size_t)left : DATAGRAM;
+		size_t want = left < most ? (size_t)left : most;
 		ssize_t n = send(flow->sender, payload, want, 0);
 
 		if (n < 0 && errno != EAGAIN)

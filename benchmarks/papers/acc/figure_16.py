@@ -27,6 +27,7 @@ import numpy as np
 from dc_gym.base.key import MS
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import band
+from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES
 from dc_gym.benchmarks.papers import own_rate
 from dc_gym.benchmarks.papers.acc import common
 from dc_gym.benchmarks.papers.acc.common import CONTESTANTS, LEARNING, PAUSES, TRAINED, queue_of, rack
@@ -142,7 +143,10 @@ def flows(seed: int, faster: int = FASTER) -> str:
     hosts, found = [f"h{number}" for number in range(1, HOSTS + 1)], []
     for (start_ms, workload), end_ms in zip(PHASES, [*(start for start, _ in PHASES[1:]), END_MS], strict=True):
         drawn = sizes.load(workload).truncated(LARGEST_BYTES)
-        gap_ps, sampler = int(drawn.mean_wire_bytes() * 8 * 10**12 / (Fraction(str(LOAD)) * LINE_BPS)), Sampler(drawn)
+        gap_ps, sampler = (
+            int(drawn.mean_wire_bytes(MTU_BYTES - TCP_HEADERS_BYTES) * 8 * 10**12 / (Fraction(str(LOAD)) * LINE_BPS)),
+            Sampler(drawn),
+        )
         for source in hosts:
             stream, others = Stream(seed, NAME, start_ms, source), [host for host in hosts if host != source]
             at_ps = start_ms * 10**9 // faster + stream.around(gap_ps, "exponential")

@@ -108,7 +108,7 @@ NETWORK = np.dtype(
         ("rewards", "<u4"),
         ("rate_place", "<u4"),
         ("ports", "<u4"),
-        ("reserved", "<u4"),
+        ("frame_bytes", "<u4"),
         ("base_rtt_ns", "<u8"),
         ("element", _POINTER),
         ("reward", _POINTER),

@@ -81,9 +81,9 @@ static double change(const struct lab *lab, size_t place)
 }
 
 /* measures.carried_bytes */
-static double carried_bytes(double rate_bps, double share_s)
+static double carried_bytes(const struct lab *lab, double rate_bps, double share_s)
 {
-	return most(rate_bps * share_s, FRAME_BYTES);
+	return most(rate_bps * share_s, lab->network->frame_bytes);
 }
 
 /* How a flow counts for its host (observation._mean_rtt, _cwnd, _retransmits, _goodput). Returns whether it
@@ -101,10 +101,10 @@ static int counts(const struct lab *lab, uint32_t flow, uint32_t kind, double *v
 		*value = (double)rtt_us * 1000 / lab->base_rtt_ns[flow] - 1;
 		return runs && rtt_us;
 	case ELEMENT_CWND:
-		*value = now->cwnd_packets * (double)FRAME_BYTES;
+		*value = now->cwnd_packets * (double)lab->network->frame_bytes;
 		return runs;
 	case ELEMENT_RETRANSMITS:
-		*value = ((double)now->retransmits - (double)then->retransmits) * FRAME_BYTES;
+		*value = ((double)now->retransmits - (double)then->retransmits) * lab->network->frame_bytes;
 		return 1;
 	default:
 		*value = ((double)now->received_bytes - (double)then->received_bytes) /
@@ -162,7 +162,7 @@ static float element(const struct lab *lab, const struct element *each, double s
 		value = hosts[each->place];
 	}
 	value = value * each->scale /
-		(each->divisor > 0 ? each->divisor : carried_bytes(each->rate_bps, share_s));
+		(each->divisor > 0 ? each->divisor : carried_bytes(lab, each->rate_bps, share_s));
 	found = (float)value;
 	found = found > each->low ? found : each->low;
 	return found < each->high ? found : each->high;
@@ -316,7 +316,7 @@ static double busy(const struct lab *lab, int delays)
 
 	for (uint32_t row = 0; row < network->switch_rows; row++) {
 		used = change(lab, row * SM_NR_COLUMNS + SM_TX_BYTES) /
-		       carried_bytes(network->rate_bps[row], share_s);
+		       carried_bytes(lab, network->rate_bps[row], share_s);
 		if (used > 0)
 			values[count++] = delays ? port_delays[row] / (double)network->base_rtt_ns : used;
 	}
@@ -333,8 +333,8 @@ static double drops(const struct lab *lab)
 		values[row] = change(lab, row * SM_NR_COLUMNS + SM_DROPS);
 	dropped = sum(values, rows);
 	for (uint32_t row = first; row < rows; row++)
-		values[row - first] = carried_bytes(network->rate_bps[row], share_s);
-	return dropped * FRAME_BYTES / sum(values, rows - first);
+		values[row - first] = carried_bytes(lab, network->rate_bps[row], share_s);
+	return dropped * lab->network->frame_bytes / sum(values, rows - first);
 }
 
 static double reward(const struct lab *lab, uint32_t kind)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs.frame import PLACES, Rows
 from dc_gym.envs.native import ELEMENT, NETWORK, NO_RATES, Element, RewardKind, address
 from dc_gym.envs.observation import Observer, Part
@@ -21,12 +20,13 @@ from dc_gym.envs.scene import Scene
 from dc_gym.monitors.state_matrix import COLUMNS
 
 COUNTED = {
-    "marks": ("marks", FRAME_BYTES),
-    "drops": ("drops", FRAME_BYTES),
-    "utilization": ("tx_bytes", 1),
-    "ce": ("ce_bytes", 1),
+    "marks": ("marks", True),
+    "drops": ("drops", True),
+    "utilization": ("tx_bytes", False),
+    "ce": ("ce_bytes", False),
 }
-"""Features that are the change of a column over what the line carries: the column, and its factor."""
+"""Features that are the change of a column over what the line carries: the column, and whether it counts
+frames."""
 TIMES = {"mean_backlog": "queue_byte_ns", "busy": "busy_ns", "paused": "paused_ns"}
 """Features that are the change of a column for each ns: the column."""
 OF_HOSTS = {
@@ -87,7 +87,7 @@ class Network:
         own["values"], own["hosts"] = self.size, len(scene.hosts)
         own["elements"], own["history"] = len(elements), observer.history
         own["rewards"], own["rate_place"] = len(self.kinds), NO_RATES if scene.rates is None else scene.rates.start
-        own["base_rtt_ns"] = scene.base_rtt_ns
+        own["base_rtt_ns"], own["frame_bytes"] = scene.base_rtt_ns, scene.frame_bytes
         for name, array in self._kept.items():
             own[name] = address(array)
 
@@ -124,7 +124,8 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
         own["kind"], own["place"] = Element.MEAN, _cells(rows, TIMES[name])
         own["divisor"] = scene.buffer_bytes[at] if name == "mean_backlog" else 1.0
     elif name in COUNTED:
-        column, factor = COUNTED[name]
+        column, in_frames = COUNTED[name]
+        factor = scene.frame_bytes if in_frames else 1
         own["kind"], own["place"], own["scale"] = Element.CHANGE, _cells(rows, column), factor
         own["divisor"], own["rate_bps"] = 0, scene.rate_bps[at]
     elif name in ("tx_rate", "rx_rate"):
@@ -135,7 +136,7 @@ def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
     elif name in OF_HOSTS:
         own["kind"], own["place"] = OF_HOSTS[name], rows
         if name == "cwnd":
-            own["divisor"] = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, FRAME_BYTES)[rows]
+            own["divisor"] = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, scene.frame_bytes)[rows]
         elif name in ("retransmits", "goodput"):
             own["divisor"], own["rate_bps"] = 0, scene.rate_bps[scene.host_row[rows]]
     elif name == "enforced":

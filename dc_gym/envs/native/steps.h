@@ -16,7 +16,6 @@
 #include <state_matrix.h>
 
 #define STEPS_VERSION 1
-#define FRAME_BYTES   1514 /* a full frame, without FCS */
 
 enum lab_state {
 	LAB_IDLE,    /* takes no part in this call */
@@ -72,7 +71,7 @@ struct network {
 	uint32_t values, hosts;
 	uint32_t elements, history;
 	uint32_t rewards, rate_place; /* rate_place: the hosts' rates among the values; UINT32_MAX: none */
-	uint32_t ports, reserved;     /* ports: rows that are no classes */
+	uint32_t ports, frame_bytes;  /* ports: rows that are no classes */
 	uint64_t base_rtt_ns;
 	const struct element *element;
 	const uint32_t *reward; /* kinds */
