@@ -85,7 +85,7 @@ def make(fabric: Fabric, caps: bool = False, ring_classes: int = 0) -> None:
     """
     for host, nics in groupby(devices(fabric.graph), lambda each: each.host):
         sock, made = fabric.socket_of(host), list(nics)
-        sock.batch([_pair(each) for each in made])
+        sock.batch([_pair(each, fabric.graph.mtu_bytes) for each in made])
         numbers = _numbers(sock)
         queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
         sock.batch([_fq(numbers[name], f"{host}: {name}") for name in queues])
@@ -96,11 +96,12 @@ def make(fabric: Fabric, caps: bool = False, ring_classes: int = 0) -> None:
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
 
 
-def _pair(nic: NicDevices) -> NetlinkRequest:
+def _pair(nic: NicDevices, mtu_bytes: int) -> NetlinkRequest:
+    mtu = attr_u32(cables.IFLA_MTU, mtu_bytes)
     ends = IFINFOMSG.pack(0, 0, 0, IFF_NOARP, IFF_NOARP)
-    peer = attribute(VETH_INFO_PEER | NLA_F_NESTED, ends + attr_text(cables.IFLA_IFNAME, nic.tail))
+    peer = attribute(VETH_INFO_PEER | NLA_F_NESTED, ends + attr_text(cables.IFLA_IFNAME, nic.tail) + mtu)
     info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "veth"), nested(cables.IFLA_INFO_DATA, peer))
-    body = ends + attr_text(cables.IFLA_IFNAME, nic.ring) + info
+    body = ends + attr_text(cables.IFLA_IFNAME, nic.ring) + mtu + info
     what = f"{nic.host}: create the pair {nic.ring}, {nic.tail} of a NIC (the kernel needs CONFIG_VETH)"
     return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
