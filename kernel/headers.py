@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a compiler needs for an object of the lab kernel (objects.py): headers, configuration and flags.
+"""Headers, configuration and flags that a compiler needs for an object of the lab kernel (objects.py).
 
 A build of the kernel keeps them in one archive beside it, headers.tar.xz. It holds every header that some file of this kernel
 includes, and the sources of Linux' TCPs, from which one of one's own is usually made. The files are the kernel's, GPL-2.0.

@@ -5,8 +5,8 @@ A source is one of the kernel's, as a file of net/ipv4: it includes <net/tcp.h> 
 places it in the kernel's array lab_object_region and takes the kernel's symbols from its binary, so that calls and data are those
 of the kernel itself. So an object belongs to one binary, by whose build id the kernel knows it.
 
-What the kernel cannot do for an object is an error here: symbols that are static in it or not built, parameters
-(module_param), and sections with tables that the kernel reads only in its own image.
+Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own image.
+Values of module_param stay their defaults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REGION_BYTES = 512 << 10
 ID_BYTES = 20
 NOTE = struct.Struct("=3I4s")
 NOTE_HEAD = NOTE.pack(4, ID_BYTES, 3, b"GNU\0")
-"""What stands before a build id: the lengths of name and id, the type, and the name."""
+"""The bytes before a build id: the lengths of name and id, the type, and the name."""
 SCRIPT = """
 {symbols}
 SECTIONS

@@ -31,7 +31,7 @@ struct dualpi2_xstats {
 	uint32_t prob, delay_c, delay_l, packets_in_c, packets_in_l, maxq;
 	uint32_t ecn_mark; /* those of the step included */
 };
-#define CAKE_STATS_TIN_STATS	     10
+#define CAKE_STATS_TIN_STATS      10
 #define CAKE_TIN_STATS_ECN_MARKED 8
 
 static const struct mark_kind {

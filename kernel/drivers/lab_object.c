@@ -54,7 +54,8 @@ static void __init check_head(const struct lab_object_head *head, u64 bytes)
 	if (build_id_parse_buf(__start_notes, id, __stop_notes - __start_notes))
 		panic("lab_object: this kernel has no build id; build it again");
 	if (memcmp(head->kernel, id, sizeof(id)) || head->base != (unsigned long)lab_object_region)
-		panic("lab_object: %s was linked to the kernel with build id %*phN, this one is %*phN; compile"
+		panic("lab_object: %s was linked to the kernel with build id %*phN, this one is %*phN; "
+		      "compile"
 		      " it again",
 		      path, LAB_OBJECT_ID_BYTES, head->kernel, LAB_OBJECT_ID_BYTES, id);
 	if (head->memory_bytes > LAB_OBJECT_BYTES)
@@ -79,8 +80,7 @@ static void __init read_object(void)
 	if (os_file_size(path, &bytes) || os_pread_file(fd, &head, sizeof(head), 0) < 0)
 		panic("lab_object: %s cannot be read", path);
 	check_head(&head, bytes);
-	while (done < bytes &&
-	       (got = os_pread_file(fd, lab_object_region + done, bytes - done, done)) > 0)
+	while (done < bytes && (got = os_pread_file(fd, lab_object_region + done, bytes - done, done)) > 0)
 		done += got;
 	os_close_file(fd);
 	if (done != bytes)

@@ -13,9 +13,9 @@
 #include <linux/types.h>
 
 #define LAB_OBJECT_MAGIC    0x4354424f59474344ull /* "DCGYOBTC", little-endian */
-#define LAB_OBJECT_ABI	    1
+#define LAB_OBJECT_ABI      1
 #define LAB_OBJECT_BYTES    (512u << 10) /* of the region */
-#define LAB_OBJECT_ID_BYTES 20		 /* of a kernel's build id */
+#define LAB_OBJECT_ID_BYTES 20           /* of a kernel's build id */
 
 /* Offsets count from the head. */
 struct lab_object_head {
@@ -24,7 +24,7 @@ struct lab_object_head {
 	__u64 base; /* the region's address */
 	__u64 file_bytes;
 	__u64 memory_bytes; /* bytes beyond the file are zero at first */
-	__u64 calls_at;	    /* table of the initcalls: addresses of functions */
+	__u64 calls_at;     /* table of the initcalls: addresses of functions */
 	__u64 calls_bytes;
 	__u8 kernel[LAB_OBJECT_ID_BYTES];
 	__u32 reserved;

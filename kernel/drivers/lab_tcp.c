@@ -6,10 +6,10 @@
  * window and round trip (at 120 %, or SO_MAX_PACING_RATE). The window, in packets:
  *
  *	open, or packets out of order	what was set, also after an idle time
- *	fast recovery, and after ECE	proportional rate reduction (RFC 6937) towards what was set: packets go
- *					out as others arrive, and when the loss is repaired it is what was set
- *	retransmission timeout		1 at first, then a packet more for each that arrives, up to what was set
- *	a recovery that proves needless	what was set
+ *	fast recovery, and after ECE	proportional rate reduction (RFC 6937) towards what was set: packets
+ *go out as others arrive, and when the loss is repaired it is what was set
+ *	retransmission timeout		1 at first, then a packet more for each that arrives, up to what was
+ *set a recovery that proves needless	what was set
  *
  * Nothing but the option changes what was set. Until then it is the initial window.
  */
@@ -17,7 +17,7 @@
 #include <net/tcp.h>
 
 struct agent {
-	u32 window;	 /* that was set; 0: none yet */
+	u32 window;      /* that was set; 0: none yet */
 	bool restarting; /* from one packet, after a timeout */
 };
 
