@@ -195,3 +195,21 @@ def test_what_is_refused(flow: Callable[..., Any]) -> None:
     assert errors == [95, 22], "EOPNOTSUPP for another TCP, EINVAL for no packet"
     _, errors = flow("agent", ("window", 0), ("window", -3), ("window", 10))
     assert errors == [22, 22]
+
+
+def test_a_program_may_speak_mptcp(in_lab: Callable[..., Any]) -> None:
+    program = """
+import socket, subprocess
+IPPROTO_MPTCP, SOL_MPTCP, MPTCP_INFO = 262, 284, 1
+server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+server.bind(("127.0.0.1", 5000))
+server.listen()
+client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+client.connect(("127.0.0.1", 5000))
+peer = server.accept()[0]
+client.sendall(b"hello")
+print(peer.recv(5).decode(), len(client.getsockopt(SOL_MPTCP, MPTCP_INFO, 64)) > 0)
+"""
+    ran = in_lab(program)
+    assert ran.exit.status == 0 and ran.lines[-1] == "hello True", ran.text
