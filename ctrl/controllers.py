@@ -115,3 +115,17 @@ register(Controller("powertcp", "powertcp", "PowerTCP", ecn=False, nic=True, tel
 register(Controller("fdcc", "fdcc", "FDCC", ecn=False, nic=True, telemetry=True))
 register(Controller("fdcc-tree", "fdcc-tree", "FDCC (tree)", ecn=False, nic=True, telemetry=True))
 register(Controller("none", "none", "no control", ecn=False, nic=True))
+for _name, _label in (
+    ("bic", "BIC"),
+    ("westwood", "Westwood+"),
+    ("htcp", "H-TCP"),
+    ("highspeed", "HighSpeed TCP"),
+    ("hybla", "Hybla"),
+    ("scalable", "Scalable TCP"),
+    ("lp", "TCP-LP"),
+    ("veno", "Veno"),
+    ("yeah", "YeAH"),
+    ("illinois", "Illinois"),
+    ("cdg", "CDG"),
+):
+    register(Controller(_name, _name, _label, ecn=False))

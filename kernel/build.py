@@ -27,7 +27,7 @@ from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.progress import choose as choose_progress
-from dc_gym.kernel import profile, selftests
+from dc_gym.kernel import headers, profile, selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, for_make, locked, make_folder, partial, publish
@@ -239,6 +239,7 @@ def _build_in(
     cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
     shutil.copyfile(tree / "linux", out / "linux")
     shutil.copyfile(tree / ".config", out / "config")
+    headers_sha256 = headers.keep(tree, out)
     for name, mode in (("linux", 0o755), ("config", 0o644)):
         (out / name).chmod(mode)
     manifest = {
@@ -251,6 +252,7 @@ def _build_in(
         **{f"{name}_sha256": value for name, value in parts.digests().items()},
         "profile": profiled,
         "linux_sha256": sha256_of(out / "linux"),
+        "headers_sha256": headers_sha256,
         "compiler": run(["gcc", "--version"], KernelError).splitlines()[0],
         "compile_cpu_s": round(cpu_s, 1),
         "compile_wall_s": round(wall_s, 1),

@@ -23,7 +23,7 @@ from dc_gym.base.files import ODD, scratch
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a lock's file is opened: it is made if it does not exist, and never through a link."""
-PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen")
+PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers")
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
 """Environment variable by which root uses a cache that others may change, as in a VM that is thrown away."""

@@ -53,7 +53,7 @@ LOST_PROCESS = "Unexpectedly lost MM child"
 """Beginning of the lab kernel's message that a process of the host, in which one of its own programs runs, has been killed."""
 REFUSED = "the host refused the lab a file descriptor"
 """Part of the lab kernel's message that the machine's limit of open files has kept something from its programs."""
-NATIVE = "lab_native"  # kernel parameter; the kernel's messages on these files begin with it
+NATIVE, OBJECT = "lab_native", "lab_object"  # kernel parameters; the kernel's messages on these files begin with them
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
@@ -81,6 +81,8 @@ class LabConfig:
     """Virtual time, in ns, at which a lab that is still alive counts as asleep for ever."""
     native: Sequence[Path] = ()
     """Native objects (drivers/nic_native.h) that the kernel reads at boot."""
+    object: Path | None = None
+    """TCPs of one's own (objects.py), which the kernel reads at boot."""
     kernel_args: Sequence[str] = ()
     writable: Sequence[Path] = ()
     """The folders of the host that the lab may write to. They exist. None: all of run_dir, as for programs that are trusted."""
@@ -536,6 +538,7 @@ def _kernel_args(config: LabConfig, folders: LabFolders, channel_fd: int) -> lis
         f"lab_channel={channel_fd}", f"lab_seed={config.seed}", f"lab_event_loop={config.event_loop:d}",
         f"uml_dir={behind(folders.writable_fds[0])}/", "umid=uml",
         *(f"{NATIVE}={folders.reach(path.parent)}/{path.name}" for path in config.native),
+        *(f"{OBJECT}={folders.reach(path.parent)}/{path.name}" for path in (config.object,) if path is not None),
         *config.kernel_args,
     ]  # fmt: skip
 
@@ -590,8 +593,9 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
         return f"the lab ran out of its {memory_bytes >> 20} MiB of memory: raise lab.memory ({death.strip()})"
     if death is not None and "sleep forever" in death:
         return _SLEEPS
-    if death is not None and f"{NATIVE}: " in death:
-        return f"the lab did not boot: {death[death.index(NATIVE) :].strip()}"
+    for parameter in (NATIVE, OBJECT):
+        if death is not None and f"{parameter}: " in death:
+            return f"the lab did not boot: {death[death.index(parameter) :].strip()}"
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
     if code == -signal.SIGBUS:

@@ -26,6 +26,14 @@ struct mark_field {
 		NO_FIELD, 0                                                                                  \
 	}
 
+/* The beginning of struct tc_dualpi2_xstats, and cake's attributes: older headers lack them. */
+struct dualpi2_xstats {
+	uint32_t prob, delay_c, delay_l, packets_in_c, packets_in_l, maxq;
+	uint32_t ecn_mark; /* those of the step included */
+};
+#define CAKE_STATS_TIN_STATS      10
+#define CAKE_TIN_STATS_ECN_MARKED 8
+
 static const struct mark_kind {
 	const char *kind;
 	struct mark_field fields[2];
@@ -39,6 +47,7 @@ static const struct mark_kind {
 	{ "codel", { FIELD(tc_codel_xstats, ecn_mark), FIELD(tc_codel_xstats, ce_mark) } },
 	{ "choke", { FIELD(tc_choke_xstats, marked), NONE } },
 	{ "pie", { FIELD(tc_pie_xstats, ecn_mark), NONE } },
+	{ "dualpi2", { FIELD(dualpi2_xstats, ecn_mark), NONE } },
 };
 
 /* One message, before it is understood: attributes that may come in any order. */
@@ -146,10 +155,42 @@ static bool is_kind(const struct nl_attr *a, const char *kind)
 	return len == strlen(kind) && !memcmp(a->data, kind, len);
 }
 
+/* Finds an attribute in the payload of another; without one, its length is 0. */
+static struct nl_attr find_in(const struct nl_attr *outer, uint16_t type)
+{
+	const unsigned char *pos = outer->data;
+	size_t left = outer->len;
+	struct nl_attr a;
+
+	while (nl_attr_next(&pos, &left, &a) > 0)
+		if (a.type == type)
+			return a;
+	return (struct nl_attr){ 0 };
+}
+
+/* Cake counts in each of its tins. */
+static uint64_t read_cake_marks(const struct nl_attr *app)
+{
+	static const struct mark_field whole = { 0, sizeof(uint32_t) };
+	struct nl_attr tins = find_in(app, CAKE_STATS_TIN_STATS), tin;
+	const unsigned char *pos = tins.data;
+	size_t left = tins.len;
+	uint64_t marks = 0;
+
+	while (nl_attr_next(&pos, &left, &tin) > 0) {
+		struct nl_attr marked = find_in(&tin, CAKE_TIN_STATS_ECN_MARKED);
+
+		marks += read_field(&marked, &whole);
+	}
+	return marks;
+}
+
 static uint64_t read_marks(const struct parts *p)
 {
 	if (!p->app.data)
 		return 0;
+	if (is_kind(&p->kind, "cake"))
+		return read_cake_marks(&p->app);
 	for (size_t i = 0; i < sizeof(mark_kinds) / sizeof(mark_kinds[0]); i++) {
 		const struct mark_kind *k = &mark_kinds[i];
 

@@ -32,7 +32,7 @@ from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
-from dc_gym.topologies import marking, presets
+from dc_gym.topologies import marking, presets, qdiscs
 from dc_gym.traffic import sizes, storage
 from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.iroko import DIALECTS
@@ -185,6 +185,11 @@ def markings() -> Iterator[str]:
     return table(("`marking`", "needs", "may have", "it marks"), [(code(marking.AUTO), "", "", marking.AUTO_HELP), *rows])
 
 
+def linux_queues() -> Iterator[str]:
+    rows = [(code(name), code(*kind.takes()), kind.help) for name, kind in qdiscs.KINDS.items()]
+    return table(("`qdisc`", "may have", "it"), rows)
+
+
 def workloads() -> Iterator[str]:
     """Yields the kinds of workloads, in the order of their modules."""
     rows = (
@@ -242,6 +247,7 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "networks": networks,
     "presets": lambda: table(("preset", "shape", "hosts", "links", "buffer", "K", "from"), map(_preset, presets.PRESETS)),
     "markings": markings,
+    "qdiscs": linux_queues,
     "workloads": workloads,
     "distributions": distributions,
     "mixes": mixes,

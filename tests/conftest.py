@@ -61,10 +61,17 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.ctrl.actuators import actuator
     from dc_gym.envs import acc_agent, action, observation, policies, reward  # noqa: F401 (acc_agent registers policy acc)
     from dc_gym.figures import styles
-    from dc_gym.topologies import marking, presets
+    from dc_gym.topologies import marking, presets, qdiscs
     from dc_gym.traffic import workloads
 
-    tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
+    tables: list[dict[str, Any]] = [
+        presets.TOPOLOGIES,
+        presets.PRESETS,
+        marking.KINDS,
+        qdiscs.KINDS,
+        workloads.KINDS,
+        controllers._registry,
+    ]
     tables += [styles._registry, styles._recorded, actuator._registry, actuator.KINDS, policy_keys.KINDS]
     tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]

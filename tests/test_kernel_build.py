@@ -20,7 +20,7 @@ import pytest
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import kernel
-from dc_gym.kernel import build, cache, profile, source
+from dc_gym.kernel import build, cache, headers, profile, source
 from dc_gym.kernel.apt import Offer
 from dc_gym.kernel.build import Options, Parts
 
@@ -56,6 +56,10 @@ case "$*" in
     n=0
     while [ -e "$FAKE/slow" ] && [ $n -lt "$(cat "$FAKE/slow")" ]; do sleep 0.1; n=$((n + 1)); done
     [ ! -e "$FAKE/broken" ] || { echo "main.c:1: error: it is broken"; exit 2; }
+    mkdir -p include/generated net/ipv4 && touch include/generated/autoconf.h include/y.h
+    record="net/ipv4/.tcp_cubic.o.cmd"
+    echo "savedcmd_net/ipv4/tcp_cubic.o := gcc -Wall -Werror=implicit-int -O2 -DKBUILD_BASENAME=x -c -o x" > "$record"
+    printf 'deps_net/ipv4/tcp_cubic.o := \\\n  include/y.h \\\n  /usr/include/z.h \\\n' >> "$record"
     mkdir -p include/config && echo 7.2.99-lab > include/config/kernel.release
     cat drivers/Kconfig .config > linux ;;
 esac
@@ -144,6 +148,19 @@ def test_make_works_beside_a_cache_whose_path_it_cannot_read(root, monkeypatch, 
     assert where is not None and where[1].startswith(str(beside)) and list(beside.iterdir()) == []
     assert built.path.is_relative_to(cache)
     assert (built.folder.with_name(f"{built.key}.source") / "linux").is_file()
+
+
+def test_a_build_keeps_what_a_compiler_needs_for_objects(root: Path) -> None:
+    """The headers that kbuild's records name, the configuration, and the options without warnings and names."""
+    built = make(root)
+    folder = headers.unpacked(built.folder)
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == {headers.FLAGS, "include/y.h", "include/generated/autoconf.h"}
+    assert json.loads((folder / headers.FLAGS).read_text()) == ["-Werror=implicit-int", "-O2"]
+    assert built.manifest["headers_sha256"] == build.sha256_of(built.folder / headers.ARCHIVE)
+    (built.folder / headers.ARCHIVE).unlink()
+    with pytest.raises(KernelError, match=r"has no headers\.tar\.xz, which compiling for this kernel needs"):
+        headers.unpacked(built.folder)
 
 
 def test_a_quiet_build_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

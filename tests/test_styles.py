@@ -35,6 +35,17 @@ KNOWN = {
     "powertcp": Style("#DDAA33", "8", "PowerTCP"),
     "fdcc": Style("#004488", "P", "FDCC"),
     "fdcc-tree": Style("#88CCEE", "<", "FDCC (tree)"),
+    "bic": Style("#1B7837", "s", "BIC"),
+    "westwood": Style("#762A83", "^", "Westwood+"),
+    "htcp": Style("#B2182B", "v", "H-TCP"),
+    "highspeed": Style("#2166AC", "h", "HighSpeed TCP"),
+    "hybla": Style("#8C510A", "o", "Hybla"),
+    "scalable": Style("#01665E", "p", "Scalable TCP"),
+    "lp": Style("#737373", "d", "TCP-LP"),
+    "veno": Style("#C51B7D", "P", "Veno"),
+    "yeah": Style("#4D9221", "X", "YeAH"),
+    "illinois": Style("#E08214", "*", "Illinois"),
+    "cdg": Style("#542788", "H", "CDG"),
 }
 pytestmark = pytest.mark.usefixtures("registries")
 

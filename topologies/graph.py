@@ -35,7 +35,7 @@ T = TypeVar("T")
 Layer = Literal["edge", "agg", "core"]
 MarkingKind = Literal["none", "step", "red-instant", "iroko-thesis"]
 MarksAt = Literal["arrival", "departure"]
-QueueKind = Literal["bfifo", "fq", "port", "red", "tbf"]
+QueueKind = Literal["bfifo", "cake", "codel", "dualpi2", "fq", "fq_codel", "pie", "port", "red", "sfq", "tbf"]
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -46,13 +46,13 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 QUEUE_MARKINGS: dict[str, tuple[str, ...]] = {
-    "bfifo": ("none",),
-    "fq": ("none",),
+    **dict.fromkeys(get_args(QueueKind), ("none",)),
     "port": ("none", "step", "red-instant"),
     "red": ("step", "red-instant", "iroko-thesis"),
-    "tbf": ("none",),
 }
 """The markings that each kind of queue can do."""
+IF_GIVEN: Mapping[str, bool] = {"if_given": True}
+"""Metadata of a field that plain data have only if it is not its default."""
 
 
 def _that_mark(marking: str) -> str:
@@ -229,6 +229,23 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A parameter of one of Linux' qdiscs, as the kernel takes it below TCA_OPTIONS (topologies/qdiscs.py)."""
+
+    name: str
+    attribute: int
+    """The type of its attribute; 0: the next 32 bits of the structure that a qdisc without attributes has."""
+    value: int
+    width_bytes: int = 4
+    rounding: int = 0
+    """The kernel keeps up to that much less, because it counts in other units."""
+
+    def __post_init__(self) -> None:
+        fits = 0 <= self.value < 1 << 8 * self.width_bytes
+        _require(fits, f"{self.name} of a queue", self.value, f"does not fit {8 * self.width_bytes} bits; give a smaller one")
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """The one queue of a port.
 
@@ -246,7 +263,9 @@ class Queue:
     """The classes of a `port`; the first has this queue's limit and marking. A port with one and no pool gives none."""
     pool: Pool | None = None  # port
     pause: Pause | None = None  # port
-    packet_bytes: int = FRAME_BYTES  # fq: its limit is in packets, each of so many bytes
+    packet_bytes: int = field(default=FRAME_BYTES, metadata=IF_GIVEN)  # fq: its limit is in packets of so many bytes
+    settings: tuple[Setting, ...] = field(default=(), metadata=IF_GIVEN)
+    """The parameters of a qdisc of Linux'."""
 
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
@@ -414,7 +433,7 @@ class Graph:
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
     cables: tuple[Cable, ...]
-    mtu_bytes: int = MTU_BYTES
+    mtu_bytes: int = field(default=MTU_BYTES, metadata=IF_GIVEN)
     """The largest IP packet of every port."""
     _hosts: dict[str, Host] = field(init=False, repr=False, compare=False)
     _switches: dict[str, Switch] = field(init=False, repr=False, compare=False)
@@ -591,8 +610,13 @@ def _find(table: Mapping[str, T], what: str, name: str) -> T:
 def to_plain(value: Any) -> Any:
     """Converts dataclasses to JSON's types. Fields that __init__ does not take are derived and left out."""
     if is_dataclass(value):
-        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value) if each.init}
+        found = {each.name: getattr(value, each.name) for each in fields(value) if each.init and not _left_out(value, each)}
+        return {name: to_plain(each) for name, each in found.items()}
     return [to_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _left_out(value: Any, each: Any) -> bool:
+    return "if_given" in each.metadata and getattr(value, each.name) == each.default
 
 
 def from_plain(kind: Any, value: Any, where: str) -> Any:
@@ -612,6 +636,7 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
 def _record_from_plain(kind: Any, value: Any, where: str) -> Any:
     hints = get_type_hints(kind)
     wanted = {each.name: hints[each.name] for each in fields(kind) if each.init}
-    same = isinstance(value, Mapping) and set(value) == set(wanted)
+    optional = {each.name for each in fields(kind) if "if_given" in each.metadata}
+    same = isinstance(value, Mapping) and set(value) | optional == set(wanted)
     _require(same, where, value, f"has not exactly the keys {', '.join(wanted)}; write it with to_json")
-    return kind(**{name: from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items()})
+    return kind(**{name: from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items() if name in value})

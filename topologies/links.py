@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, get_args
+from typing import Any, Self, cast, get_args
 
 from dc_gym.base import usercode
 from dc_gym.base.amount import Amount, Size, in_bytes
@@ -30,7 +30,7 @@ from dc_gym.base.key import (
     values_of,
 )
 from dc_gym.base.units import FRAME_BYTES, PPB
-from dc_gym.topologies import marking
+from dc_gym.topologies import marking, qdiscs
 from dc_gym.topologies.buffers import ClassRule, quanta_of_weights
 from dc_gym.topologies.graph import (
     FASTEST_BPS,
@@ -55,7 +55,6 @@ HOST = "host"
 ONLY_CLASS = "all"
 """The name of the class of all packets, where a network has no others."""
 MARKS_AT: tuple[str, ...] = get_args(MarksAt)
-SWITCH_QDISCS = ("port", "stock")
 LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": "agg", "core": "core", "spine": "core"}
 """Names of layers in [[topology.links]]."""
 
@@ -208,7 +207,9 @@ class Wiring:
     rules: tuple[LinkRule, ...] = ()
     host_qdisc: QueueKind = "bfifo"
     switch_qdisc: str = "port"
-    """The queues of switch ports: one of SWITCH_QDISCS."""
+    """The queues of switch ports: one of qdiscs.KINDS."""
+    switch_qdisc_keys: tuple[tuple[str, Any], ...] = ()
+    """Their keys, as the file gives them."""
     ecn: bool = False
     """True if the controller reads ECN. It decides what marking 'auto' stands for."""
     scale: int = 1
@@ -253,7 +254,8 @@ class Wiring:
             link = self._link(node, other, own)
             needed = ["rate", "delay"]
             if node.layer != HOST:
-                needed += ["buffer", *marking.KINDS[marking.resolve(link.marking, self.ecn)].needs()]
+                marks = marking.KINDS[marking.resolve(link.marking, self.ecn)]
+                needed += ["buffer", *(marks.needs() if self.switch_qdisc in qdiscs.OURS else ())]
             elif link.host_buffer_bytes is None:
                 needed.append("buffer")
             given = values_of(link)
@@ -280,10 +282,23 @@ class Wiring:
         if node.layer == HOST:
             return self._host_queue(link, rate_bps)
         limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
+        if self.switch_qdisc not in qdiscs.OURS:
+            return self._linux_queue(link, limit_bytes)
         if self.classes or self.pooled:
             return _classful(tuple(self._classes(link, rate_bps, limit_bytes)))
         marks = self._marking(link, rate_bps, limit_bytes)
         return Queue(limit_bytes, self._switch_queue(marks), marks)
+
+    def _linux_queue(self, link: LinkSpec, limit_bytes: int) -> Queue:
+        """Returns a queue of Linux' own, which marks by itself."""
+        for name in ("marking", "marks_at"):
+            value = getattr(link, name)
+            if value not in (None, marking.AUTO, "none"):
+                why = f'is of ports with topology.qdisc = "port", and {self.switch_qdisc!r} marks by rules of its own'
+                raise TopologyError(f"topology.{name}: value {value!r} {why}; leave one out")
+        port = qdiscs.QdiscContext(limit_bytes, self.ecn, self.scale)
+        made = qdiscs.settings(self.switch_qdisc, self.switch_qdisc_keys, port)
+        return Queue(limit_bytes, cast(QueueKind, self.switch_qdisc), settings=made)
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
         """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""

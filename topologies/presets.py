@@ -66,6 +66,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         "preset": None,
         "kind": kind,
         "shape": merged(base.shape if same else (), spec.shape),
+        "qdisc_keys": spec.qdisc_keys,
         "thresholds": (),
         "links": (*(base.links or () if same else ()), *(spec.links or ())),
     }
@@ -75,7 +76,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
     return replace(
         full,
         thresholds=tuple((name, value) for name, value in thresholds if name in read),
-        marking=marking.resolve(full.marking, ecn),
+        marking=full.marking or marking.AUTO if full.marks_by_itself else marking.resolve(full.marking, ecn),
         host_qdisc=full.host_qdisc or "bfifo",
         qdisc=full.qdisc or "port",
         host_buffer_bytes=full.buffer_bytes if full.host_buffer_bytes is None else full.host_buffer_bytes,
@@ -100,6 +101,7 @@ def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
         full.links or (),
         host_qdisc="fq" if full.host_qdisc == "fq" else "bfifo",
         switch_qdisc=full.qdisc or "port",
+        switch_qdisc_keys=full.qdisc_keys,
         ecn=ecn,
         frame_bytes=full.frame_bytes,
         scale=full.scale,

@@ -10,11 +10,11 @@ from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
 from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, format_size
-from dc_gym.topologies import buffers, marking
+from dc_gym.topologies import buffers, marking, qdiscs
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES
-from dc_gym.topologies.links import RULES, SWITCH_QDISCS, LinkRule, LinkSpec
+from dc_gym.topologies.links import RULES, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
 LARGEST_SCALE = 10**6
@@ -29,6 +29,12 @@ def _kind(get: Get) -> tuple[str, ...]:
     preset = PRESETS.get(str(get("preset")))
     kind = str(get("kind") or (preset.kind if preset else ""))
     return (kind,) if kind in TOPOLOGIES else ()
+
+
+def _qdisc(get: Get) -> tuple[str, ...]:
+    """Returns the qdisc that a section names. Without one it is one of ours, which have no keys."""
+    name = str(get("qdisc") or qdiscs.OURS[0])
+    return (name,) if name in qdiscs.KINDS else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +63,11 @@ class TopologySpec(LinkSpec):
     host_qdisc: str | None = key(TEXT, names=lambda: HOST_QDISCS, otherwise='`"bfifo"`', help="qdisc of a host's egress")
     qdisc: str | None = key(
         TEXT,
-        names=lambda: SWITCH_QDISCS,
+        names=lambda: qdiscs.KINDS,
         otherwise='`"port"` in a lab, `"stock"` on the host',
         help="qdisc of switch ports: `port` is the lab's own, whose marking may change while it works and which writes"
-        " telemetry; `stock` is Linux's bfifo, or RED where a port marks ([compared](links.md#the-queue-of-a-switch-port))",
+        " telemetry; `stock` is Linux's bfifo, or RED where a port marks ([compared](links.md#the-queue-of-a-switch-port));"
+        " [the others](topologies.md#queues-of-linux) are Linux' AQMs and fair queues",
     )
     scale: int | None = key(
         COUNT,
@@ -126,6 +133,8 @@ class TopologySpec(LinkSpec):
     )
     shape: tuple[tuple[str, Any], ...] = own_keys(TOPOLOGIES, _kind)
     """The keys that the kind declares, as the file gives them."""
+    qdisc_keys: tuple[tuple[str, Any], ...] = own_keys(qdiscs.KINDS, _qdisc)
+    """The keys that the qdisc declares."""
 
     def __post_init__(self) -> None:
         check(self, "topology.")
@@ -166,8 +175,8 @@ class TopologySpec(LinkSpec):
             raise KeyFault("topology.classes", "lossless", 'needs pauses; give topology.pfc = "classes"')
         if pfc and self.classes and not lossless:
             raise KeyFault("topology.pfc", self.pfc, "has no class to pause; give one of topology.classes lossless = true")
-        if self.qdisc == "stock" and (pfc or self.classes or self.shared_buffer_bytes is not None):
-            raise KeyFault("topology.qdisc", "stock", "has no classes, no shared buffer and no pauses; leave it out")
+        if self.qdisc not in (None, "port") and (pfc or self.classes or self.shared_buffer_bytes is not None):
+            raise KeyFault("topology.qdisc", self.qdisc, "has no classes, no shared buffer and no pauses; leave it out")
 
     @property
     def frame_bytes(self) -> int:
@@ -189,13 +198,19 @@ class TopologySpec(LinkSpec):
             quanta=self.pfc_quanta or buffers.LARGEST_QUANTA,
         )
 
+    @property
+    def marks_by_itself(self) -> bool:
+        """True if the ports' qdisc is one of Linux' own, which marking is not for."""
+        return self.qdisc in qdiscs.KINDS and self.qdisc not in qdiscs.OURS
+
     def _check_thresholds(self) -> None:
         """Raises KeyFault for a threshold that no port's marking reads. Under 'auto' K belongs to the step that it may choose."""
         read = self.read_thresholds(ecn=True)
+        by = f"qdisc {self.qdisc!r}" if self.marks_by_itself else f"marking {self._marking!r}"
         for name, value in self.thresholds:
             if name not in read:
                 written = field_of(self, name).metadata["kind"].write(value)
-                raise KeyFault(f"topology.{name}", written, f"has no effect with marking {self._marking!r}; remove it")
+                raise KeyFault(f"topology.{name}", written, f"has no effect with {by}; remove it")
 
     @property
     def _marking(self) -> str:
@@ -204,10 +219,13 @@ class TopologySpec(LinkSpec):
 
     def read_thresholds(self, ecn: bool) -> set[str]:
         """Returns the keys that the markings of all links read. 'auto' counts as what it stands for with or without ECN."""
+        if self.marks_by_itself:
+            return set()
         own = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]
         names = {self._marking, *(marked or self._marking for marked in own)}
         return {name for each in names for name in marking.KINDS[marking.resolve(each, ecn)].declared}
 
 
 TOPOLOGIES.belongs_to(TopologySpec)
+qdiscs.KINDS.belongs_to(TopologySpec)
 marking.KINDS.belongs_to(TopologySpec, LinkRule, ClassRule)

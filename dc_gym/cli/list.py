@@ -21,7 +21,7 @@ from dc_gym.ctrl import actuators, controllers
 from dc_gym.ctrl import policies as policy_kinds
 from dc_gym.spec import AgentSpec
 from dc_gym.spec.settings import ControllerSpec
-from dc_gym.topologies import marking, presets
+from dc_gym.topologies import marking, presets, qdiscs
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import sizes
 from dc_gym.traffic.workload_spec import WorkloadSpec
@@ -70,6 +70,10 @@ def _markings() -> list[str]:
         f"{marking.AUTO:14} {plain(marking.AUTO_HELP)}",
         *(f"{name:14} {plain(kind.help)}" for name, kind in marking.KINDS.items()),
     ]
+
+
+def _qdiscs() -> list[str]:
+    return [f"{name:14} {plain(kind.help)}" for name, kind in qdiscs.KINDS.items()]
 
 
 def _controllers() -> list[str]:
@@ -136,6 +140,7 @@ def _distributions() -> list[str]:
 GROUPS: dict[str, Callable[[], list[str]]] = {
     "topologies": _topologies,
     "markings": _markings,
+    "qdiscs": _qdiscs,
     "workloads": _workloads,
     "controllers": _controllers,
     "actuators": _actuators,
@@ -177,6 +182,12 @@ def _show_marking(name: str) -> None:
     entry = marking.KINDS[name]
     say(f"topology.marking = {name!r}: {plain(entry.help)}\n")
     _print_keys("topology", {"marking": TOPOLOGY["marking"]} | entry.declared)
+
+
+def _show_qdisc(name: str) -> None:
+    entry = qdiscs.KINDS[name]
+    say(f"topology.qdisc = {name!r}: {plain(entry.help)}\n")
+    _print_keys("topology", {"qdisc": TOPOLOGY["qdisc"]} | entry.declared)
 
 
 def _set_by(params: TopologySpec) -> dict[str, str]:
@@ -252,6 +263,7 @@ SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
     (lambda: KINDS, _show_workload),
     (lambda: (*presets.PRESETS, *presets.TOPOLOGIES), _show_topology),
     (lambda: marking.KINDS, _show_marking),
+    (lambda: qdiscs.KINDS, _show_qdisc),
     (controllers.names, _show_controller),
     (lambda: actuators.KINDS, _show_actuator),
     (_known_policies, _show_policy),

@@ -432,8 +432,8 @@ def _add_list(commands: Any) -> None:
     example = "dcgym list controllers\n  dcgym list incast\n  dcgym list flows.parquet"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
     what = (
-        "`topologies`, `markings`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a table of"
-        " the spec, such as agent; or a file of a result, such as summary.json"
+        "`topologies`, `markings`, `qdiscs`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a"
+        " table of the spec, such as agent; or a file of a result, such as summary.json"
     )
     parser.add_argument("what", nargs="?", metavar="NAME", help=what)
     _add_plugin(parser)

@@ -73,6 +73,17 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "powertcp": ("#DDAA33", "8"),
     "fdcc": ("#004488", "P"),
     "fdcc-tree": ("#88CCEE", "<"),
+    "bic": ("#1B7837", "s"),
+    "westwood": ("#762A83", "^"),
+    "htcp": ("#B2182B", "v"),
+    "highspeed": ("#2166AC", "h"),
+    "hybla": ("#8C510A", "o"),
+    "scalable": ("#01665E", "p"),
+    "lp": ("#737373", "d"),
+    "veno": ("#C51B7D", "P"),
+    "yeah": ("#4D9221", "X"),
+    "illinois": ("#E08214", "*"),
+    "cdg": ("#542788", "H"),
 }
 """Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}

@@ -72,7 +72,7 @@ PORT_KEYS: Mapping[str, str] = {
     "rate_bps": "of its cable",
     "delay_ns": "of its cable",
     "buffer_bytes": "limit of its queue",
-    "qdisc": "`port`, `bfifo`, `fq`, `red` or `tbf`",
+    "qdisc": "`port`, `bfifo`, `red`, `tbf`, or [one of Linux'](topologies.md#queues-of-linux)",
     "marking": "`none`, `step`, `red-instant` or `iroko-thesis`",
     "k_bytes": "threshold of the step; null without one",
     "kmin_bytes": "of a slope; null without one",

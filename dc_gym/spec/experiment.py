@@ -117,6 +117,8 @@ class Spec:
         if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
             why = f'comes with the cable, and host.links is "{self.host.links}"; give "cable", or topology.qdisc = "stock"'
             raise KeyFault("topology.qdisc", "port", why)
+        if self.ground == "host" and self.controller.accecn:
+            raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         self._check_fabric()
         self._check_agent()
         self._check_nic()

@@ -10,6 +10,7 @@ from typing import Any
 from dc_gym.base import usercode
 from dc_gym.base.key import (
     COUNT,
+    FLAG,
     KIB,
     MIB,
     MS,
@@ -34,6 +35,8 @@ from dc_gym.topologies.waits import LAB_T0_NS
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 EVENT_LOOP = ("on", "off")
+ACCECN = "3"
+"""net.ipv4.tcp_ecn by which a host asks for accurate ECN and grants it."""
 NO_UNREACHABLE = {"net/ipv4/icmp_ratelimit": str(24 * 3600 * 1000)}
 """A host says nothing about packets for which it has no socket: the first answer comes after so many ms.
 
@@ -88,12 +91,22 @@ class ControllerSpec:
         help="TCP's minimum retransmission timeout (net.ipv4.tcp_rto_min_us of every host); the maximum delayed-ACK time "
         "stays 1 ms below it",
     )
+    accecn: bool = key(
+        FLAG,
+        False,
+        help="the hosts' TCP tells its peer how many packets and bytes were marked (AccECN, RFC 9768), in place of the flag of"
+        " RFC 3168; only with a TCP that reads ECN",
+    )
 
     def __post_init__(self) -> None:
         if missing(self, "name") and self.policy is not None:
             object.__setattr__(self, "name", UNDER_AGENT)
         require_given(self, "controller.", "name")
         check(self, "controller.")
+        tcp = self.beside if self.nic else self.controller
+        if self.accecn and not (tcp is not None and tcp.ecn):
+            told = "no TCP" if tcp is None else f"{tcp.name!r}, which does not read ECN"
+            raise KeyFault("controller.accecn", True, f"cannot go with {told}; leave it out, or give a TCP such as dctcp")
 
     @property
     def policy_code(self) -> Path | None:
@@ -137,7 +150,8 @@ class ControllerSpec:
     def sysctls(self) -> dict[str, str]:
         """The settings of every host's kernel, by path below /proc/sys."""
         rto = {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
-        return rto | (NO_UNREACHABLE if self.nic else {})
+        accecn = {"net/ipv4/tcp_ecn": ACCECN} if self.accecn else {}
+        return rto | accecn | (NO_UNREACHABLE if self.nic else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,10 @@ struct lab_calls {
  */
 #define LAB_BPF_F_NATIVE (1u << 31)
 
+/* Socket options of TCP (level SOL_TCP, an int above 0), which Linux does not have. */
+#define TCP_SND_CWND       1101 /* packets: the window of the congestion control `agent`; others refuse it */
+#define TCP_SND_CWND_CLAMP 1102 /* packets: the window of any congestion control is at most this */
+
 /* The cable's attributes below IFLA_INFO_DATA. */
 enum {
 	IFLA_CABLE_UNSPEC,

@@ -196,8 +196,15 @@ static void reads_marks_by_kind(void **state)
 	const struct tc_codel_xstats codel = { .ecn_mark = 3, .dropping = 1, .ce_mark = 4 };
 	const struct tc_choke_xstats choke = { .marked = 5, .matched = 1 };
 	const struct tc_pie_xstats pie = { .dropped = 1, .ecn_mark = 6 };
+	const uint32_t dualpi2[12] = { 1, 2, 3, 4, 5, 6, 70, 8 };
+	/* cake: a nest of type 10 with two tins, each with a number of type 7 and the marks, of type 8 */
+	const uint16_t cake[] = { 8, 4, 9, 0,  44, 10, 20, 1, 8, 7, 1, 0, 8,
+				  8, 5, 0, 20, 2,  8,  7,  1, 0, 8, 8, 6, 0 };
 
 	(void)state;
+	assert_int_equal(marks_of("dualpi2", dualpi2, sizeof(dualpi2)), 70);
+	assert_int_equal(marks_of("cake", cake, sizeof(cake)), 11);
+	assert_int_equal(marks_of("cake", cake, sizeof(cake) - 4), 0); /* cut off */
 	assert_int_equal(marks_of("red", &red, sizeof(red)), 4);
 	assert_int_equal(marks_of("fq", &fq, sizeof(fq)), 1ULL << 33);
 	assert_int_equal(marks_of("fq_codel", &fq_codel, sizeof(fq_codel)), 30);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines as netlink requests, and how they are read back: port, bfifo, fq, tbf, and RED.
+"""Queueing disciplines as netlink requests, and how they are read back: port, bfifo, fq, tbf, RED, and Linux' others.
 
 RED is configured as a step, as a slope on the queue itself, or as tc(8) sets it. All sizes are bytes of the frame as Linux counts
 it in a qdisc: L2 header and payload, no FCS.
@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
-from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass, Telemetry
+from dc_gym.topologies import qdiscs
+from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass, Setting, Telemetry
 from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_ECHO,
@@ -58,7 +59,9 @@ PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
 PORT_XSTATS = struct.Struct("=16Q2I")  # struct tc_port_xstats
-RED_XSTATS = struct.Struct("=4I")  # struct tc_red_xstats
+MARKS_IN = {"red": (12,), "codel": (24, 32), "fq_codel": (12, 28), "pie": (36,), "fq": (80,), "dualpi2": (24,)}
+"""Where the statistics of Linux' qdiscs count marks (monitors/qdisc.c)."""
+TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
 NO_MARKS = LARGEST_U32  # as both thresholds
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
@@ -129,7 +132,7 @@ def _settings(found: dict[int, bytes]) -> QueueSettings:
         return QueueSettings(kind, TBF_PARMS.unpack_from(attributes(options)[TCA_TBF_PARMS])[7], None)
     if kind == "bfifo":
         return QueueSettings(kind, struct.unpack_from("=I", options)[0], None)
-    inner = attributes(options) if kind in ("fq", "port", "red") else {}
+    inner = attributes(options) if kind in ("port", "red") else {}
     if kind == "port":
         limit_bytes = int.from_bytes(inner[TCA_PORT_LIMIT], "little")
         kmin, *_ = PORT_MARKING.unpack_from(inner[TCA_PORT_MARKING])
@@ -137,7 +140,8 @@ def _settings(found: dict[int, bytes]) -> QueueSettings:
     if kind == "red":
         limit_bytes, low, *_ = RED_PARMS.unpack_from(inner[TCA_RED_PARMS])
         return QueueSettings(kind, limit_bytes, low)
-    return QueueSettings(kind, int.from_bytes(inner.get(TCA_FQ_PLIMIT, b""), "little") * FRAME_BYTES, None)
+    room = qdiscs.room_of(kind)
+    return QueueSettings(kind, _read(options, room.attribute, room.place) * room.unit_bytes if room else 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,11 @@ def marks_of(kind: bytes, statistics: bytes) -> int:
     """Returns the packets that a qdisc has marked, from its kind and its own statistics. Kinds that mark nothing have 0."""
     if kind == b"port\0":
         return int(PORT_XSTATS.unpack_from(statistics)[0])
-    return int(RED_XSTATS.unpack_from(statistics)[3]) if kind == b"red\0" and statistics else 0
+    if kind == b"cake\0":
+        tins = attributes(attributes(statistics)[TCA_CAKE_STATS_TIN_STATS]).values()
+        marked = [attributes(tin)[TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS] for tin in tins]
+        return sum(int.from_bytes(each, "little") for each in marked)
+    return sum(int.from_bytes(statistics[at : at + 4], "little") for at in MARKS_IN.get(kind.rstrip(b"\0").decode(), ()))
 
 
 def step(k_bytes: int) -> RedSettings:
@@ -221,6 +229,8 @@ def slope(marking: Marking) -> RedSettings:
 def _options(queue: Queue) -> tuple[str, bytes]:
     if queue.kind == "bfifo":
         return "bfifo", attribute(TCA_OPTIONS, struct.pack("=I", queue.limit_bytes))
+    if queue.settings:
+        return queue.kind, _with_settings(queue.settings)
     if queue.kind == "fq":
         packets = max(1, queue.limit_bytes // queue.packet_bytes)  # fq limits packets, in total and for one flow
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
@@ -238,6 +248,18 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         attr_u32(TCA_RED_MAX_P, red.max_p),
         attribute(TCA_RED_FLAGS, flags),
     )
+
+
+def _with_settings(settings: tuple[Setting, ...]) -> bytes:
+    """Returns the options of one of Linux' qdiscs: attributes, or a structure of numbers of 32 bits."""
+    if settings[0].attribute == 0:
+        return attribute(TCA_OPTIONS, b"".join(each.value.to_bytes(4, "little") for each in settings))
+    return nested(TCA_OPTIONS, *(attribute(each.attribute, each.value.to_bytes(each.width_bytes, "little")) for each in settings))
+
+
+def _read(options: bytes, kind: int, place: int) -> int:
+    """Returns a number of a qdisc's options: an attribute, or the one at `place` of a structure."""
+    return int.from_bytes(attributes(options).get(kind, b"") if kind else options[4 * place : 4 * place + 4], "little")
 
 
 def port_options(queue: Queue) -> list[bytes]:
@@ -369,6 +391,9 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
     if kind != queue.kind:
         raise FabricError(f"{name}: asked for queue {queue.kind}, read back {kind or 'none'}")
     options = found.get(TCA_OPTIONS, b"")
+    for place, each in enumerate(queue.settings):
+        read = _read(options, each.attribute, place)
+        _check_value(name, each.name, each.value, each.value if 0 <= each.value - read <= each.rounding else read)
     if kind == "bfifo":
         _check_value(name, "limit", queue.limit_bytes, struct.unpack_from("=I", options)[0])
     elif kind == "tbf":

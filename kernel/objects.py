@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles an object of the lab kernel: a TCP of one's own, which the kernel reads at boot (drivers/lab_object.c).
+
+A source is one of the kernel's, as a file of net/ipv4: it includes <net/tcp.h> and registers itself by module_init(). The linker
+places it in the kernel's array lab_object_region and takes the kernel's symbols from its binary, so that calls and data are those
+of the kernel itself. So an object belongs to one binary, by whose build id the kernel knows it.
+
+Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own image.
+Values of module_param stay their defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.kernel import headers
+
+__all__ = ["build"]
+
+MAGIC, ABI = 0x4354424F59474344, 1  # drivers/lab_object.h
+REGION_BYTES = 512 << 10
+ID_BYTES = 20
+NOTE = struct.Struct("=3I4s")
+NOTE_HEAD = NOTE.pack(4, ID_BYTES, 3, b"GNU\0")
+"""The bytes before a build id: the lengths of name and id, the type, and the name."""
+SCRIPT = """
+{symbols}
+SECTIONS
+{{
+	. = {base};
+	.object : {{
+		QUAD({magic}) QUAD({abi}) QUAD({base})
+		QUAD(object_end - {base}) QUAD(memory_end - {base})
+		QUAD(calls - {base}) QUAD(calls_end - calls)
+		{identity} LONG(0)
+		. = ALIGN(8);
+		calls = .;
+		KEEP(*(SORT(.initcall*.init)))
+		calls_end = .;
+		. = ALIGN(64);
+		*(.text .text.* .init.text .exit.text .ref.text .noinstr.text .sched.text .cpuidle.text)
+		. = ALIGN(64);
+		*(.got .got.plt .rodata .rodata.* .init.rodata .init.rodata.* .data .data.* .init.data .init.data.* .ref.data)
+		. = ALIGN(8);
+		object_end = .;
+	}}
+	.zero (NOLOAD) : {{
+		*(.bss .bss.* COMMON)
+	}}
+	memory_end = ALIGN(8);
+	.tbss : {{
+		*(.tbss)
+	}}
+	.left : {{
+		*(.rela* .plt .iplt .igot .igot.plt)
+	}}
+	ASSERT(SIZEOF(.left) == 0, "relocations are left")
+	ASSERT(memory_end - {base} <= {room}, "too large")
+	/DISCARD/ : {{
+		*(.modinfo __modver __param .comment .note.* .eh_frame .exitcall.exit .discard.* .export_symbol)
+		*(.altinstructions .altinstr_replacement)
+	}}
+}}
+"""
+THREADS = re.compile(r"^ +TLS +0x\w+ 0x\w+ 0x\w+ 0x\w+ (0x\w+) R\w* +(0x\w+)$", re.MULTILINE)
+SYMBOL = re.compile(r"^ *\d+: (\w+) +\w+ (FUNC|OBJECT|NOTYPE|TLS) +(?:GLOBAL|WEAK) +\w+ +(?!UND)\w+ (\w+)$", re.MULTILINE)
+"""A symbol of a binary in the words of readelf: address, type, and name. A function of libc that is chosen when the kernel starts
+has another type, and no address."""
+REGION = "lab_object_region"
+UNKNOWN = re.compile(r"undefined reference to `(.+?)'")
+ORPHAN = re.compile(r"unplaced orphan section `(.+?)'")
+TWICE = re.compile(r"multiple definition of `(.+?)'")
+FAR = re.compile(r"relocation truncated to fit: (\S+) against .*?`(.+?)'")
+BAD = re.compile(r": error: (.+)")
+
+
+def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
+    """Compiles TCPs for a kernel of the cache.
+
+    Args:
+        kernel: The folder of the kernel.
+        sources: Files in C. Each becomes an object of its own; together they are one file for the kernel.
+        out: The file to write. A lab gets it by LabConfig.object.
+    """
+    there = headers.unpacked(kernel)
+    with tempfile.TemporaryDirectory(prefix="dcgym-object-") as folder:
+        work = Path(folder)
+        objects = [_compile(there, source, work / f"{number}.o") for number, source in enumerate(sources)]
+        said = _run(["readelf", "--segments", "--symbols", "--wide", str(kernel / "linux")], work, "linux")
+        symbols = {name: _Symbol(int(at, 16), kind) for at, kind, name in SYMBOL.findall(said)}
+        objects.append(_threads_variables(said, symbols, work))
+        script = work / "object.lds"
+        script.write_text(_script(symbols, build_id(kernel / "linux")))
+        names = ", ".join(source.name for source in sources)
+        linked, image = work / "linked", work / "image"
+        _run(_link(script, objects, linked), work, names)
+        _run(["objcopy", "--output-target", "binary", str(linked), str(image)], work, names)
+        out.write_bytes(image.read_bytes())
+
+
+def build_id(linux: Path) -> bytes:
+    """Returns the build id of a kernel's binary, which the linker has derived from its content."""
+    content = linux.read_bytes()
+    at = content.find(NOTE_HEAD)
+    if at < 0:
+        raise KernelError(f"{linux} has no build id: build the kernel again")
+    return content[at + NOTE.size : at + NOTE.size + ID_BYTES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    """A symbol of the kernel's binary. The address of a variable of a thread counts from the first of these."""
+
+    address: int
+    kind: str
+
+
+def _script(symbols: Mapping[str, _Symbol], identity: bytes) -> str:
+    """Returns the linker's script: the kernel's symbols, and the file's layout."""
+    if REGION not in symbols:
+        raise KernelError(f"the lab kernel has no {REGION}: `dcgym kernel build`")
+    return SCRIPT.format(
+        symbols="\n".join(f"PROVIDE({name} = {each.address:#x});" for name, each in symbols.items() if each.kind != "TLS"),
+        base=f"{symbols[REGION].address:#x}",
+        magic=MAGIC,
+        abi=ABI,
+        identity=" ".join(f"BYTE({byte})" for byte in identity),
+        room=REGION_BYTES,
+    )
+
+
+def _threads_variables(said: str, symbols: Mapping[str, _Symbol], work: Path) -> Path:
+    """Returns an object with the kernel's variables of a thread, such as its flag of interrupts, placed as the kernel has them.
+
+    Code finds them by their distance from the end of all of them, which the linker computes.
+    """
+    if (segment := THREADS.search(said)) is None:
+        raise KernelError("the lab kernel has no variables of threads: `dcgym kernel build`")
+    room_bytes, alignment = (int(each, 16) for each in segment.groups())
+    lines = ['.section .tbss, "awT", @nobits', f".balign {alignment}"]
+    for name, each in symbols.items():
+        if each.kind == "TLS":
+            lines += [f".globl {name}", f".type {name}, @tls_object", f".set {name}, . + {each.address}"]
+    source = work / "threads.s"
+    source.write_text("\n".join([*lines, f".zero {room_bytes}", '.section .note.GNU-stack, "", @progbits', ""]))
+    _run(["gcc", "-c", "-o", str(work / "threads.o"), str(source)], work, source.name)
+    return work / "threads.o"
+
+
+def _compile(there: Path, source: Path, target: Path) -> Path:
+    if not source.is_file():
+        raise UsageError(f"{source}: no such file; give the C source of a TCP")
+    name = re.sub(r"\W", "_", source.stem)
+    flags: list[str] = json.loads((there / headers.FLAGS).read_text())
+    named = [
+        f'-DKBUILD_MODFILE="{name}"',
+        f'-DKBUILD_BASENAME="{name}"',
+        f'-DKBUILD_MODNAME="{name}"',
+        f"-D__KBUILD_MODNAME={name}",
+    ]
+    beside = [f"-I{source.absolute().parent}", f"-I{there / headers.TCPS}"]
+    argv = ["gcc", *flags, *named, *beside, "-c", "-o", str(target), str(source.absolute())]
+    _run(argv, there, source.name)
+    return target
+
+
+def _link(script: Path, objects: Sequence[Path], target: Path) -> list[str]:
+    options = ["-m", "elf_x86_64", "-z", "noexecstack", "--orphan-handling=error", "--build-id=none"]
+    return ["ld", *options, "-T", str(script), "-o", str(target), *map(str, objects)]
+
+
+def _run(argv: Sequence[str], folder: Path, what: str) -> str:
+    try:
+        done = subprocess.run(
+            argv, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}
+        )
+    except FileNotFoundError:
+        raise UsageError(f"compiling {what} needs {argv[0]}: apt install gcc binutils") from None
+    if done.returncode:
+        raise KernelError(f"{what}: {_reason(done.stderr)}")
+    return done.stdout
+
+
+def _reason(said: str) -> str:
+    """Returns in one line why compiler or linker refuse."""
+    if match := UNKNOWN.search(said):
+        return f"symbol {match[1]!r} is not one of the lab kernel that other files may use; do without it"
+    if match := ORPHAN.search(said):
+        return f"section {match[1]!r} holds a table that the lab kernel reads in its own image alone; do without it"
+    if match := TWICE.search(said):
+        return f"symbol {match[1]!r} is defined twice; make it static"
+    if match := FAR.search(said):
+        return f"relocation {match[1]} against {match[2]!r} does not reach; do without it"
+    if "too large" in said:
+        return f"takes more memory than the {REGION_BYTES >> 10} KiB that there are; make its tables smaller"
+    if match := BAD.search(said):
+        where = re.search(r":(\d+):\d+: error: ", said)
+        return f"line {where[1]}: {match[1]}" if where else match[1]
+    return next((line for line in reversed(said.splitlines()) if line.strip()), "no message")

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCPs of one's own as objects that the lab kernel reads at boot, and what compiler and kernel refuse."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dc_gym.base.errors import KernelError, LabError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.grounds import lab as lab_ground
+from dc_gym.kernel import headers, objects
+from dc_gym.kernel.lab import LabConfig
+from dc_gym.run import runner
+from dc_gym.spec import load
+
+pytestmark = pytest.mark.lab
+NAMES = "print(open('/proc/sys/net/ipv4/tcp_available_congestion_control').read())"
+LOSSY = """
+topology = { preset = "dumbbell-10m", buffer = "30kB", delay = "1ms" }
+workload.kind = "pairs"
+time.duration = "2s"
+"""
+HEAD = struct.Struct("=7Q20sI")
+HEADER = (Path(objects.__file__).parent / "drivers/lab_object.h").read_text()
+
+
+@pytest.fixture(scope="module")
+def kernel(lab_kernel: Path) -> Path:
+    return lab_kernel.parent
+
+
+@pytest.fixture(scope="module")
+def cubic(kernel: Path) -> str:
+    return (headers.unpacked(kernel) / headers.TCPS / "tcp_cubic.c").read_text()
+
+
+@pytest.fixture
+def make(kernel: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Compiles texts of C, each into a file of its own, to one object."""
+
+    def made(*texts: str, name: str = "object") -> Path:
+        tmp_path.chmod(0o755)
+        sources = []
+        for number, text in enumerate(texts):
+            sources.append(tmp_path / f"tcp_{number}.c")
+            sources[-1].write_text(text)
+        objects.build(kernel, sources, tmp_path / name)
+        return tmp_path / name
+
+    return made
+
+
+def named(cubic: str, name: str) -> str:
+    return cubic.replace('"cubic"', f'"{name}"')
+
+
+def tiny(body: str = "return tcp_register_congestion_control(&mine);", more: str = "") -> str:
+    """Returns a TCP that is Reno, with this body of its module_init()."""
+    return f"""
+#include <linux/module.h>
+#include <net/tcp.h>
+{more}
+static struct tcp_congestion_ops mine = {{
+	.name = "tiny", .ssthresh = tcp_reno_ssthresh, .cong_avoid = tcp_reno_cong_avoid, .undo_cwnd = tcp_reno_undo_cwnd,
+}};
+static int __init start(void)
+{{
+	{body}
+}}
+module_init(start);
+"""
+
+
+def test_the_header_s_numbers_are_those_of_the_compiler_s_side() -> None:
+    numbers = dict(re.findall(r"#define (LAB_OBJECT_\w+)\s+(\w+)", HEADER))
+    assert int(numbers["LAB_OBJECT_MAGIC"].removesuffix("ull"), 16) == objects.MAGIC
+    assert (numbers["LAB_OBJECT_ABI"], numbers["LAB_OBJECT_ID_BYTES"]) == (str(objects.ABI), str(objects.ID_BYTES))
+    assert "(512u << 10)" in HEADER and objects.REGION_BYTES == 512 << 10
+
+
+def test_cubic_under_another_name_has_the_records_of_cubic(
+    make: Callable[..., Path], cubic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: None
+) -> None:
+    mine = make(named(cubic, "mycubic"))
+    plugin = "from dc_gym.ctrl.controllers import Controller, register\nregister(Controller('mycubic', 'mycubic', ecn=False))\n"
+    (tmp_path / "mine.py").write_text(plugin)
+    config = lab_ground.lab_config
+
+    def with_object(*arguments: Any) -> LabConfig:
+        made = config(*arguments)
+        return replace(made, object=mine, reads=[*made.reads, mine.parent])
+
+    monkeypatch.setattr(lab_ground, "lab_config", with_object)
+    found = []
+    for name in ("cubic", "mycubic"):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(f'plugins = ["mine.py"]\ncontroller.name = "{name}"\n{LOSSY}')
+        found.append(runner.run(load(path), tmp_path / f"out-{name}", Quiet(), plot=False))
+    theirs, ours = found
+    assert theirs.summary["drops"] > 0 and theirs.records("tcp")["retransmits"].any()
+    for table in ("flows", "queues", "tcp"):
+        a, b = theirs.records(table), ours.records(table)
+        columns = [column for column in a.dtype.names or () if column != "controller"]
+        assert len(a) and all((a[column] == b[column]).all() for column in columns)
+    assert set(ours.arrow("flows").column("controller").to_pylist()) == {"mycubic"}
+
+
+def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callable[..., Path], cubic: str) -> None:
+    ran = in_lab(NAMES, object=make(named(cubic, "mycubic"), tiny()))
+    assert {"mycubic", "tiny", "cubic", "agent"} <= set(ran.text.split())
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (
+            tiny(more="int cubictcp_recalc_ssthresh(void);", body="return cubictcp_recalc_ssthresh();"),
+            "symbol 'cubictcp_recalc_ssthresh'",
+        ),
+        (tiny(more='static int mine_too __attribute__((section("odd"), used)) = 1;'), "section 'odd'"),
+        (tiny(more="static char table[600 << 10];", body="table[jiffies % 7] = 1; return table[5];"), "512 KiB"),
+        (tiny(body="return nothing;"), "line 10: 'nothing' undeclared"),
+    ],
+)
+def test_what_cannot_become_an_object_is_told_in_one_line(make: Callable[..., Path], text: str, told: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make(text)
+    assert told in str(error.value) and str(error.value).startswith("tcp_0.c: ") and "\n" not in str(error.value)
+
+
+def test_a_name_that_two_sources_define_is_told(make: Callable[..., Path]) -> None:
+    with pytest.raises(KernelError, match="symbol 'twice' is defined twice"):
+        make(tiny(more="int twice(void); int twice(void) { return 1; }"), "int twice(void); int twice(void) { return 2; }\n")
+
+
+def test_a_source_that_is_not_there(kernel: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.c: no such file"):
+        objects.build(kernel, [tmp_path / "none.c"], tmp_path / "object")
+
+
+def damaged(whole: bytes, **changes: Any) -> bytes:
+    names = ("magic", "abi", "base", "file_bytes", "memory_bytes", "calls_at", "calls_bytes", "kernel", "reserved")
+    values = dict(zip(names, HEAD.unpack_from(whole), strict=True)) | changes
+    return HEAD.pack(*values.values()) + whole[HEAD.size :]
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"magic": 1}, "is no object of the lab kernel"),
+        ({"abi": 9}, "is of version 9, this kernel takes 1"),
+        ({"kernel": bytes(20)}, "was linked to the kernel with build id " + "00" * 20),
+        ({"memory_bytes": 1 << 40}, "takes 1099511627776 bytes of memory"),
+        ({"calls_bytes": 1 << 63}, "is damaged"),
+        ({"calls_at": 2**64 - 8}, "is damaged"),
+        ({"calls_bytes": 0}, "has no module_init()"),
+    ],
+)
+def test_a_file_that_the_kernel_cannot_use_ends_the_boot(
+    in_lab: Callable[..., Any], make: Callable[..., Path], change: dict[str, Any], told: str
+) -> None:
+    path = make(tiny())
+    path.write_bytes(damaged(path.read_bytes(), **change))
+    with pytest.raises(LabError, match="the lab did not boot: lab_object: ") as error:
+        in_lab(NAMES, object=path)
+    assert told in str(error.value)
+
+
+def test_a_name_that_linux_has_is_refused(in_lab: Callable[..., Any], make: Callable[..., Path], cubic: str) -> None:
+    with pytest.raises(LabError, match=r"its module_init\(\) failed \(error 17\); is its name that of a TCP of Linux\?"):
+        in_lab(NAMES, object=make(cubic))
