@@ -25,6 +25,7 @@ UNIT_TESTS = {
         "ctrl/agent/control.c", "ctrl/agent/actuators.c", *BATCH, "dc_gym/daemon/netns.c", *RECORD_FILE,
     ),
     "test_batch": BATCH,
+    "test_calls": ("dc_gym/daemon/calls.c",),
     "test_boot_file": ("kernel/boot_file.c",),
     "test_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
     "test_tgen_parts": (*(f"traffic/tgen/{name}.c" for name in (

@@ -178,6 +178,81 @@ except OSError as error: print(error.strerror)
     assert in_lab(program).lines == ["(3, [0, 0, -22, 99, 99]) True", "True", "(1, [-38]) (0, [])", "Argument list too long"]
 
 
+def test_calls_in_a_row_hand_on_descriptors_and_end_at_a_failure_or_a_part(in_lab):
+    program = """
+import ctypes, fcntl, socket, struct
+lab = open("/dev/lab", "wb", buffering=0)
+SOCKET, BIND, CLOSE, RECVFROM, SENDTO, CONNECT = 41, 49, 3, 45, 44, 42
+kept = []
+def place(data):
+    kept.append(ctypes.create_string_buffer(data, len(data)))
+    return ctypes.addressof(kept[-1])
+def row(*calls):
+    packed = b"".join(
+        struct.pack("<IHH6Qq", number, opened, whole, *((value & (1 << 64) - 1) for value in (*values, *[0] * (6 - len(values)))), 99)
+        for number, opened, whole, *values in calls
+    )
+    at = ctypes.create_string_buffer(packed, len(packed))
+    try: ran = fcntl.ioctl(lab, 0xC0104C06, bytearray(struct.pack("<QII", ctypes.addressof(at), len(calls), 0)), True)
+    except OSError as error: return error.strerror
+    results = [struct.unpack_from("<q", at, 64 * i + 56)[0] for i in range(len(calls))]
+    return ran, results
+def address(ip, port): return place(struct.pack("<H", 2) + struct.pack(">H", port) + socket.inet_aton(ip) + bytes(8)), 16
+opener = (SOCKET, 0, 0, 2, 1 | 0x800)
+here = address("0.0.0.0", 4000)
+ran, (fd, *others) = row(opener, (BIND, 1, 0, 0, *here), (CLOSE, 1, 0))
+print(ran, fd > 2, others, row((CLOSE, 0, 0, fd)))
+ran, (fd, *others) = row(opener, (BIND, 1, 0, 0, here[0], 3), (CLOSE, 1, 0))
+print(ran, others, row((CLOSE, 0, 0, fd)))
+print(row((BIND, 1, 0, 0, *here), opener), row((CLOSE, 7, 0)), row((CLOSE, 0, 65535)))
+one, other = socket.socketpair()
+other.send(b"abc")
+read = lambda want: (RECVFROM, 0, 3, one.fileno(), place(bytes(9)), want, 2)
+print(row(read(4), (CLOSE, 0, 0, -1)), row(read(3), (CLOSE, 0, 0, -1)))
+print(row((CLOSE, 0, 0, lab.fileno()), (CLOSE, 0, 0, lab.fileno())))
+"""
+    assert in_lab(program).lines == [
+        "3 True [0, 0] (1, [-9])",
+        "2 [-22, 99] (1, [0])",
+        "(1, [-9, 99]) (1, [-22]) (1, [-22])",
+        "(1, [3, 99]) (2, [3, -9])",
+        "(2, [0, -9])",
+    ]
+
+
+def test_no_bytes_in_a_row_of_calls_harm_the_lab(in_lab):
+    """Rows of random calls, arguments and places. A descriptor that is closed may be the lab's own."""
+    program = """
+import ctypes, fcntl, os, random, signal, struct
+draw = random.Random(1)
+numbers = (288, 49, 228, 230, 3, 42, 233, 232, 55, 209, 45, 40, 44, 308, 54, 48, 41, 286, 57, 59, 16)
+def value(memory):
+    return draw.choice((draw.randrange(12), ctypes.addressof(memory) + draw.randrange(64), draw.getrandbits(64), 0, 2**64 - 1))
+for child in range(300):
+    if os.fork():
+        os.wait()
+        continue
+    signal.alarm(1)
+    lab = os.open("/dev/lab", os.O_RDWR)
+    memory = ctypes.create_string_buffer(draw.randbytes(1 << 12))
+    draw.seed(child)
+    rows = b"".join(
+        struct.pack("<IHH6Qq", draw.choice(numbers), draw.choice((0, 0, 1, 3, 9)), draw.choice((0, 0, 3, 4, 65535)),
+                    *(value(memory) for _ in range(6)), 0)
+        for _ in range(20)
+    )
+    at = ctypes.create_string_buffer(rows, len(rows))
+    for first in range(20):
+        if draw.random() < 0.05: length = draw.getrandbits(32)
+        else: length = 20 - first
+        try: fcntl.ioctl(lab, 0xC0104C06, bytearray(struct.pack("<QII", ctypes.addressof(at) + 64 * first, length, 0)), True)
+        except OSError: pass
+    os._exit(0)
+print("whole")
+"""
+    assert in_lab(program).lines[-1] == "whole"
+
+
 def test_t0_in_the_past_is_refused(in_lab):
     program = """
 import fcntl, struct, time

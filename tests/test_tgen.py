@@ -266,13 +266,18 @@ def pair() -> Iterator[Pair]:
 
 
 def run_flows(
-    tmp_path: Path, rows: list[Flow], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
+    tmp_path: Path,
+    rows: list[Flow],
+    *more: str,
+    duration_ns: int = 400 * MS,
+    sample_ns: int = 20 * MS,
+    said: str = "",
 ) -> tuple[Records, Records]:
     flows = write(tmp_path / "flows", *rows)
     t0_ns = time.monotonic_ns() + 1500 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns, duration_ns, sample_ns), *more)
     _, stderr = process.communicate(b"go\n", timeout=120)
-    assert (process.returncode, stderr) == (0, b"")
+    assert (process.returncode, stderr.decode()) == (0, said)
     assert time.monotonic_ns() >= t0_ns + duration_ns
     assert not list(tmp_path.glob("*.partial"))
     for name in ("flows.bin", "samples.bin"):
@@ -384,12 +389,21 @@ def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> N
     lost = pair.row(0, size=1)
     refused_flow = pair.row(1, size=1, dst="10.77.0.3")
     stopped = pair.row(2, stop=100 * MS)
-    log, samples = run_flows(tmp_path, [lost, refused_flow, stopped])
+    said = "tgen: 1 of 3 flows failed; the first is flow 1: connect: Permission denied\n"
+    log, samples = run_flows(tmp_path, [lost, refused_flow, stopped], said=said)
     assert statuses(log) == ["running", "failed", "stopped"]
     assert log["error"].tolist() == [0, errno.EACCES, 0]
     assert log["established_ns"].tolist() == [-1, -1, -1]
     assert log["received_bytes"].tolist() == [0, 0, 0]
     assert len(samples) == 0
+
+
+def test_a_flow_whose_socket_cannot_be_opened_fails_alone_and_names_the_call(tmp_path: Path, pair: Pair) -> None:
+    rows = [pair.row(0, size=1000), pair.row(1, size=1000, src="10.77.0.9"), pair.row(2, size=1000, start=10 * MS)]
+    said = "tgen: 1 of 3 flows failed; the first is flow 1: bind: Cannot assign requested address\n"
+    log, _ = run_flows(tmp_path, rows, said=said)
+    assert statuses(log) == ["done", "failed", "done"]
+    assert log["error"].tolist() == [0, errno.EADDRNOTAVAIL, 0]
 
 
 def test_many_flows(tmp_path: Path, pair: Pair) -> None:
@@ -513,7 +527,8 @@ def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
         pair.row(6, transport="udp", rate=11_776_000, size=100_000),
         pair.row(7, transport="udp", rate=11_776_000, stop=100 * MS, port=5002),
     ]
-    log, samples = run_flows(tmp_path, rows, "--matrix", str(matrix), "--publish", str(7 * MS))
+    said = "tgen: 1 of 8 flows failed; the first is flow 4: connect: Permission denied\n"
+    log, samples = run_flows(tmp_path, rows, "--matrix", str(matrix), "--publish", str(7 * MS), said=said)
     published = flow_rows(matrix)
     assert statuses(log) == ["running", "done", "stopped", "done", "failed", "running", "done", "stopped"]
     assert row_statuses(published) == statuses(log) + ["waiting"] * 2

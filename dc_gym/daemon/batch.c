@@ -144,9 +144,9 @@ static int sleep_and_submit(struct batch *b, struct calls *c, uint64_t t_ns, uin
 	const __s64 *slept, *submitted;
 	int n;
 
-	slept = calls_add(c, SYS_clock_nanosleep,
+	slept = calls_add(c, "clock_nanosleep", SYS_clock_nanosleep,
 			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&until });
-	submitted = calls_add(c, SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
+	submitted = calls_add(c, "io_submit", SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
 	n = calls_run(c);
 	if (n < 2)
 		return n < 0 ? n : (int)*slept;

@@ -95,8 +95,6 @@ struct cable {
 	u64 cut_packets, cut_bytes; /* frames that were on their way, or sent, when it was */
 };
 
-#define CABLE_EVENTS 3
-
 struct cable_cb {
 	u64 arrival_ns;
 };
@@ -549,14 +547,30 @@ void cable_read_pauses(const struct net_device *dev, u64 now_ns, struct cable_pa
 	memcpy(pauses->class_ns, cable->class_paused_ns, sizeof(pauses->class_ns));
 }
 
+static void cable_end_events(struct cable *cable)
+{
+	lab_event_end(&cable->free_event);
+	lab_event_end(&cable->arrival_event);
+	lab_event_end(&cable->resume_event);
+}
+
 static int cable_init_dev(struct net_device *dev)
 {
-	return lab_events_reserve(CABLE_EVENTS);
+	struct cable *cable = netdev_priv(dev);
+	int err = lab_event_begin(&cable->free_event);
+
+	if (!err)
+		err = lab_event_begin(&cable->arrival_event);
+	if (!err)
+		err = lab_event_begin(&cable->resume_event);
+	if (err)
+		cable_end_events(cable);
+	return err;
 }
 
 static void cable_uninit_dev(struct net_device *dev)
 {
-	lab_events_release(CABLE_EVENTS);
+	cable_end_events(netdev_priv(dev));
 }
 
 static int cable_open(struct net_device *dev)

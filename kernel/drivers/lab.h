@@ -81,11 +81,14 @@ struct lab_page {
 #define LAB_IOC_SEED   _IOW('L', 5, __u64) /* argument: seed of the t0 to come */
 
 /* Several system calls as one. They are carried out in their order; one that fails is the last. Returns how
- * many were. Allowed are those that lab_calls.c lists; another fails with ENOSYS.
+ * many were. Allowed are those that lab_calls.c lists; another fails with ENOSYS. connect() that is under way
+ * (EINPROGRESS) has not failed.
  */
 #define LAB_CALLS_MAX 1024
 struct lab_call {
-	__u64 number; /* __NR_... */
+	__u32 number;   /* __NR_... */
+	__u16 opened_at; /* from 1: this argument is what the last socket() or accept4() of the list opened; 0: none */
+	__u16 whole_at;  /* from 1: a result other than this argument makes the call the last; 0: none does */
 	__u64 arguments[6];
 	__s64 result; /* negative: an errno; EINTR if a signal came */
 };
@@ -164,6 +167,8 @@ enum {
 	TCA_PORT_DSCP,  /* 64 bytes: the class of each DSCP; what is not IPv4 is of DSCP 0 */
 	TCA_PORT_POOL,  /* struct tc_port_pool: the shared buffer that the port's frames take room in */
 	TCA_PORT_PFC,   /* struct tc_port_pfc: frames that come in here are charged; needs a pool */
+	TCA_PORT_HISTOGRAM, /* struct tc_port_window: for how long the queue was how long is counted anew */
+	TCA_PORT_HISTOGRAM_NS, /* read-only, once the window is over: struct tc_port_histogram */
 	__TCA_PORT_MAX
 };
 #define TCA_PORT_MAX (__TCA_PORT_MAX - 1)
@@ -230,6 +235,23 @@ struct tc_port_pfc {
 	__u32 quanta; /* 1 .. 65535, of 512 bit times: for how long a pause holds; it is repeated after half
 		       */
 	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
+};
+
+/* The histogram of a port's queue: the time within a window in which frames waited, by bytes. Each octave from
+ * 2^6 bytes on has 16 buckets, so a bucket is at most a sixteenth of its queue wide; the first holds all that is
+ * shorter, too. Bucket b begins at (16 + b % 16) << (b / 16 + 2) bytes.
+ */
+#define TC_PORT_BUCKETS_LOG 4 /* of the buckets of an octave */
+#define TC_PORT_OCTAVE_MIN  6
+#define TC_PORT_BUCKETS	    ((32 - TC_PORT_OCTAVE_MIN) << TC_PORT_BUCKETS_LOG)
+
+struct tc_port_window {
+	__u64 from_ns, until_ns; /* CLOCK_MONOTONIC */
+};
+
+struct tc_port_histogram {
+	__u32 first, count; /* buckets that follow: those before and behind are empty */
+	__u64 ns[];
 };
 
 /* TCA_STATS_APP of `port`. Totals since it was made; those of 64 bits may wrap. Where classes

@@ -13,6 +13,7 @@
 
 #include <lab_page.h>
 #include <linux/console.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -163,6 +164,7 @@ static long lab_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	u64 value;
 	s32 status;
+	long result;
 
 	switch (cmd) {
 	case LAB_IOC_STEP:
@@ -183,7 +185,10 @@ static long lab_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		value = PAGE_SIZE << REGION_ORDER;
 		return copy_to_user((void __user *)arg, &value, sizeof(value)) ? -EFAULT : 0;
 	case LAB_IOC_CALLS:
-		return lab_calls((struct lab_calls __user *)arg);
+		get_file(file); /* a call may close its descriptor */
+		result = lab_calls((struct lab_calls __user *)arg);
+		fput(file);
+		return result;
 	default:
 		return -ENOTTY;
 	}

@@ -28,16 +28,31 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+/*
+ * A slot has no pointer to its event, and no event is touched while slots move: where an event is in the queue
+ * stands in an array of its own, by the event's id, which is the lower part of the key.
+ */
+#define ID_BITS 20
+#define ID_MASK ((1u << ID_BITS) - 1)
+
 struct slot {
 	u64 when_ns;
-	u64 number;
-	struct lab_event *event;
+	u64 key; /* number << ID_BITS | id */
 };
+
+/* Behind the last slot lie as many that are later than any, so four children can always be compared. */
+#define CHILDREN 4
+static const struct slot never = { U64_MAX, U64_MAX };
 
 u64 lab_event_number;
 bool lab_hrtimers_changed = true;
-static struct slot *heap; /* a binary heap, from 1 */
-static unsigned int queued, room, reserved;
+static struct slot *heap;         /* from 1; the children of n are 4n - 2 .. 4n + 1, in one cache line */
+static void *heap_memory;         /* in which it lies */
+static struct lab_event **events; /* by id */
+static u32 *free_ids;             /* a stack */
+u32 *lab_event_place;             /* by id: places in the queue; 0: not in it */
+static unsigned int queued, room, ids_free;
+static bool first_taken; /* the first event runs, and nothing has its slot yet */
 static struct hrtimer alarm; /* wakes the lab for the first event, outside the loop */
 static u64 alarm_ns = U64_MAX;
 static bool loop = true;
@@ -52,54 +67,90 @@ __setup("lab_event_loop=", lab_event_loop_setup);
 
 /* ---- The queue ---- */
 
-static bool before(const struct slot *a, const struct slot *b)
+static __always_inline unsigned __int128 order(const struct slot *slot)
 {
-	return a->when_ns < b->when_ns || (a->when_ns == b->when_ns && a->number < b->number);
+	return (unsigned __int128)slot->when_ns << 64 | slot->key;
 }
 
-static void put(unsigned int at, const struct slot *slot)
+/* Without a branch: the processor cannot foresee which comes first. */
+static __always_inline bool before(const struct slot *a, const struct slot *b)
 {
-	heap[at] = *slot;
-	slot->event->slot = at;
+	return order(a) < order(b);
 }
 
-static void sift_up(unsigned int at, const struct slot *slot)
+static __always_inline void put(unsigned int at, struct slot slot)
 {
-	for (; at > 1 && before(slot, &heap[at / 2]); at /= 2)
-		put(at, &heap[at / 2]);
+	heap[at] = slot;
+	lab_event_place[slot.key & ID_MASK] = at;
+}
+
+static void sift_up(unsigned int at, struct slot slot)
+{
+	while (at > 1) {
+		unsigned int parent = (at + 2) / CHILDREN;
+
+		if (!before(&slot, &heap[parent]))
+			break;
+		put(at, heap[parent]);
+		at = parent;
+	}
 	put(at, slot);
 }
 
-/* The hole at `at` goes down to a leaf, where the last slot, which takes it, mostly belongs. */
-static void fill_hole(unsigned int at)
+/* The hole at `at` goes down to a leaf, near which the slot that takes it mostly belongs. */
+static void sift_down(unsigned int at, struct slot slot)
 {
-	struct slot last = heap[queued--];
-	unsigned int child;
+	unsigned int child, other;
 
-	if (at > queued)
-		return;
-	while ((child = 2 * at) < queued) {
+	while ((child = CHILDREN * at - 2) <= queued) {
+		other = child + 2 + before(&heap[child + 3], &heap[child + 2]);
 		child += before(&heap[child + 1], &heap[child]);
-		put(at, &heap[child]);
+		child += (other - child) & -(unsigned int)before(&heap[other], &heap[child]);
+		put(at, heap[child]);
 		at = child;
 	}
-	if (child == queued) {
-		put(at, &heap[child]);
-		at = child;
-	}
-	sift_up(at, &last);
+	sift_up(at, slot);
+}
+
+static struct slot take_last(void)
+{
+	struct slot last = heap[queued];
+
+	heap[queued--] = never;
+	return last;
+}
+
+static void fill_first(void)
+{
+	struct slot last = take_last();
+
+	first_taken = false;
+	if (queued)
+		sift_down(1, last);
 }
 
 static void take(struct lab_event *event)
 {
-	unsigned int at = event->slot;
+	struct slot last;
+	unsigned int at;
 
-	event->slot = 0;
-	fill_hole(at);
+	if (first_taken)
+		fill_first();
+	at = lab_event_place[event->id];
+	lab_event_place[event->id] = 0;
+	last = take_last();
+	if (at > queued)
+		return;
+	if (at > 1 && before(&last, &heap[(at + 2) / CHILDREN]))
+		sift_up(at, last);
+	else
+		sift_down(at, last);
 }
 
 static u64 first_ns(void)
 {
+	if (first_taken)
+		fill_first();
 	return queued ? heap[1].when_ns : U64_MAX;
 }
 
@@ -125,71 +176,138 @@ static enum hrtimer_restart alarm_expires(struct hrtimer *timer)
 
 void lab_event_start(struct lab_event *event, u64 when_ns)
 {
-	const struct slot slot = { .when_ns = when_ns, .number = ++lab_event_number, .event = event };
+	const struct slot slot = { when_ns, ++lab_event_number << ID_BITS | event->id };
 
-	if (event->slot)
+	if (!event->id)
+		return; /* its owner goes away */
+	if (lab_event_place[event->id])
 		take(event);
-	if (WARN_ON_ONCE(queued >= reserved))
+	if (first_taken) { /* a softirq runs, so the alarm is set by lab_events_leave() */
+		first_taken = false;
+		sift_down(1, slot);
 		return;
-	sift_up(++queued, &slot);
-	if (event->slot == 1 && !in_serving_softirq()) /* lab_events_leave() does it in a softirq */
+	}
+	sift_up(++queued, slot);
+	if (lab_event_place[event->id] == 1 && !in_serving_softirq())
 		set_alarm();
 }
 
 void lab_event_cancel(struct lab_event *event)
 {
 	local_bh_disable();
-	if (event->slot)
+	if (lab_event_queued(event))
 		take(event);
 	local_bh_enable();
 }
 
-int lab_events_reserve(unsigned int count)
-{
-	unsigned int more = max(2 * room, 64u);
-	struct slot *now;
+/* ---- Ids ---- */
 
-	ASSERT_RTNL();
-	if (reserved + count > room) {
-		now = kvmalloc_array(more + 1, sizeof(*now), GFP_KERNEL);
-		if (!now)
-			return -ENOMEM;
-		local_bh_disable();
-		if (heap)
-			memcpy(now, heap, (queued + 1) * sizeof(*now));
-		swap(now, heap);
-		room = more;
-		local_bh_enable();
-		kvfree(now);
+struct tables {
+	void *heap;
+	struct lab_event **events;
+	u32 *free_ids, *place;
+};
+
+static void free_tables(const struct tables *tables)
+{
+	kvfree(tables->heap);
+	kvfree(tables->events);
+	kvfree(tables->free_ids);
+	kvfree(tables->place);
+}
+
+static int make_tables(struct tables *tables, unsigned int size)
+{
+	tables->heap = kvcalloc(size + 3 * CHILDREN, sizeof(*heap), GFP_KERNEL);
+	tables->events = kvcalloc(size + 1, sizeof(*events), GFP_KERNEL);
+	tables->free_ids = kvcalloc(size, sizeof(*free_ids), GFP_KERNEL);
+	tables->place = kvcalloc(size + 1, sizeof(*lab_event_place), GFP_KERNEL);
+	if (tables->heap && tables->events && tables->free_ids && tables->place)
+		return 0;
+	free_tables(tables);
+	return -ENOMEM;
+}
+
+static void use_tables(struct tables *tables, unsigned int size)
+{
+	/* The children of the first slot begin a cache line. */
+	struct slot *slots = (struct slot *)PTR_ALIGN(tables->heap, CHILDREN * sizeof(*slots)) + 2;
+	unsigned int i;
+
+	if (room) {
+		memcpy(slots, heap, (queued + 1) * sizeof(*slots));
+		memcpy(tables->events, events, (room + 1) * sizeof(*events));
+		memcpy(tables->place, lab_event_place, (room + 1) * sizeof(*lab_event_place));
 	}
-	reserved += count;
+	for (i = queued + 1; i <= size + CHILDREN; i++)
+		slots[i] = never;
+	for (i = size; i > room; i--) /* the old ones are all in use */
+		tables->free_ids[ids_free++] = i;
+	heap = slots;
+	swap(tables->heap, heap_memory);
+	swap(tables->events, events);
+	swap(tables->free_ids, free_ids);
+	swap(tables->place, lab_event_place);
+	room = size;
+}
+
+static int grow(void)
+{
+	unsigned int size = clamp(2 * room, 64u, ID_MASK);
+	struct tables tables;
+
+	if (size == room || make_tables(&tables, size))
+		return -ENOMEM;
+	local_bh_disable();
+	if (first_taken)
+		fill_first();
+	use_tables(&tables, size);
+	local_bh_enable();
+	free_tables(&tables);
 	return 0;
 }
 
-void lab_events_release(unsigned int count)
+int lab_event_begin(struct lab_event *event)
 {
-	reserved -= count;
+	ASSERT_RTNL();
+	if (!ids_free && grow())
+		return -ENOMEM;
+	event->id = free_ids[--ids_free];
+	events[event->id] = event;
+	return 0;
+}
+
+void lab_event_end(struct lab_event *event)
+{
+	ASSERT_RTNL();
+	if (!event->id)
+		return;
+	local_bh_disable();
+	lab_event_cancel(event);
+	events[event->id] = NULL;
+	free_ids[ids_free++] = event->id;
+	event->id = 0;
+	local_bh_enable();
 }
 
 /* ---- Running ---- */
 
-u64 lab_event_now_ns;
-
 /* Runs the first event if it is due and comes before the given one; false if not. */
 bool lab_event_run_before(u64 now_ns, u64 when_ns, u64 number)
 {
-	const struct slot limit = { .when_ns = when_ns, .number = number };
+	const struct slot limit = { when_ns, number << ID_BITS };
 	struct lab_event *event;
 
 	if (first_ns() > now_ns || !before(&heap[1], &limit))
 		return false;
-	event = heap[1].event;
-	take(event);
+	event = events[heap[1].key & ID_MASK];
+	lab_event_place[event->id] = 0;
+	first_taken = true;
 	lab_page->events++;
 	lab_page->loop_events += running_alone;
-	lab_event_now_ns = now_ns;
 	event->run(event);
-	lab_event_now_ns = 0;
+	if (first_taken)
+		fill_first();
 	return true;
 }
 

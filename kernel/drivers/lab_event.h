@@ -8,35 +8,39 @@
 #ifndef _LINUX_LAB_EVENT_H
 #define _LINUX_LAB_EVENT_H
 
-#include <linux/timekeeping.h>
+#include <lab_page.h>
 #include <linux/types.h>
 
 struct lab_event {
 	void (*run)(struct lab_event *event); /* called in softirq context; may start the event again */
-	unsigned int slot;                    /* place in the queue, from 1; 0: not in it */
+	u32 id;                               /* from 1; 0: it has not begun, or has ended */
 };
 
 static inline void lab_event_setup(struct lab_event *event, void (*run)(struct lab_event *event))
 {
 	event->run = run;
-	event->slot = 0;
+	event->id = 0;
 }
 
+extern u32 *lab_event_place;
 static inline bool lab_event_queued(const struct lab_event *event)
 {
-	return event->slot;
+	return event->id && lab_event_place[event->id];
 }
 
-/* The time, in bottom halves. Time stands still while an event runs, so it need not be read again. */
-extern u64 lab_event_now_ns; /* 0: no event runs */
+/* The time, in bottom halves: nobody pays for reading it there. */
 static inline u64 lab_event_clock(void)
 {
-	return lab_event_now_ns ?: ktime_get_ns();
+	return lab_page->virtual_ns;
 }
 
-/* Reserves room for `count` more queued events; returns 0 or -ENOMEM. Both may sleep. */
-int lab_events_reserve(unsigned int count);
-void lab_events_release(unsigned int count);
+/*
+ * An event that is set up begins before its first start, and ends before its memory is freed. RTNL is held, and
+ * both may sleep. Begin returns 0 or -ENOMEM. End cancels; starting an event that has not begun or has ended does
+ * nothing.
+ */
+int lab_event_begin(struct lab_event *event);
+void lab_event_end(struct lab_event *event);
 
 void lab_event_start(struct lab_event *event, u64 when_ns); /* bottom halves are off; a queued event moves */
 void lab_event_cancel(struct lab_event *event);

@@ -143,14 +143,14 @@ struct port_ingress *port_ingress_new(struct net_device *dev, struct port_pool *
 
 	if (!in)
 		return NULL;
-	if (lab_events_reserve(1)) {
+	lab_event_setup(&in->refresh, port_ingress_refresh);
+	if (lab_event_begin(&in->refresh)) {
 		kfree(in);
 		return NULL;
 	}
 	in->dev = dev;
 	in->pool = pool;
 	pool->users++;
-	lab_event_setup(&in->refresh, port_ingress_refresh);
 	cable_set_ingress(dev, in);
 	return in;
 }
@@ -165,9 +165,8 @@ static void port_ingress_free(struct port_ingress *in)
 void port_ingress_end(struct port_ingress *in)
 {
 	cable_set_ingress(in->dev, NULL);
-	lab_event_cancel(&in->refresh);
-	lab_events_release(1);
 	synchronize_net();
+	lab_event_end(&in->refresh);
 	local_bh_disable();
 	in->dev = NULL;
 	local_bh_enable();

@@ -34,13 +34,20 @@
 
 #define PORT_LARGEST_QUANTUM (1u << 28) /* so that no deficit overflows */
 
+/* For how long the queue was how long (lab.h). */
+struct port_histogram {
+	struct tc_port_window window;
+	u64 ns[TC_PORT_BUCKETS];
+};
+
 /* A queue over time: its integrals and its longest. */
 struct port_tally {
 	u64 since_ns; /* when the queue last changed */
 	u64 queue_byte_ns, busy_ns;
-	u32 longest_bytes; /* since the last look */
-	u64 looked_ns;     /* when that was, and what it saw */
-	u32 looked_bytes;
+	struct port_histogram *histogram; /* NULL: nobody asked for it */
+	u32 longest_bytes;                /* since the last look */
+	u32 looked_bytes;                 /* what that saw, and when it was */
+	u64 looked_ns;
 };
 
 struct port_class {
@@ -49,9 +56,11 @@ struct port_class {
 	u32 limit_bytes;
 	/* The threshold of the moment at which the class marks; of the other it is TC_PORT_NO_MARKS. */
 	u32 arrival_kmin, departure_kmin;
+	u64 ce_packets, ce_bytes;
+	/* Plain ports need nothing below here, unless frames are marked or dropped. */
 	struct tc_port_marking marking;
 	u64 seed, draws;
-	u64 marked, ce_packets, ce_bytes;
+	u64 marked;
 	u64 sent_packets, sent_bytes, drops;
 	struct port_tally tally; /* of classes that were given */
 	u32 quantum_bytes;       /* a round; 0: strict */
@@ -68,6 +77,7 @@ struct port_sched {
 	bool named;                  /* classes were given: their statistics are told */
 	bool plain;                  /* one class without a name, and no pool */
 	struct port_tally tally;
+	struct port_class of_class[TC_PORT_CLASSES];
 	struct port_pool *pool;
 	struct port_ingress *ingress; /* of what comes in here */
 	u64 seed;
@@ -75,7 +85,6 @@ struct port_sched {
 	struct lab_int_unit unit;
 	u64 int_records, int_missed;
 	u8 class_of[TC_PORT_DSCPS];
-	struct port_class of_class[TC_PORT_CLASSES];
 };
 
 /* The place in a waiting frame that says where it was charged. */
@@ -96,18 +105,37 @@ static u64 port_now(void)
 	return now;
 }
 
+static unsigned int port_bucket(u32 queued)
+{
+	unsigned int octave;
+
+	queued = max(queued, 1u << TC_PORT_OCTAVE_MIN);
+	octave = __fls(queued);
+	return ((octave - TC_PORT_OCTAVE_MIN - 1) << TC_PORT_BUCKETS_LOG) +
+	       (queued >> (octave - TC_PORT_BUCKETS_LOG));
+}
+
+static void port_count(struct port_histogram *h, u32 queued, u64 since, u64 now)
+{
+	since = max(since, h->window.from_ns);
+	now = min(now, h->window.until_ns);
+	if (now > since)
+		h->ns[port_bucket(queued)] += now - since;
+}
+
 /* To be called before the queue changes. A frame that leaves as it comes has not waited. */
 static void port_integrate(struct port_tally *t, u32 queued, u64 now)
 {
-	u64 passed = now - t->since_ns;
+	u64 since = t->since_ns, passed = now - since;
 
 	t->since_ns = now;
 	if (!queued || !passed)
 		return;
 	t->queue_byte_ns += queued * passed;
 	t->busy_ns += passed;
-	if (queued > t->longest_bytes)
-		t->longest_bytes = queued;
+	t->longest_bytes = max(t->longest_bytes, queued);
+	if (t->histogram)
+		port_count(t->histogram, queued, since, now);
 }
 
 /* Returns the longest queue since the look before, now included. A dump whose message is full looks again at
@@ -357,6 +385,8 @@ static const struct nla_policy port_policy[TCA_PORT_MAX + 1] = {
 	[TCA_PORT_DSCP] = NLA_POLICY_EXACT_LEN(TC_PORT_DSCPS),
 	[TCA_PORT_POOL] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_pool)),
 	[TCA_PORT_PFC] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_pfc)),
+	[TCA_PORT_HISTOGRAM] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_window)),
+	[TCA_PORT_HISTOGRAM_NS] = { .type = NLA_REJECT },
 };
 
 static const struct nla_policy port_class_policy[TCA_PORT_CLASS_MAX + 1] = {
@@ -610,6 +640,19 @@ static int port_set_pfc(struct Qdisc *sch, const struct nlattr *attr, struct net
 	return 0;
 }
 
+/* Returns an empty histogram for the window that is asked for, NULL if none is, or an error. */
+static struct port_histogram *port_new_histogram(const struct nlattr *attr)
+{
+	struct port_histogram *h = attr ? kvzalloc(sizeof(*h), GFP_KERNEL) : NULL;
+
+	if (!attr)
+		return NULL;
+	if (!h)
+		return ERR_PTR(-ENOMEM);
+	h->window = *(const struct tc_port_window *)nla_data(attr);
+	return h;
+}
+
 static void port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb, u32 classes)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -635,6 +678,7 @@ static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 {
 	struct port_sched *q = qdisc_priv(sch);
 	struct nlattr *tb[TCA_PORT_MAX + 1];
+	struct port_histogram *histogram;
 	int err, classes;
 
 	if (!opt)
@@ -658,11 +702,17 @@ static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 		err = port_set_pfc(sch, tb[TCA_PORT_PFC], extack);
 	if (err)
 		return err;
+	histogram = port_new_histogram(tb[TCA_PORT_HISTOGRAM]);
+	if (IS_ERR(histogram))
+		return PTR_ERR(histogram);
 	sch_tree_lock(sch);
 	err = port_check_room(q, opt, extack);
 	if (!err)
 		port_apply(sch, opt, tb, classes);
+	if (!err && histogram)
+		swap(q->tally.histogram, histogram);
 	sch_tree_unlock(sch);
+	kvfree(histogram);
 	return err;
 }
 
@@ -707,6 +757,7 @@ static void port_destroy(struct Qdisc *sch)
 		port_ingress_end(q->ingress);
 	if (q->pool)
 		port_pool_put(q->pool);
+	kvfree(q->tally.histogram);
 }
 
 static int port_dump_class(struct sk_buff *skb, const struct port_class *c, u32 number)
@@ -746,6 +797,48 @@ static int port_dump_buffer(struct sk_buff *skb, const struct port_sched *q)
 	return q->ingress ? nla_put(skb, TCA_PORT_PFC, sizeof(q->ingress->pfc), &q->ingress->pfc) : 0;
 }
 
+/* Buckets before the first and behind the last that count anything are left out. */
+static int port_put_histogram(struct sk_buff *skb, const struct port_histogram *h)
+{
+	struct tc_port_histogram *told;
+	u32 first = 0, end = TC_PORT_BUCKETS;
+	struct nlattr *attr;
+
+	while (end && !h->ns[end - 1])
+		end--;
+	while (first < end && !h->ns[first])
+		first++;
+	attr = nla_reserve_64bit(skb, TCA_PORT_HISTOGRAM_NS, struct_size(told, ns, end - first), TCA_PORT_PAD);
+	if (!attr)
+		return -EMSGSIZE;
+	told = nla_data(attr);
+	told->first = first;
+	told->count = end - first;
+	memcpy(told->ns, h->ns + first, (end - first) * sizeof(h->ns[0]));
+	return 0;
+}
+
+static int port_dump_histogram(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	const struct port_histogram *h = q->tally.histogram;
+	int err;
+	u64 now;
+
+	if (!h)
+		return 0;
+	err = nla_put_64bit(skb, TCA_PORT_HISTOGRAM, sizeof(h->window), &h->window, TCA_PORT_PAD);
+	if (err)
+		return err;
+	sch_tree_lock(sch); /* bottom halves are off, so the clock costs nobody */
+	now = ktime_get_ns();
+	port_integrate(&q->tally, sch->qstats.backlog, now);
+	if (now > h->window.until_ns)
+		err = port_put_histogram(skb, h);
+	sch_tree_unlock(sch);
+	return err;
+}
+
 static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -760,7 +853,8 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put(skb, TCA_PORT_MARKING, sizeof(c->marking), &c->marking) ||
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
-	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)))
+	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)) ||
+	    port_dump_histogram(sch, skb))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }

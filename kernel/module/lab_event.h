@@ -35,13 +35,9 @@ static inline u64 lab_event_clock(void)
 	return ktime_get_ns();
 }
 
-static inline int lab_events_reserve(unsigned int count)
+static inline int lab_event_begin(struct lab_event *event)
 {
 	return 0;
-}
-
-static inline void lab_events_release(unsigned int count)
-{
 }
 
 static inline void lab_event_start(struct lab_event *event, u64 when_ns)
@@ -52,6 +48,11 @@ static inline void lab_event_start(struct lab_event *event, u64 when_ns)
 static inline void lab_event_cancel(struct lab_event *event)
 {
 	hrtimer_cancel(&event->timer);
+}
+
+static inline void lab_event_end(struct lab_event *event)
+{
+	lab_event_cancel(event);
 }
 
 #endif

@@ -180,10 +180,10 @@ static void only_the_last_of_calls_fails(void **state)
 	struct calls c;
 
 	assert_int_equal(calls_open(&c, 3), 0);
-	slept = calls_add(&c, SYS_clock_nanosleep,
+	slept = calls_add(&c, "clock_nanosleep", SYS_clock_nanosleep,
 			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&past });
-	failed = calls_add(&c, SYS_epoll_wait, (__u64[6]){ (__u64)p->fd[0], (uintptr_t)p, 1, 0 });
-	left = calls_add(&c, SYS_clock_nanosleep,
+	failed = calls_add(&c, "call", SYS_epoll_wait, (__u64[6]){ (__u64)p->fd[0], (uintptr_t)p, 1, 0 });
+	left = calls_add(&c, "clock_nanosleep", SYS_clock_nanosleep,
 			 (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&past });
 	assert_int_equal(calls_run(&c), 2);
 	assert_int_equal(*slept, 0);

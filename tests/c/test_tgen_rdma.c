@@ -125,8 +125,9 @@ int flow_end(struct run *r, uint32_t number, enum tgen_status status, int64_t at
 	return 0;
 }
 
-int flow_fail(struct run *r, uint32_t number, int error)
+int flow_fail(struct run *r, uint32_t number, int error, const char *failed)
 {
+	(void)failed;
 	last_error = error;
 	failures++;
 	return flow_end(r, number, TGEN_FAILED, now);

@@ -208,6 +208,21 @@ static int stay(int signals)
 	return rc ? fault("wait for the line 'end' on standard input", rc) : 0;
 }
 
+static void tell_failed(const struct run *run)
+{
+	const struct flow *first = NULL;
+	uint32_t failed = 0;
+
+	for (uint32_t i = run->table->flows; i-- > 0;)
+		if (run->flows[i].status == TGEN_FAILED) {
+			first = &run->flows[i];
+			failed++;
+		}
+	if (first)
+		program_fail(0, "%u of %u flows failed; the first is flow %u: %s: %s", failed, run->table->flows,
+			     (uint32_t)(first - run->flows), first->failed, strerror(first->error));
+}
+
 static int loop(struct run *run)
 {
 	int rc, code;
@@ -220,6 +235,8 @@ static int loop(struct run *run)
 	code = !rc && run->config->stay ? stay(run->config->signals) : 0;
 	if (!rc && !code)
 		rc = run_finish(run);
+	if (!rc && !code)
+		tell_failed(run);
 	return rc ? fault(run->fault, rc) : code;
 }
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tgen_net.h"
@@ -55,21 +55,26 @@ static void fill_sample(const struct flow *flow, const struct tcp_info *info, ui
 	sample->ca_state = info->tcpi_ca_state;
 }
 
-static int take_sender_counts(struct run *run, uint32_t number)
+static int take_counts(struct run *run, uint32_t number, int rc, const struct tcp_info *info)
 {
 	struct flow *flow = &run->flows[number];
 	struct tgen_sample_record last = { 0 };
-	struct tcp_info info;
-	int rc;
 
-	rc = net_tcp_info(flow->sender, &info);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	fill_sample(flow, &info, flow->received, &last);
+	fill_sample(flow, info, flow->received, &last);
 	flow->sent = last.bytes_acked;
 	flow->retransmits = last.retransmits;
 	publish_sample(run, number, &last);
 	return 0;
+}
+
+static int take_sender_counts(struct run *run, uint32_t number)
+{
+	struct tcp_info info;
+	int rc = net_tcp_info(run->flows[number].sender, &info);
+
+	return take_counts(run, number, rc, &info);
 }
 
 static bool drains(const struct run *run, uint32_t number)
@@ -77,13 +82,28 @@ static bool drains(const struct run *run, uint32_t number)
 	return run->draining[number / 64] >> (number % 64) & 1;
 }
 
+static int close_tcp_sender(struct run *run, uint32_t number)
+{
+	struct net_tcp_look look;
+	const char *step;
+	int rc;
+
+	net_plan_tcp_info(&run->calls, run->flows[number].sender, &look);
+	net_plan_close(&run->calls, run->flows[number].sender);
+	rc = run_calls(run, &step);
+	if (*look.result >= 0)
+		run->flows[number].sender = -1;
+	return take_counts(run, number, rc ? rc : net_finish_tcp_info(&look), &look.info);
+}
+
 static int close_sender(struct run *run, uint32_t number)
 {
+	struct flow *flow = &run->flows[number];
 	int rc = 0;
 
-	if (run->flows[number].sender >= 0)
-		rc = take_sender_counts(run, number);
-	close_fd(&run->flows[number].sender);
+	if (flow->sender >= 0 && flow->spec->transport == FLOW_TCP)
+		rc = close_tcp_sender(run, number);
+	close_fd(&flow->sender);
 	run->draining[number / 64] &= ~(UINT64_C(1) << (number % 64));
 	return rc;
 }
@@ -137,7 +157,7 @@ int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t 
 	return rc ? run_fault(run, rc, "flow %u: open a gate", number) : 0;
 }
 
-int flow_fail(struct run *run, uint32_t number, int error)
+int flow_fail(struct run *run, uint32_t number, int error, const char *failed)
 {
 	struct flow *flow = &run->flows[number];
 	int rc = close_sender(run, number);
@@ -146,40 +166,52 @@ int flow_fail(struct run *run, uint32_t number, int error)
 	if (rc || flow->phase == PHASE_ENDED)
 		return rc;
 	flow->error = -error;
+	flow->failed = failed;
 	return flow_end(run, number, TGEN_FAILED, run_now(run));
 }
 
 /* --- the sending end --------------------------------------------------------------------------------- */
 
-static int open_sender(struct run *run, uint32_t number)
+struct net_sender flow_sender(const struct run *run, uint32_t number, int ahead)
+{
+	const struct flow_spec *spec = &run->table->flow[number];
+
+	return (struct net_sender){ .from = { spec->src_addr, spec->src_port },
+				    .to = { spec->dst_addr, spec->dst_port },
+				    .cc = spec->transport == FLOW_TCP ? spec->cc : NULL,
+				    .limits = &run->limits[spec->src_ns],
+				    .ahead = ahead,
+				    .dscp = spec->dscp };
+}
+
+int flow_open(struct run *run, uint32_t number, uint32_t events, const char **step)
 {
 	struct flow *flow = &run->flows[number];
-	const struct flow_spec *spec = flow->spec;
-	const char *step;
-	int fd;
+	const struct net_sender sender = flow_sender(run, number, flow->ahead);
+	struct net_plan plan;
+	int rc;
 
-	flow->ahead = run_share(run, AHEAD_FIRST);
-	fd = net_sender((struct net_end){ spec->src_addr, spec->src_port }, spec->cc,
-			&run->limits[spec->src_ns], flow->ahead, &step);
-	if (fd < 0)
-		return fd;
-	flow->sender = fd;
-	return net_set_dscp(fd, spec->dscp);
+	run_plan_enter(run, flow->spec->src_ns);
+	net_plan_sender(&run->calls, &plan, &sender);
+	run_plan_clock(run);
+	net_plan_connect(&run->calls, &plan);
+	net_plan_watch(&run->calls, &plan, -1, run->epoll, run_event(events, WATCH_SENDER, number));
+	rc = run_calls(run, step);
+	flow->sender = *plan.opened < 0 ? -1 : (int)*plan.opened;
+	return rc;
 }
 
 static int connect_sender(struct run *run, uint32_t number)
 {
 	struct flow *flow = &run->flows[number];
-	int rc = open_sender(run, number);
+	const char *step;
+	int rc;
 
+	flow->ahead = run_share(run, AHEAD_FIRST);
+	rc = flow_open(run, number, EPOLLOUT | EPOLLRDHUP | EPOLLET, &step);
 	flow->start_ns = run_now(run);
 	flow->phase = PHASE_CONNECTING;
-	if (!rc)
-		rc = net_connect(flow->sender,
-				 (struct net_end){ flow->spec->dst_addr, flow->spec->dst_port });
-	if (rc)
-		return flow_fail(run, number, rc);
-	return run_watch(run, flow->sender, EPOLLOUT | EPOLLRDHUP | EPOLLET, WATCH_SENDER, number);
+	return rc ? flow_fail(run, number, rc, step) : 0;
 }
 
 static int64_t stop_of(const struct run *run, const struct flow *flow)
@@ -208,9 +240,7 @@ int flow_start(struct run *run, uint32_t number, int64_t at)
 	stop = stop_of(run, flow);
 	if (stop <= at)
 		return 0;
-	rc = run_enter(run, flow->spec->src_ns);
-	if (!rc && stop != INT64_MAX)
-		rc = timers_add(&run->timers, (struct timer){ stop, TIMER_STOP, number });
+	rc = stop == INT64_MAX ? 0 : timers_add(&run->timers, (struct timer){ stop, TIMER_STOP, number });
 	if (rc)
 		return rc;
 	set_under_way(run, number, true);
@@ -227,32 +257,48 @@ static int finish_sending(struct run *run, uint32_t number)
 
 	flow->closed = true;
 	if (shutdown(flow->sender, SHUT_WR) < 0)
-		return flow_fail(run, number, -errno);
+		return flow_fail(run, number, -errno, "shutdown");
 	return 0;
 }
 
-/* Hands the socket all that is offered. One call that takes less means that the socket is full. */
-static int push(struct run *run, struct flow *flow, uint64_t offered)
+/* Hands the socket what one call can, and the FIN after the flow's last byte. One that takes less is full. */
+static int push_once(struct run *run, struct flow *flow, uint64_t left, const char **step)
 {
-	flow->full = false;
-	while (flow->queued < offered && !flow->full) {
-		uint64_t left = offered - flow->queued;
-		size_t want = left < PAYLOAD_CALL ? (size_t)left : PAYLOAD_CALL;
-		off_t from = 0;
-		ssize_t n = sendfile(flow->sender, run->payload, &from, want);
+	size_t want = left < PAYLOAD_CALL ? (size_t)left : PAYLOAD_CALL;
+	bool last = flow->spec->size_bytes && flow->queued + want == flow->spec->size_bytes;
+	const __s64 *sent;
+	off_t from = 0;
+	int rc;
 
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		if (n > 0)
-			flow->queued += (uint64_t)n;
-		flow->full = n < (ssize_t)want;
+	sent = calls_add(&run->calls, "sendfile", SYS_sendfile,
+			 (__u64[6]){ (__u64)flow->sender, (__u64)run->payload, (uintptr_t)&from, want });
+	if (last) {
+		calls_want_whole(&run->calls, 3);
+		calls_add(&run->calls, "shutdown", SYS_shutdown, (__u64[6]){ (__u64)flow->sender, SHUT_WR });
 	}
-	return 0;
+	rc = run_calls(run, step);
+	if (*sent > 0)
+		flow->queued += (uint64_t)*sent;
+	flow->full = *sent < (ssize_t)want;
+	flow->closed = last && !flow->full;
+	return *sent == -EAGAIN ? 0 : rc;
+}
+
+/* The clock has been planned where it is wanted before the first byte. */
+static int push(struct run *run, struct flow *flow, uint64_t offered, const char **step)
+{
+	int rc = 0;
+
+	flow->full = false;
+	while (!rc && flow->queued < offered && !flow->full)
+		rc = push_once(run, flow, offered - flow->queued, step);
+	return rc;
 }
 
 int flow_offer(struct run *run, uint32_t number, int64_t at)
 {
 	struct flow *flow = &run->flows[number];
+	const char *step;
 	int rc;
 
 	if (flow->spec->transport == FLOW_UDP)
@@ -261,12 +307,10 @@ int flow_offer(struct run *run, uint32_t number, int64_t at)
 		return rdma_offer(run, number, at);
 	if (flow->phase != PHASE_SENDING || flow->closed)
 		return 0;
-	rc = push(run, flow, pace_offered(run, flow, at - flow->established_ns));
+	rc = push(run, flow, pace_offered(run, flow, at - flow->established_ns), &step);
 	if (rc)
-		return flow_fail(run, number, rc);
-	if (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes)
-		return finish_sending(run, number);
-	if (flow->full || !flow->spec->rate_bps)
+		return flow_fail(run, number, rc, step);
+	if (flow->closed || flow->full || !flow->spec->rate_bps)
 		return 0;
 	return timers_add(&run->timers, (struct timer){ .at = flow->established_ns + pace_next(flow),
 							.kind = TIMER_OFFER,
@@ -294,17 +338,25 @@ int flow_stop(struct run *run, uint32_t number, int64_t at)
 	return flow->closed ? 0 : finish_sending(run, number);
 }
 
+/* What an application without a rate offers does not hang on the time, so one system call dates and sends. */
 static int established(struct run *run, uint32_t number)
 {
 	struct flow *flow = &run->flows[number];
+	int rc;
 
 	flow->phase = PHASE_SENDING;
+	if (flow->spec->rate_bps)
+		flow->established_ns = run_now(run);
+	else
+		run_plan_clock(run);
+	rc = flow_offer(run, number, flow->established_ns);
 	flow->established_ns = run_now(run);
-	return flow_offer(run, number, flow->established_ns);
+	return rc;
 }
 
 int flow_on_sender(struct run *run, uint32_t number, uint32_t events)
 {
+	static const char connection[] = "connection";
 	struct flow *flow = &run->flows[number];
 	int rc;
 
@@ -314,12 +366,12 @@ int flow_on_sender(struct run *run, uint32_t number, uint32_t events)
 		return udp_on_sender(run, number, events);
 	if (events & EPOLLERR) {
 		rc = net_error(flow->sender);
-		return flow_fail(run, number, rc ? rc : -ECONNRESET);
+		return flow_fail(run, number, rc ? rc : -ECONNRESET, connection);
 	}
 	if (events &
 	    (EPOLLRDHUP | EPOLLHUP)) /* the receiver closes when it has everything, else something is wrong */
 		return flow->phase == PHASE_ENDED ? close_sender(run, number)
-						  : flow_fail(run, number, -ECONNRESET);
+						  : flow_fail(run, number, -ECONNRESET, connection);
 	if (!(events & EPOLLOUT))
 		return 0;
 	if (flow->phase == PHASE_CONNECTING)
@@ -379,19 +431,27 @@ int flow_index_peers(struct run *run)
 }
 
 /* The last bytes of a flow may be fewer than the batch that the receiver is woken for. */
-static int shrink_batch(struct run *run, struct flow *flow)
+static bool takes_final_batch(const struct run *run, struct flow *flow)
 {
 	uint64_t left = flow->spec->size_bytes - flow->received;
 
 	if (!flow->spec->size_bytes || flow->final_batch || left >= (uint64_t)run_share(run, BATCH_MAX))
-		return 0;
+		return false;
 	flow->final_batch = true;
-	return net_set_batch(flow->receiver, (int)left);
+	return true;
+}
+
+/* Called with less left than a batch. */
+static int left_of(const struct flow *flow)
+{
+	return (int)(flow->spec->size_bytes - flow->received);
 }
 
 int flow_accept(struct run *run, uint32_t listener)
 {
 	struct net_end peer;
+	struct net_plan plan;
+	const char *step;
 	uint32_t number;
 	int fd, rc;
 
@@ -407,10 +467,12 @@ int flow_accept(struct run *run, uint32_t listener)
 		return 0;
 	}
 	run->flows[number].receiver = fd;
-	rc = shrink_batch(run, &run->flows[number]);
-	if (rc)
-		return run_fault(run, rc, "flow %u: SO_RCVLOWAT", number);
-	return run_watch(run, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, WATCH_RECEIVER, number);
+	if (takes_final_batch(run, &run->flows[number]))
+		net_plan_batch(&run->calls, &plan, fd, left_of(&run->flows[number]));
+	net_plan_watch(&run->calls, &plan, fd, run->epoll,
+		       run_event(EPOLLIN | EPOLLRDHUP | EPOLLET, WATCH_RECEIVER, number));
+	rc = run_calls(run, &step);
+	return rc ? run_fault(run, rc, "flow %u: receiver: %s", number, step) : 0;
 }
 
 static int received(struct run *run, uint32_t number, uint64_t bytes)
@@ -423,21 +485,43 @@ static int received(struct run *run, uint32_t number, uint64_t bytes)
 		close_fd(&flow->receiver);
 		return flow->phase == PHASE_ENDED ? 0 : flow_end(run, number, TGEN_DONE, run_now(run));
 	}
-	rc = shrink_batch(run, flow);
+	rc = takes_final_batch(run, flow) ? net_set_batch(flow->receiver, left_of(flow)) : 0;
 	return rc ? run_fault(run, rc, "flow %u: SO_RCVLOWAT", number) : 0;
+}
+
+/* Takes what has arrived. If that is the last, the socket is closed and the moment is read at once. */
+static int64_t take_arrived(struct run *run, struct flow *flow)
+{
+	uint64_t left = flow->spec->size_bytes ? flow->spec->size_bytes - flow->received : UINT64_MAX;
+	uint64_t want = left < READ_CALL ? left : READ_CALL;
+	const __s64 *got;
+	const char *step;
+
+	got = calls_add(&run->calls, "recv", SYS_recvfrom, /* counts and drops, copies nothing */
+			(__u64[6]){ (__u64)flow->receiver, 0, want, MSG_TRUNC });
+	if (want == left) {
+		calls_want_whole(&run->calls, 2);
+		net_plan_close(&run->calls, flow->receiver);
+		if (flow->phase != PHASE_ENDED)
+			run_plan_clock(run);
+	}
+	run_calls(run, &step);
+	if (want == left && *got == (__s64)left)
+		flow->receiver = -1;
+	return *got;
 }
 
 int flow_on_receiver(struct run *run, uint32_t number, uint32_t events)
 {
 	struct flow *flow = &run->flows[number];
-	ssize_t n;
+	int64_t n;
 	int rc;
 
 	if (flow->receiver < 0)
 		return 0;
-	n = recv(flow->receiver, NULL, READ_CALL, MSG_TRUNC); /* counts and drops, copies nothing */
+	n = take_arrived(run, flow);
 	if (n < 0)
-		return errno == EAGAIN ? 0 : flow_fail(run, number, -errno);
+		return n == -EAGAIN ? 0 : flow_fail(run, number, (int)n, "recv");
 	rc = received(run, number, (uint64_t)n);
 	/* After the FIN there is nothing left: all data before it was read by the one call. */
 	if (n == 0 || (events & EPOLLRDHUP))

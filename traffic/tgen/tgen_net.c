@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -102,27 +103,6 @@ static int prepare_listener(int fd, struct net_end at, const char *cc, const str
 	return listen(fd, UINT16_MAX) < 0 ? -errno : 0;
 }
 
-static int prepare_sender(int fd, struct net_end from, const char *cc, const struct net_limits *limits,
-			  int ahead, const char **step)
-{
-	int rc;
-
-	*step = "TCP_CONGESTION";
-	rc = set_controller(fd, cc);
-	if (rc)
-		return rc;
-	*step = "SO_SNDBUFFORCE";
-	rc = set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, limits->sndbuf / 2);
-	if (rc)
-		return rc;
-	*step = "TCP_NOTSENT_LOWAT";
-	rc = net_set_ahead(fd, ahead);
-	if (rc)
-		return rc;
-	*step = "bind";
-	return bind_to(fd, from);
-}
-
 static int tcp_socket(const char **step)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -146,28 +126,93 @@ int net_listen(struct net_end at, const char *cc, const struct net_limits *limit
 	return rc;
 }
 
-int net_sender(struct net_end from, const char *cc, const struct net_limits *limits, int ahead,
-	       const char **step)
-{
-	int fd, rc;
+/* --- by planned calls -------------------------------------------------------------------------------- */
 
-	fd = tcp_socket(step);
-	if (fd < 0)
-		return fd;
-	rc = prepare_sender(fd, from, cc, limits, ahead, step);
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
+static void plan_option(struct calls *calls, const char *name, int level, int option, const int *value)
+{
+	calls_add(calls, name, SYS_setsockopt,
+		  (__u64[6]){ 0, (__u64)level, (__u64)option, (uintptr_t)value, sizeof(*value) });
+	calls_take_opened(calls, 0);
 }
 
-int net_connect(int fd, struct net_end to)
+static void plan_tcp(struct calls *calls, struct net_plan *plan, const struct net_sender *sender)
 {
-	struct sockaddr_in addr = sockaddr(to);
+	plan->sndbuf = sender->limits->sndbuf / 2; /* the kernel doubles it */
+	plan->ahead = sender->ahead;
+	calls_add(calls, "TCP_CONGESTION", SYS_setsockopt,
+		  (__u64[6]){ 0, IPPROTO_TCP, TCP_CONGESTION, (uintptr_t)sender->cc, strlen(sender->cc) });
+	calls_take_opened(calls, 0);
+	plan_option(calls, "SO_SNDBUFFORCE", SOL_SOCKET, SO_SNDBUFFORCE, &plan->sndbuf);
+	plan_option(calls, "TCP_NOTSENT_LOWAT", IPPROTO_TCP, TCP_NOTSENT_LOWAT, &plan->ahead);
+}
 
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno != EINPROGRESS)
-		return -errno;
-	return 0;
+/* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. ECN stays the
+ * kernel's. */
+static void plan_dscp(struct calls *calls, struct net_plan *plan, uint8_t dscp)
+{
+	plan->tos = dscp << DSCP_AT;
+	plan->priority = 0;
+	plan_option(calls, "IP_TOS", IPPROTO_IP, IP_TOS, &plan->tos);
+	plan_option(calls, "SO_PRIORITY", SOL_SOCKET, SO_PRIORITY, &plan->priority);
+}
+
+void net_plan_sender(struct calls *calls, struct net_plan *plan, const struct net_sender *sender)
+{
+	int type = sender->cc ? SOCK_STREAM : SOCK_DGRAM;
+
+	plan->from = sockaddr(sender->from);
+	plan->to = sockaddr(sender->to);
+	plan->reuse = 1;
+	plan->opened = calls_add(calls, "socket", SYS_socket,
+				 (__u64[6]){ AF_INET, (__u64)(type | SOCK_NONBLOCK | SOCK_CLOEXEC) });
+	if (sender->cc)
+		plan_tcp(calls, plan, sender);
+	plan_option(calls, "SO_REUSEADDR", SOL_SOCKET, SO_REUSEADDR, &plan->reuse);
+	calls_add(calls, "bind", SYS_bind, (__u64[6]){ 0, (uintptr_t)&plan->from, sizeof(plan->from) });
+	calls_take_opened(calls, 0);
+	if (sender->dscp)
+		plan_dscp(calls, plan, sender->dscp);
+}
+
+void net_plan_connect(struct calls *calls, struct net_plan *plan)
+{
+	calls_add(calls, "connect", SYS_connect, (__u64[6]){ 0, (uintptr_t)&plan->to, sizeof(plan->to) });
+	calls_take_opened(calls, 0);
+}
+
+void net_plan_watch(struct calls *calls, struct net_plan *plan, int fd, int epoll, struct epoll_event event)
+{
+	plan->event = event;
+	calls_add(calls, "epoll_ctl", SYS_epoll_ctl,
+		  (__u64[6]){ (__u64)epoll, EPOLL_CTL_ADD, (__u64)fd, (uintptr_t)&plan->event });
+	if (fd < 0)
+		calls_take_opened(calls, 2);
+}
+
+void net_plan_batch(struct calls *calls, struct net_plan *plan, int fd, int batch)
+{
+	plan->batch = batch;
+	calls_add(calls, "SO_RCVLOWAT", SYS_setsockopt,
+		  (__u64[6]){ (__u64)fd, SOL_SOCKET, SO_RCVLOWAT, (uintptr_t)&plan->batch, sizeof(plan->batch) });
+}
+
+void net_plan_close(struct calls *calls, int fd)
+{
+	calls_add(calls, "close", SYS_close, (__u64[6]){ (__u64)fd });
+}
+
+int net_try_sender(struct calls *calls, const struct net_sender *sender, const char **step)
+{
+	struct net_plan plan;
+	int rc;
+
+	net_plan_sender(calls, &plan, sender);
+	if (!sender->cc)
+		net_plan_connect(calls, &plan); /* it sends nothing */
+	rc = calls_failed(calls, calls_run(calls), step);
+	if (*plan.opened >= 0)
+		close((int)*plan.opened);
+	return rc;
 }
 
 int net_accept(int listener, struct net_end *peer)
@@ -209,25 +254,6 @@ int net_sink(struct net_end at, const struct net_limits *limits, const char **st
 	return rc;
 }
 
-int net_datagrams(struct net_end from, struct net_end to, const char **step)
-{
-	int fd, rc;
-
-	fd = udp_socket(step);
-	if (fd < 0)
-		return fd;
-	*step = "bind";
-	rc = bind_to(fd, from);
-	if (!rc) {
-		*step = "connect";
-		rc = net_connect(fd, to);
-	}
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
-}
-
 /* A call that finds nothing would fail and so take virtual time: FIONREAD tells, and drops wrong checksums.
  */
 int net_receive(int fd, struct net_datagram out[NET_BATCH])
@@ -249,14 +275,6 @@ int net_receive(int fd, struct net_datagram out[NET_BATCH])
 		out[i] = (struct net_datagram){ { from[i].sin_addr.s_addr, ntohs(from[i].sin_port) },
 						messages[i].msg_len };
 	return n;
-}
-
-/* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. */
-int net_set_dscp(int fd, uint8_t dscp)
-{
-	int rc = dscp ? set_int(fd, IPPROTO_IP, IP_TOS, dscp << DSCP_AT) : 0;
-
-	return rc || !dscp ? rc : set_int(fd, SOL_SOCKET, SO_PRIORITY, 0);
 }
 
 int net_set_ahead(int fd, int ahead)
@@ -312,7 +330,7 @@ int net_tcp_info(int fd, struct tcp_info *info)
 void net_plan_tcp_info(struct calls *calls, int fd, struct net_tcp_look *look)
 {
 	look->length = sizeof(look->info);
-	look->result = calls_add(calls, SYS_getsockopt,
+	look->result = calls_add(calls, "TCP_INFO", SYS_getsockopt,
 				 (__u64[6]){ (__u64)fd, IPPROTO_TCP, TCP_INFO, (uintptr_t)&look->info,
 					     (uintptr_t)&look->length });
 }

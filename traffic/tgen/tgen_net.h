@@ -7,7 +7,9 @@
 #include "calls.h"
 
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 /* One end of a connection: addr in network byte order, port in host byte order. */
@@ -32,23 +34,45 @@ long net_tcp_memory(void); /* bytes that all sockets may hold before the kernel 
 
 int net_listen(struct net_end at, const char *cc, const struct net_limits *limits, int batch,
 	       const char **step);
-int net_sender(struct net_end from, const char *cc, const struct net_limits *limits, int ahead,
-	       const char **step);
-int net_connect(int fd, struct net_end to); /* 0 also when it is under way */
 int net_accept(int listener, struct net_end *peer);
 
-/* Datagrams: a receiver for all who send to it, and a connected sender. */
+/* A sender's socket, of TCP or for datagrams. */
+struct net_sender {
+	struct net_end from, to;
+	const char *cc;                  /* NULL: datagrams */
+	const struct net_limits *limits; /* of TCP */
+	int ahead;                       /* likewise */
+	uint8_t dscp;
+};
+
+/* At what planned calls point until they are run. */
+struct net_plan {
+	struct sockaddr_in from, to;
+	int sndbuf, ahead, reuse, tos, priority, batch;
+	struct epoll_event event;
+	const __s64 *opened; /* the descriptor, or a negative number */
+};
+
+/* Calls for run->calls: a socket is opened and bound, and what it then does. Where `fd` is -1 it is the socket
+ * that the list has opened. */
+void net_plan_sender(struct calls *calls, struct net_plan *plan, const struct net_sender *sender);
+void net_plan_connect(struct calls *calls, struct net_plan *plan);
+void net_plan_watch(struct calls *calls, struct net_plan *plan, int fd, int epoll, struct epoll_event event);
+void net_plan_batch(struct calls *calls, struct net_plan *plan, int fd, int batch);
+void net_plan_close(struct calls *calls, int fd);
+/* Opens a sender and closes it again: 0, or the error of the call that *step names. */
+int net_try_sender(struct calls *calls, const struct net_sender *sender, const char **step);
+
+/* Datagrams: a receiver for all who send to it. */
 #define NET_BATCH 64
 struct net_datagram {
 	struct net_end from;
 	uint32_t bytes;
 };
 int net_sink(struct net_end at, const struct net_limits *limits, const char **step);
-int net_datagrams(struct net_end from, struct net_end to, const char **step);
 int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* their number; 0: none has arrived; fewer than
 							      * NET_BATCH: no more has */
 
-int net_set_dscp(int fd, uint8_t dscp); /* of what a sender sends; ECN stays the kernel's */
 int net_set_ahead(int fd, int ahead);
 int net_set_batch(int fd, int batch);
 int net_error(int fd);   /* the value of SO_ERROR, as -errno */

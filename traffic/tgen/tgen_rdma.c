@@ -157,7 +157,7 @@ int rdma_offer(struct run *run, uint32_t number, int64_t at)
 	flow->queued = pace_offered(run, flow, at - flow->start_ns);
 	rc = post(run, number, flow->queued);
 	if (rc)
-		return flow_fail(run, number, rc);
+		return flow_fail(run, number, rc, "ring the NIC");
 	if (!flow->spec->rate_bps || (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes))
 		return 0;
 	return timers_add(&run->timers,
@@ -191,7 +191,7 @@ int rdma_look(struct run *run, uint32_t number)
 	    flow->received < flow->spec->size_bytes)
 		return 0;
 	if (row->broken_messages)
-		return flow_fail(run, number, -EBADMSG);
+		return flow_fail(run, number, -EBADMSG, "checksum of a message");
 	return flow_end(run, number, TGEN_DONE, (int64_t)row->last_ns);
 }
 

@@ -41,9 +41,31 @@ int64_t run_now(struct run *run)
 	return run->now;
 }
 
+void run_plan_clock(struct run *run)
+{
+	if (!run->now)
+		calls_add(&run->calls, "clock_gettime", SYS_clock_gettime,
+			  (__u64[6]){ CLOCK_MONOTONIC, (uintptr_t)&run->clock });
+}
+
+int run_calls(struct run *run, const char **step)
+{
+	int made = calls_run(&run->calls);
+
+	if (run->clock.tv_sec || run->clock.tv_nsec)
+		run->now = (int64_t)run->clock.tv_sec * NS_PER_S + run->clock.tv_nsec;
+	run->clock = (struct timespec){ 0 };
+	return calls_failed(&run->calls, made, step);
+}
+
+struct epoll_event run_event(uint32_t events, enum watch kind, uint32_t number)
+{
+	return (struct epoll_event){ .events = events, .data.u64 = (uint64_t)kind << 32 | number };
+}
+
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number)
 {
-	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)kind << 32 | number };
+	struct epoll_event e = run_event(events, kind, number);
 
 	if (epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
 		return run_fault(run, -errno, "epoll_ctl");
@@ -270,15 +292,15 @@ static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
 /* The kernel is asked about all of them by one call. */
 static int sample_flows(struct run *run, uint32_t count, int64_t at, unsigned int uses)
 {
+	const char *step;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		flow_plan_look(run, &run->looks[i]);
 	if (run->calls.n)
-		rc = calls_run(&run->calls);
-	if (rc < 0)
-		return run_fault(run, rc, "TCP_INFO of %u flows", count);
-	rc = 0;
+		rc = run_calls(run, &step);
+	if (rc)
+		return run_fault(run, rc, "%s of %u flows", step, count);
 	for (uint32_t i = 0; !rc && i < count; i++)
 		rc = flow_sample(run, &run->looks[i], at, uses);
 	return rc;
@@ -364,17 +386,18 @@ static int wait_for_events(struct run *run, struct epoll_event events[EVENTS])
 {
 	int64_t at = next_due(run);
 	const struct itimerspec when = { .it_value = { at / NS_PER_S, at % NS_PER_S } };
+	const char *step;
 	const __s64 *waited;
 	int rc;
 
 	if (at != run->armed)
-		calls_add(&run->calls, SYS_timerfd_settime,
+		calls_add(&run->calls, "timerfd_settime", SYS_timerfd_settime,
 			  (__u64[6]){ (__u64)run->timer, TFD_TIMER_ABSTIME, (uintptr_t)&when });
-	waited = calls_add(&run->calls, SYS_epoll_wait,
+	waited = calls_add(&run->calls, "epoll_wait", SYS_epoll_wait,
 			   (__u64[6]){ (__u64)run->epoll, (uintptr_t)events, EVENTS, (__u64)-1 });
-	rc = calls_run(&run->calls);
-	if (rc < 0 || *waited < 0)
-		return run_fault(run, rc < 0 ? rc : (int)*waited, "timerfd_settime, epoll_wait");
+	rc = run_calls(run, &step);
+	if (rc)
+		return run_fault(run, rc, "%s", step);
 	run->armed = at;
 	return (int)*waited;
 }

@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "flow_table.h"
 #include "slots.h"
@@ -47,6 +48,7 @@ struct flow {
 	enum phase phase;
 	enum tgen_status status;
 	int error;
+	const char *failed; /* the call that failed */
 	bool full;   /* the sender's socket took less than it was offered; EPOLLOUT will say when to go on */
 	bool closed; /* the sender has sent its FIN */
 	bool final_batch; /* SO_RCVLOWAT is what is left of the flow */
@@ -118,14 +120,20 @@ struct run {
 	long memory;                       /* bytes that all sockets may hold unsent, and again unread */
 	int64_t next_sample, next_publish; /* INT64_MAX: no more */
 	int64_t now, armed;                /* 0: not read since the wake-up; not armed */
+	struct timespec clock;             /* where a planned call puts it */
 	bool over, bad_input;              /* the fault is in what the user gave */
 	char fault[256];
 };
 
 /* The subject of an epoll event: kind << 32 | number. */
 enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER, WATCH_BELL };
+struct epoll_event run_event(uint32_t events, enum watch kind, uint32_t number);
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number);
 int run_enter(struct run *run, uint32_t ns);
+/* Calls that run->calls makes: into a namespace, and the clock for run_now(), unless it is known. */
+void run_plan_enter(struct run *run, uint32_t ns);
+void run_plan_clock(struct run *run);
+int run_calls(struct run *run, const char **step); /* 0, or the error of the call that *step names */
 int run_share(const struct run *run, int max); /* bytes of run.memory for one flow of those under way */
 int run_fault(struct run *run, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int64_t run_now(struct run *run); /* read once a wake-up */
@@ -156,7 +164,11 @@ void flow_plan_look(struct run *run, struct look *look);
 int flow_sample(struct run *run, const struct look *look, int64_t at, unsigned int uses);
 int flow_settle(struct run *run, uint32_t number); /* the run is over: take the last counts */
 int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at);
-int flow_fail(struct run *run, uint32_t number, int error);
+int flow_fail(struct run *run, uint32_t number, int error, const char *failed);
+struct net_sender flow_sender(const struct run *run, uint32_t number, int ahead);
+/* Opens, connects and watches a sender in its namespace, and dates that: 0, or the error of the call that *step
+ * names. */
+int flow_open(struct run *run, uint32_t number, uint32_t events, const char **step);
 
 int udp_start(struct run *run, uint32_t number);
 int udp_offer(struct run *run, uint32_t number, int64_t at);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,6 +82,14 @@ static int open_namespaces(struct run *run)
 	return 0;
 }
 
+void run_plan_enter(struct run *run, uint32_t ns)
+{
+	if (run->entered == ns)
+		return;
+	calls_add(&run->calls, "setns", SYS_setns, (__u64[6]){ (__u64)run->namespaces[ns], CLONE_NEWNET });
+	run->entered = ns;
+}
+
 int run_enter(struct run *run, uint32_t ns)
 {
 	if (run->entered == ns)
@@ -126,18 +135,11 @@ static int open_listener(struct run *run, uint32_t number)
 /* Senders are opened when they start; what would go wrong then for all of a host shows now. */
 static int try_sender(struct run *run, uint32_t number)
 {
-	const struct flow_spec *spec = &run->table->flow[number];
-	struct net_end from = { spec->src_addr, spec->src_port }, to = { spec->dst_addr, spec->dst_port };
+	const struct net_sender sender = flow_sender(run, number, AHEAD_FIRST);
 	const char *step;
-	int fd;
+	int rc = net_try_sender(&run->calls, &sender, &step);
 
-	fd = spec->transport == FLOW_UDP
-		     ? net_datagrams(from, to, &step)
-		     : net_sender(from, spec->cc, &run->limits[spec->src_ns], AHEAD_FIRST, &step);
-	if (fd < 0)
-		return socket_fault(run, fd, number, "sender", step);
-	close(fd);
-	return 0;
+	return rc ? socket_fault(run, rc, number, "sender", step) : 0;
 }
 
 static int enter_and_learn(struct run *run, uint32_t ns)

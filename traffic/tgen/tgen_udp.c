@@ -7,12 +7,13 @@
  */
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "tgen_net.h"
 #include "tgen_run.h"
 
 #define DRAIN_COUNT  48 /* datagrams that a sink should find; NET_BATCH is the most that one call takes */
+#define ROW_MAX      16 /* datagrams that one system call sends */
 #define DRAIN_MIN_NS 20000
 #define DRAIN_MAX_NS 100000000
 
@@ -36,21 +37,14 @@ int udp_start(struct run *run, uint32_t number)
 	const char *step;
 	int rc;
 
-	flow->start_ns = flow->established_ns = run_now(run);
 	flow->phase = PHASE_SENDING;
 	run->sinks[spec->listener].rate_bps += spec->rate_bps;
 	run->sinks[spec->listener].datagram_bytes = spec->packet_bytes;
-	rc = net_datagrams((struct net_end){ spec->src_addr, spec->src_port },
-			   (struct net_end){ spec->dst_addr, spec->dst_port }, &step);
-	if (rc < 0)
-		return flow_fail(run, number, rc);
-	flow->sender = rc;
-	rc = net_set_dscp(flow->sender, spec->dscp);
+	rc = flow_open(run, number, EPOLLOUT | EPOLLET, &step);
+	flow->start_ns = flow->established_ns = run_now(run);
 	if (rc)
-		return flow_fail(run, number, rc);
-	rc = run_watch(run, flow->sender, EPOLLOUT | EPOLLET, WATCH_SENDER, number);
-	if (!rc)
-		rc = plan_drain(run, spec->listener, flow->start_ns);
+		return flow_fail(run, number, rc, step);
+	rc = plan_drain(run, spec->listener, flow->start_ns);
 	return rc ? rc : udp_offer(run, number, flow->start_ns);
 }
 
@@ -61,36 +55,50 @@ void udp_leave(struct run *run, uint32_t number)
 	run->sinks[spec->listener].rate_bps -= spec->rate_bps;
 }
 
-static int push(struct flow *flow, uint64_t offered)
+/* Sends datagrams in a row; the socket is full at the first that it does not take. */
+static int push_row(struct run *run, struct flow *flow, uint64_t offered, const char **step)
 {
 	static const char payload[FLOW_PACKET_MAX];
 	uint32_t most = flow->spec->packet_bytes;
+	const __s64 *sent[ROW_MAX];
+	uint32_t count = 0;
+	int rc;
+
+	for (uint64_t at = flow->queued; at < offered && count < ROW_MAX; count++) {
+		uint64_t want = offered - at < most ? offered - at : most;
+
+		sent[count] = calls_add(&run->calls, "send", SYS_sendto,
+					(__u64[6]){ (__u64)flow->sender, (uintptr_t)payload, want });
+		at += want;
+	}
+	rc = run_calls(run, step);
+	for (uint32_t i = 0; i < count && *sent[i] > 0; i++)
+		flow->queued += (uint64_t)*sent[i];
+	flow->full = rc == -EAGAIN;
+	return flow->full ? 0 : rc;
+}
+
+static int push(struct run *run, struct flow *flow, uint64_t offered, const char **step)
+{
+	int rc = 0;
 
 	flow->full = false;
-	while (flow->queued < offered && !flow->full) {
-		uint64_t left = offered - flow->queued;
-		size_t want = left < most ? (size_t)left : most;
-		ssize_t n = send(flow->sender, payload, want, 0);
-
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		if (n > 0)
-			flow->queued += (uint64_t)n;
-		flow->full = n < 0;
-	}
-	return 0;
+	while (!rc && flow->queued < offered && !flow->full)
+		rc = push_row(run, flow, offered, step);
+	return rc;
 }
 
 int udp_offer(struct run *run, uint32_t number, int64_t at)
 {
 	struct flow *flow = &run->flows[number];
+	const char *step;
 	int rc;
 
 	if (flow->phase != PHASE_SENDING)
 		return 0;
-	rc = push(flow, pace_offered(run, flow, at - flow->start_ns));
+	rc = push(run, flow, pace_offered(run, flow, at - flow->start_ns), &step);
 	if (rc)
-		return flow_fail(run, number, rc);
+		return flow_fail(run, number, rc, step);
 	if (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes)
 		return flow_end(run, number, TGEN_DONE, run_now(run));
 	if (flow->full)
@@ -106,7 +114,7 @@ int udp_on_sender(struct run *run, uint32_t number, uint32_t events)
 
 	if (events & EPOLLERR) {
 		rc = net_error(flow->sender);
-		return flow_fail(run, number, rc ? rc : -ECONNRESET);
+		return flow_fail(run, number, rc ? rc : -ECONNRESET, "send");
 	}
 	return flow->full ? udp_offer(run, number, run_now(run)) : 0;
 }
