@@ -5,7 +5,8 @@ A source is one of the kernel's, as a file of net/ipv4: it includes <net/tcp.h> 
 places it in the kernel's array lab_object_region and takes the kernel's symbols from its binary, so that calls and data are those
 of the kernel itself. So an object belongs to one binary, by whose build id the kernel knows it.
 
-Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own image.
+Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own
+image.
 Values of module_param stay their defaults.
 """
 

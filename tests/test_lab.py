@@ -189,7 +189,9 @@ def place(data):
     return ctypes.addressof(kept[-1])
 def row(*calls):
     packed = b"".join(
-        struct.pack("<IHH6Qq", number, opened, whole, *((value & (1 << 64) - 1) for value in (*values, *[0] * (6 - len(values)))), 99)
+        struct.pack(
+            "<IHH6Qq", number, opened, whole, *((value & (1 << 64) - 1) for value in (*values, *[0] * (6 - len(values)))), 99
+        )
         for number, opened, whole, *values in calls
     )
     at = ctypes.create_string_buffer(packed, len(packed))

@@ -296,7 +296,7 @@ class Wiring:
             if value not in (None, marking.AUTO, "none"):
                 why = f'is of ports with topology.qdisc = "port", and {self.switch_qdisc!r} marks by rules of its own'
                 raise TopologyError(f"topology.{name}: value {value!r} {why}; leave one out")
-        port = qdiscs.QdiscContext(limit_bytes, self.ecn, self.scale)
+        port = qdiscs.QdiscContext(limit_bytes, self.ecn, self.scale, self.frame_bytes)
         made = qdiscs.settings(self.switch_qdisc, self.switch_qdisc_keys, port)
         return Queue(limit_bytes, cast(QueueKind, self.switch_qdisc), settings=made)
 

@@ -55,11 +55,12 @@ class QdiscContext:
     ecn: bool
     """True if the controller reads ECN."""
     scale: int = 1
+    frame_bytes: int = FRAME_BYTES
 
     @property
     def packets(self) -> int:
         """The limit in full frames, for a qdisc that counts packets."""
-        return max(1, self.limit_bytes // FRAME_BYTES)
+        return max(1, self.limit_bytes // self.frame_bytes)
 
     def marks(self, given: bool | None) -> int:
         """Returns the value of a flag by which a qdisc marks packets with ECN."""

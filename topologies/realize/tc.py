@@ -12,7 +12,7 @@ import struct
 from dataclasses import astuple, dataclass
 
 from dc_gym.base.errors import FabricError
-from dc_gym.base.units import FRAME_BYTES, PPM
+from dc_gym.base.units import PPM
 from dc_gym.topologies import qdiscs
 from dc_gym.topologies.graph import DSCPS, Marking, MarksAt, Queue, QueueClass, Setting, Telemetry
 from dc_gym.topologies.realize.rtnl import (
