@@ -146,7 +146,8 @@ static int sleep_and_submit(struct batch *b, struct calls *c, uint64_t t_ns, uin
 
 	slept = calls_add(c, "clock_nanosleep", SYS_clock_nanosleep,
 			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&until });
-	submitted = calls_add(c, "io_submit", SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
+	submitted =
+		calls_add(c, "io_submit", SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
 	n = calls_run(c);
 	if (n < 2)
 		return n < 0 ? n : (int)*slept;

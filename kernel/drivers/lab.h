@@ -86,8 +86,9 @@ struct lab_page {
  */
 #define LAB_CALLS_MAX 1024
 struct lab_call {
-	__u32 number;   /* __NR_... */
-	__u16 opened_at; /* from 1: this argument is what the last socket() or accept4() of the list opened; 0: none */
+	__u32 number;    /* __NR_... */
+	__u16 opened_at; /* from 1: this argument is what the last socket() or accept4() of the list opened;
+			    0: none */
 	__u16 whole_at;  /* from 1: a result other than this argument makes the call the last; 0: none does */
 	__u64 arguments[6];
 	__s64 result; /* negative: an errno; EINTR if a signal came */
@@ -237,13 +238,13 @@ struct tc_port_pfc {
 	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
 };
 
-/* The histogram of a port's queue: the time within a window in which frames waited, by bytes. Each octave from
- * 2^6 bytes on has 16 buckets, so a bucket is at most a sixteenth of its queue wide; the first holds all that is
- * shorter, too. Bucket b begins at (16 + b % 16) << (b / 16 + 2) bytes.
+/* The histogram of a port's queue: the time within a window in which frames waited, by bytes. Each octave
+ * from 2^6 bytes on has 16 buckets, so a bucket is at most a sixteenth of its queue wide; the first holds all
+ * that is shorter, too. Bucket b begins at (16 + b % 16) << (b / 16 + 2) bytes.
  */
 #define TC_PORT_BUCKETS_LOG 4 /* of the buckets of an octave */
 #define TC_PORT_OCTAVE_MIN  6
-#define TC_PORT_BUCKETS	    ((32 - TC_PORT_OCTAVE_MIN) << TC_PORT_BUCKETS_LOG)
+#define TC_PORT_BUCKETS     ((32 - TC_PORT_OCTAVE_MIN) << TC_PORT_BUCKETS_LOG)
 
 struct tc_port_window {
 	__u64 from_ns, until_ns; /* CLOCK_MONOTONIC */

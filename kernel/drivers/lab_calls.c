@@ -94,8 +94,7 @@ static int fill_in(struct lab_call *call, long opened)
 
 static bool is_last(const struct lab_call *call, long result)
 {
-	return has_failed(result) ||
-	       (call->whole_at && (u64)result != call->arguments[call->whole_at - 1]);
+	return has_failed(result) || (call->whole_at && (u64)result != call->arguments[call->whole_at - 1]);
 }
 
 long lab_calls(struct lab_calls __user *argument)

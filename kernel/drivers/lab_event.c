@@ -29,8 +29,8 @@
 #include <linux/timekeeping.h>
 
 /*
- * A slot has no pointer to its event, and no event is touched while slots move: where an event is in the queue
- * stands in an array of its own, by the event's id, which is the lower part of the key.
+ * A slot has no pointer to its event, and no event is touched while slots move: where an event is in the
+ * queue stands in an array of its own, by the event's id, which is the lower part of the key.
  */
 #define ID_BITS 20
 #define ID_MASK ((1u << ID_BITS) - 1)
@@ -52,7 +52,7 @@ static struct lab_event **events; /* by id */
 static u32 *free_ids;             /* a stack */
 u32 *lab_event_place;             /* by id: places in the queue; 0: not in it */
 static unsigned int queued, room, ids_free;
-static bool first_taken; /* the first event runs, and nothing has its slot yet */
+static bool first_taken;     /* the first event runs, and nothing has its slot yet */
 static struct hrtimer alarm; /* wakes the lab for the first event, outside the loop */
 static u64 alarm_ns = U64_MAX;
 static bool loop = true;

@@ -35,9 +35,9 @@ static inline u64 lab_event_clock(void)
 }
 
 /*
- * An event that is set up begins before its first start, and ends before its memory is freed. RTNL is held, and
- * both may sleep. Begin returns 0 or -ENOMEM. End cancels; starting an event that has not begun or has ended does
- * nothing.
+ * An event that is set up begins before its first start, and ends before its memory is freed. RTNL is held,
+ * and both may sleep. Begin returns 0 or -ENOMEM. End cancels; starting an event that has not begun or has
+ * ended does nothing.
  */
 int lab_event_begin(struct lab_event *event);
 void lab_event_end(struct lab_event *event);

@@ -6,8 +6,8 @@
  * window and round trip (at 120 %, or SO_MAX_PACING_RATE). The window, in packets:
  *
  * - open, or packets out of order: what was set, also after an idle time;
- * - fast recovery, and after ECE: proportional rate reduction (RFC 6937) towards what was set. Packets go out as
- *   others arrive, and when the loss is repaired the window is what was set;
+ * - fast recovery, and after ECE: proportional rate reduction (RFC 6937) towards what was set. Packets go out
+ * as others arrive, and when the loss is repaired the window is what was set;
  * - retransmission timeout: 1 at first, then a packet more for each that arrives, up to what was set;
  * - a recovery that proves needless: what was set.
  *

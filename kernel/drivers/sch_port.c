@@ -808,7 +808,8 @@ static int port_put_histogram(struct sk_buff *skb, const struct port_histogram *
 		end--;
 	while (first < end && !h->ns[first])
 		first++;
-	attr = nla_reserve_64bit(skb, TCA_PORT_HISTOGRAM_NS, struct_size(told, ns, end - first), TCA_PORT_PAD);
+	attr = nla_reserve_64bit(skb, TCA_PORT_HISTOGRAM_NS, struct_size(told, ns, end - first),
+				 TCA_PORT_PAD);
 	if (!attr)
 		return -EMSGSIZE;
 	told = nla_data(attr);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Several system calls in a row, made singly: in order, with the descriptor that one opens, up to the first that
- * fails or does less than it should.
+/* Several system calls in a row, made singly: in order, with the descriptor that one opens, up to the first
+ * that fails or does less than it should.
  */
 #include "calls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ static const int one = 1;
 static const struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = 0x01020304 };
 
 /* Opens a socket, sets an option, binds it, closes it; the option's length and the address are as given. */
-static int open_and_bind(struct calls *c, const __s64 *result[CALLS], size_t length, const struct sockaddr_in *at)
+static int open_and_bind(struct calls *c, const __s64 *result[CALLS], size_t length,
+			 const struct sockaddr_in *at)
 {
 	result[0] = calls_add(c, "socket", SYS_socket, (__u64[6]){ AF_INET, SOCK_DGRAM });
 	result[1] = calls_add(c, "SO_REUSEADDR", SYS_setsockopt,

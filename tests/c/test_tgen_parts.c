@@ -111,7 +111,9 @@ static void offers_no_more_than_its_rate(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		const struct flow_spec spec = { .rate_bps = rates[i], .size_bytes = 10000000, .packet_bytes = 1448 };
+		const struct flow_spec spec = { .rate_bps = rates[i],
+						.size_bytes = 10000000,
+						.packet_bytes = 1448 };
 		uint64_t queued = 0;
 
 		assert_int_equal(offered_bytes(&spec, 0), 0);

@@ -8,11 +8,11 @@
 
 #include "record_file.h"
 
-#define FLOW_NETNS_MAGIC "DCGNETNS"
-#define FLOW_MAGIC       "DCGFLOWS"
-#define FLOW_OPENS_MAGIC "DCGOPENS"
-#define FLOW_ROWS_MAGIC  "DCGPROWS"
-#define FLOW_VERSION     1 /* of the other tables */
+#define FLOW_NETNS_MAGIC  "DCGNETNS"
+#define FLOW_MAGIC        "DCGFLOWS"
+#define FLOW_OPENS_MAGIC  "DCGOPENS"
+#define FLOW_ROWS_MAGIC   "DCGPROWS"
+#define FLOW_VERSION      1 /* of the other tables */
 #define FLOW_SPEC_VERSION 2
 
 #define FLOW_MAX        (1u << 20) /* flows in one file */

@@ -219,8 +219,9 @@ static void tell_failed(const struct run *run)
 			failed++;
 		}
 	if (first)
-		program_fail(0, "%u of %u flows failed; the first is flow %u: %s: %s", failed, run->table->flows,
-			     (uint32_t)(first - run->flows), first->failed, strerror(first->error));
+		program_fail(0, "%u of %u flows failed; the first is flow %u: %s: %s", failed,
+			     run->table->flows, (uint32_t)(first - run->flows), first->failed,
+			     strerror(first->error));
 }
 
 static int loop(struct run *run)

@@ -146,8 +146,8 @@ static void plan_tcp(struct calls *calls, struct net_plan *plan, const struct ne
 	plan_option(calls, "TCP_NOTSENT_LOWAT", IPPROTO_TCP, TCP_NOTSENT_LOWAT, &plan->ahead);
 }
 
-/* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. ECN stays the
- * kernel's. */
+/* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. ECN stays
+ * the kernel's. */
 static void plan_dscp(struct calls *calls, struct net_plan *plan, uint8_t dscp)
 {
 	plan->tos = dscp << DSCP_AT;
@@ -193,7 +193,8 @@ void net_plan_batch(struct calls *calls, struct net_plan *plan, int fd, int batc
 {
 	plan->batch = batch;
 	calls_add(calls, "SO_RCVLOWAT", SYS_setsockopt,
-		  (__u64[6]){ (__u64)fd, SOL_SOCKET, SO_RCVLOWAT, (uintptr_t)&plan->batch, sizeof(plan->batch) });
+		  (__u64[6]){ (__u64)fd, SOL_SOCKET, SO_RCVLOWAT, (uintptr_t)&plan->batch,
+			      sizeof(plan->batch) });
 }
 
 void net_plan_close(struct calls *calls, int fd)

@@ -53,8 +53,8 @@ struct net_plan {
 	const __s64 *opened; /* the descriptor, or a negative number */
 };
 
-/* Calls for run->calls: a socket is opened and bound, and what it then does. Where `fd` is -1 it is the socket
- * that the list has opened. */
+/* Calls for run->calls: a socket is opened and bound, and what it then does. Where `fd` is -1 it is the
+ * socket that the list has opened. */
 void net_plan_sender(struct calls *calls, struct net_plan *plan, const struct net_sender *sender);
 void net_plan_connect(struct calls *calls, struct net_plan *plan);
 void net_plan_watch(struct calls *calls, struct net_plan *plan, int fd, int epoll, struct epoll_event event);

@@ -75,7 +75,7 @@ struct look {
 struct sink {
 	uint64_t rate_bps; /* sum over the flows under way */
 	uint32_t datagram_bytes;
-	bool timed;        /* a TIMER_DRAIN is planned */
+	bool timed; /* a TIMER_DRAIN is planned */
 };
 
 struct run_config {
@@ -134,7 +134,7 @@ int run_enter(struct run *run, uint32_t ns);
 void run_plan_enter(struct run *run, uint32_t ns);
 void run_plan_clock(struct run *run);
 int run_calls(struct run *run, const char **step); /* 0, or the error of the call that *step names */
-int run_share(const struct run *run, int max); /* bytes of run.memory for one flow of those under way */
+int run_share(const struct run *run, int max);     /* bytes of run.memory for one flow of those under way */
 int run_fault(struct run *run, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int64_t run_now(struct run *run); /* read once a wake-up */
 int64_t clock_now(void);
@@ -166,8 +166,8 @@ int flow_settle(struct run *run, uint32_t number); /* the run is over: take the 
 int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at);
 int flow_fail(struct run *run, uint32_t number, int error, const char *failed);
 struct net_sender flow_sender(const struct run *run, uint32_t number, int ahead);
-/* Opens, connects and watches a sender in its namespace, and dates that: 0, or the error of the call that *step
- * names. */
+/* Opens, connects and watches a sender in its namespace, and dates that: 0, or the error of the call that
+ * *step names. */
 int flow_open(struct run *run, uint32_t number, uint32_t events, const char **step);
 
 int udp_start(struct run *run, uint32_t number);

@@ -72,7 +72,7 @@ static int push_row(struct run *run, struct flow *flow, uint64_t offered, const 
 		at += want;
 	}
 	rc = run_calls(run, step);
-	for (uint32_t i = 0; i < count && *sent[i] > 0; i++)
+	for (uint32_t i = 0; i<count && * sent[i]> 0; i++)
 		flow->queued += (uint64_t)*sent[i];
 	flow->full = rc == -EAGAIN;
 	return flow->full ? 0 : rc;
