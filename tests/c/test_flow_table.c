@@ -24,6 +24,7 @@ static const struct flow_spec good[] = {
 	  .src_addr = 1,
 	  .dst_addr = 2,
 	  .src_port = 1000,
+	  .packet_bytes = 1448,
 	  .dst_port = 5001,
 	  .gate = FLOW_NO_GATE,
 	  .opens_len = 2,
@@ -36,6 +37,7 @@ static const struct flow_spec good[] = {
 	  .src_addr = 3,
 	  .dst_addr = 2,
 	  .src_port = 1000,
+	  .packet_bytes = 1448,
 	  .dst_port = 5001,
 	  .listener = 1,
 	  .gate = 2,
@@ -54,6 +56,7 @@ static const struct flow_spec good[] = {
 	  .src_addr = 1,
 	  .dst_addr = 2,
 	  .src_port = 1001,
+	  .packet_bytes = 1448,
 	  .dst_port = 5001,
 	  .listener = 1,
 	  .gate = 0,
@@ -66,7 +69,7 @@ static int take(const struct flow_spec *flow, uint64_t n, uint64_t namespaces, s
 {
 	*b = (struct bytes){ 0 };
 	add_table(b, FLOW_NETNS_MAGIC, FLOW_VERSION, sizeof(netns[0]), netns, namespaces);
-	add_table(b, FLOW_MAGIC, FLOW_VERSION, sizeof(*flow), flow, n);
+	add_table(b, FLOW_MAGIC, FLOW_SPEC_VERSION, sizeof(*flow), flow, n);
 	add_table(b, FLOW_OPENS_MAGIC, FLOW_VERSION, sizeof(gates[0]), gates, 3);
 	add_table(b, FLOW_ROWS_MAGIC, FLOW_VERSION, sizeof(rows[0]), rows, 2);
 	*t = (struct flow_table){ .file = file_of(*b) };
@@ -109,7 +112,7 @@ static void takes_no_flows(void **state)
 
 	(void)state;
 	add_table(&b, FLOW_NETNS_MAGIC, FLOW_VERSION, sizeof(netns[0]), NULL, 0);
-	add_table(&b, FLOW_MAGIC, FLOW_VERSION, sizeof(good[0]), NULL, 0);
+	add_table(&b, FLOW_MAGIC, FLOW_SPEC_VERSION, sizeof(good[0]), NULL, 0);
 	add_table(&b, FLOW_OPENS_MAGIC, FLOW_VERSION, sizeof(gates[0]), NULL, 0);
 	add_table(&b, FLOW_ROWS_MAGIC, FLOW_VERSION, sizeof(rows[0]), NULL, 0);
 	t = (struct flow_table){ .file = file_of(b) };
@@ -147,6 +150,8 @@ static void refuses_mistakes(void **state)
 	(void)state;
 	refuse(WITH(0, src_ns, 3), "src_ns: 3 is not from 0 to 2");
 	refuse(WITH(1, dst_ns, UINT32_MAX), "dst_ns: 4294967295");
+	refuse(WITH(0, packet_bytes, 9001), "packet_bytes: 9001 is not from 1 to 9000");
+	refuse(WITH(1, packet_bytes, 0), "packet_bytes: 0 is not from 1 to 9000");
 	refuse(WITH(0, src_port, 0), "src_port: 0 is not from 1 to 65535");
 	refuse(WITH(2, dst_port, 0), "dst_port: 0");
 	refuse(WITH(0, start_ns, -1), "start_ns: 18446744073709551615 is not");
@@ -208,7 +213,7 @@ static void refuses_numbers_in_lists(void **state)
 		struct bytes b = { 0 };
 
 		add_table(&b, FLOW_NETNS_MAGIC, FLOW_VERSION, sizeof(netns[0]), NULL, 0);
-		add_table(&b, FLOW_MAGIC, FLOW_VERSION, sizeof(good[0]), NULL, 0);
+		add_table(&b, FLOW_MAGIC, FLOW_SPEC_VERSION, sizeof(good[0]), NULL, 0);
 		add_table(&b, FLOW_OPENS_MAGIC, FLOW_VERSION, sizeof(uint32_t), which ? gates : wild_gates,
 			  1);
 		add_table(&b, FLOW_ROWS_MAGIC, FLOW_VERSION, sizeof(uint32_t), wild_rows, 2);

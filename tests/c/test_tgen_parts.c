@@ -145,9 +145,9 @@ static void offers_everything_without_a_rate(void **state)
 static void gaps_have_their_distribution(void **state)
 {
 	enum { COUNT = 200000 };
-	const struct flow_spec uniform = { .transport = FLOW_UDP,
-					   .rate_bps = 11776000,
-					   .gaps = GAPS_UNIFORM };
+	const struct flow_spec uniform = {
+		.transport = FLOW_UDP, .packet_bytes = 1472, .rate_bps = 11776000, .gaps = GAPS_UNIFORM
+	};
 	struct flow_spec exponential = uniform;
 	const double mean = 1e9; /* ps: a datagram of 1472 bytes a millisecond */
 	double sums[2] = { 0 }, squares[2] = { 0 };
@@ -179,6 +179,7 @@ static void gaps_have_their_distribution(void **state)
 static void random_gaps_keep_the_rate(void **state)
 {
 	const struct flow_spec spec = { .transport = FLOW_UDP,
+					.packet_bytes = 1472,
 					.rate_bps = 11776000,
 					.gaps = GAPS_EXPONENTIAL,
 					.size_bytes = 1472 * 50000 + 7 };
@@ -380,7 +381,7 @@ static void what_is_no_matrix_is_refused(void **state)
 static void a_row_follows_its_flow(void **state)
 {
 	const struct run_config config = { .t0_ns = 1000 };
-	const struct flow_spec spec = { .transport = FLOW_TCP };
+	const struct flow_spec spec = { .transport = FLOW_TCP, .packet_bytes = 1448 };
 	struct flow flows[FLOW_ROWS] = { { .start_ns = -1, .end_ns = -1 },
 					 { .spec = &spec, .start_ns = 1500, .end_ns = -1 } };
 	struct tgen_sample_record sample = { .bytes_acked = 70,

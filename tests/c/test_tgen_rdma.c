@@ -150,9 +150,11 @@ static int setup(void **state)
 	memset(senders, 0, sizeof(senders));
 	memset(receivers, 0, sizeof(receivers));
 	memset(flows, 0, sizeof(flows));
-	specs[0] = (struct flow_spec){ .transport = FLOW_RDMA, .size_bytes = 100000 };
-	specs[1] = (struct flow_spec){ .transport = FLOW_RDMA };
-	specs[2] = (struct flow_spec){ .transport = FLOW_RDMA, .size_bytes = 5000, .rate_bps = 11520000 };
+	specs[0] = (struct flow_spec){ .transport = FLOW_RDMA, .packet_bytes = 1440, .size_bytes = 100000 };
+	specs[1] = (struct flow_spec){ .transport = FLOW_RDMA, .packet_bytes = 1440 };
+	specs[2] = (struct flow_spec){
+		.transport = FLOW_RDMA, .packet_bytes = 1440, .size_bytes = 5000, .rate_bps = 11520000
+	};
 	for (uint32_t i = 0; i < FLOWS; i++) {
 		uint64_t size = specs[i].size_bytes;
 
