@@ -127,7 +127,7 @@ BAD_PARTS = {
     "slope that falls": lambda: Marking("red-instant", min_bytes=2, max_bytes=2, probability_ppm=1),
     "slope above the buffer": lambda: Queue(2000, "red", Marking("red-instant", min_bytes=1, max_bytes=2001, probability_ppm=1)),
     "cable to itself": lambda: cable("s1-eth1", "s1-eth2"),
-    "queue below a frame": lambda: Queue(1513),
+    "queue below the least frame": lambda: Queue(589),
     "queue above 31 bits": lambda: Queue(2**31),
     "queue kind": lambda: Queue(100_000, "pfifo"),
     "red without marking": lambda: Queue(100_000, "red"),

@@ -251,6 +251,7 @@ def test_port_rows_are_the_graphs() -> None:
         "reorder": 0.0,
         "reorder_delay_ns": 0,
         "peer": "",
+        "mtu_bytes": 1500,
     }
     assert rows[-1]["marking"] == "none" and rows[-1]["k_bytes"] is None
 

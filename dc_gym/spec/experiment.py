@@ -134,7 +134,7 @@ class Spec:
         }
         given = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and given:
-            raise KeyFault(f"topology.{given}", None, 'is for a lab; give ground = "lab", or leave it out')
+            raise KeyFault(f"topology.{given}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent
