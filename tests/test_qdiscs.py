@@ -171,7 +171,9 @@ def test_dualpi2_couples_its_queues(port: Callable[..., Any]) -> None:
     found = port("dualpi2", [flow(0.6), flow(0.5, ECT1)], seconds=60, warm=30, look_us=10_000, step_threshold=10**9)
     dropped = 1 - found["got"][0] / found["sent"][0]
     marked = found["marked"][1] / found["got"][1]
-    assert dropped == pytest.approx(1 / 6, abs=0.02) and found["got"][1] == pytest.approx(found["sent"][1], abs=2)
+    assert dropped == pytest.approx(1 / 6, abs=0.02) and found["got"][1] == pytest.approx(found["sent"][1], abs=20), (
+        "all but what waits at the window's ends"
+    )
     assert marked == pytest.approx(2 * sqrt(dropped), rel=0.05)
 
 
