@@ -113,7 +113,7 @@ class _Standstill:
     seen_s: float | None = None
     """Wall clock, in s, of the last question."""
     dead: frozenset[int] = frozenset()
-    """The lab's processes that had ended at the last look, and for which the lab, asleep, had not waited."""
+    """The lab's processes that had ended at the last look, and for which it had not waited."""
     lost: frozenset[int] = frozenset()
     """Those that had ended at the last two looks: the lab does not know of their end, and may wait for them."""
 
@@ -125,10 +125,9 @@ class _Standstill:
         self.seen_s = now_s
         if now_s < max(self.since_s, self.looked_s) + pause_s:
             return ""
-        lab, below = ProcessStat.of(lab_pid), children(lab_pid)
-        self.looked_s, used_s = now_s, _cpu_s(lab, below)
-        sleeps = lab is not None and lab.state == "S"  # a lab that is stopped, or has no CPU, has not heard of their end yet
-        dead = frozenset(pid for pid, stat in below.items() if stat.state == "Z" and sleeps)
+        below = children(lab_pid)
+        self.looked_s, used_s = now_s, _cpu_s(lab_pid, below)
+        dead = frozenset(pid for pid, stat in below.items() if stat.state == "Z")
         self.dead, self.lost = dead, self.dead & dead
         if self.used_s is None:
             self.used_s = used_s
@@ -547,8 +546,9 @@ _KILLED_PROCESS = "a process of the lab was killed from outside"
 _SLEEPS = "the lab sleeps forever: its time has run past the end of the experiment, so a program in it waits without a deadline"
 
 
-def _cpu_s(lab: ProcessStat | None, below: Mapping[int, ProcessStat]) -> float:
+def _cpu_s(lab_pid: int, below: Mapping[int, ProcessStat]) -> float:
     """Returns the CPU time, in s, that the lab and its processes `below` have used."""
+    lab = ProcessStat.of(lab_pid)
     own_s = lab.cpu_s + lab.ended_children_cpu_s if lab else 0.0
     return own_s + sum(stat.cpu_s for stat in below.values())
 

@@ -227,7 +227,7 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
         (("controller.name=cubic", "workload.transport=rdma"), "needs an algorithm of the NICs"),
         (("nic.timeout=5ms", "nic.timeout_max=4ms"), "is below nic.timeout"),
         (("nic.probe_timeout=5ms", "nic.probe_timeout_max=4ms"), "is below nic.probe_timeout"),
-        (("nic.payload=2kB",), 'nic.payload = "2kB": is above 1440B'),
+        (("nic.payload=2kB",), 'nic.payload = "2kB": is above 1440 B'),
         (("nic.retransmit=maybe",), "one of: go-back-n, selective"),
         (("nic.trace=some",), "one of: off, changes, all"),
     ],

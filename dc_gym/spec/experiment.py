@@ -177,8 +177,8 @@ class Spec:
             raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
         payload, room = self.nic.payload_bytes, self.topology.frame_bytes - self.frame_headers_bytes
         if payload is not None and payload > room and payload != room + self.telemetry_bytes:
-            what = f" beside the telemetry of {name!r}" if self.telemetry_bytes else f" of {self.topology.frame_bytes} B"
-            why = f"is above {room} B, for which a frame{what} has room; give that or less, or a larger topology.mtu"
+            beside = f" beside the telemetry of {name!r}" if self.telemetry_bytes else ""
+            why = f"is above {room} B, for which a frame has room{beside}; give that or less, or a larger topology.mtu"
             raise KeyFault("nic.payload", payload, why)
         if self.nic.tcp is not None:
             self._check_capped(self.nic.tcp)

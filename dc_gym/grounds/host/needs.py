@@ -26,7 +26,8 @@ from dc_gym.topologies.realize.rtnl import NetlinkSocket, attr_text, new_namespa
 
 MODULES = (
     "veth", "openvswitch", "sch_tbf", "sch_netem", "sch_red", "sch_fq", "sch_ingress", "cls_matchall", "act_mirred",
-    "bpf", "cls_bpf", "tcp_dctcp", "tcp_nv", "tcp_bbr", "tcp_vegas",
+    "bpf", "cls_bpf", "tcp_dctcp", "tcp_nv", "tcp_bbr", "tcp_vegas", "tcp_bic", "tcp_westwood", "tcp_htcp", "tcp_highspeed",
+    "tcp_hybla", "tcp_scalable", "tcp_lp", "tcp_veno", "tcp_yeah", "tcp_illinois", "tcp_cdg",
 )  # fmt: skip
 """All modules that any experiment can need. TCP's CUBIC and Reno, and bfifo, are in every kernel."""
 LINK_MODULES = {
