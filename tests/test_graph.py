@@ -80,6 +80,7 @@ def test_frozen():
     assert hash(GRAPH) == hash(Graph(HOSTS, SWITCHES, CABLES))
 
 
+BUCKET = Queue(100_000, "tbf", rate_bps=10**7, burst_bytes=1513)
 BAD_GRAPHS = {
     "empty": ((), (), ()),
     "host twice": ((host(1), host(1)), SWITCHES, CABLES),
@@ -93,6 +94,8 @@ BAD_GRAPHS = {
     "hosts joined directly": (HOSTS, (), (cable("h1-eth0", "h2-eth0"),)),
     "switch without a cable": (HOSTS, (*SWITCHES, Switch("s3", "core")), CABLES),
     "two parts": (HOSTS, SWITCHES, CABLES[:2]),
+    "queue below a frame": (HOSTS, SWITCHES, (replace(CABLES[0], a=port("h1-eth0", Queue(1513))), *CABLES[1:])),
+    "bucket below a frame": (HOSTS, SWITCHES, (replace(CABLES[0], a=port("h1-eth0", BUCKET)), *CABLES[1:])),
     "marking at a host": (HOSTS, SWITCHES, (replace(CABLES[0], a=port("h1-eth0", Queue(100_000, "red", RED))), *CABLES[1:])),
 }
 

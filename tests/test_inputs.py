@@ -92,57 +92,13 @@ def test_flows_byte_for_byte() -> None:
     asked = [FlowRequest(src, dst, 5001, stop_ns=30, rate_bps=10**7) for src, dst in (("h1", "h3"), ("h2", "h4"))]
     found = tables(asked)
     assert found[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
+    flows = ((0, 1, 1, 3, 0, 0, 26551), (2, 3, 2, 4, 1, 3, 46482))
     rows = [
         (
-            0,
-            30,
-            0,
-            0,
-            10**7,
-            0,
-            1,
-            (10, 0, 0, 1),
-            (10, 0, 0, 3),
-            0,
-            2**32 - 1,
-            0,
-            0,
-            0,
-            3,
-            26551,
-            5001,
-            0,
-            0,
-            b"dctcp",
-            0,
-            (0,) * 5,
-            1448,
-        ),
-        (
-            0,
-            30,
-            0,
-            0,
-            10**7,
-            2,
-            3,
-            (10, 0, 0, 2),
-            (10, 0, 0, 4),
-            1,
-            2**32 - 1,
-            0,
-            0,
-            3,
-            3,
-            46482,
-            5001,
-            0,
-            0,
-            b"dctcp",
-            0,
-            (0,) * 5,
-            1448,
-        ),
+            *(0, 30, 0, 0, 10**7, src_ns, dst_ns, (10, 0, 0, src), (10, 0, 0, dst), listener, 2**32 - 1, 0, 0),
+            *(path_start, 3, src_port, 5001, 0, 0, b"dctcp", 0, (0,) * 5, 1448),
+        )
+        for src_ns, dst_ns, src, dst, listener, path_start, src_port in flows
     ]
     assert found[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
     assert found[OPENS].tolist() == [] and found[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]

@@ -53,6 +53,7 @@ SOURCE = "ACC, figure 16"
 NAME = "changing-workload"
 HOSTS, LINE_BPS, LOAD, LARGEST_BYTES, MICE_BYTES = 6, 25 * 10**9, 0.6, 10_000_000, 100_000
 SLOW = "slow clock"
+SEGMENT_BYTES = MTU_BYTES - TCP_HEADERS_BYTES
 FASTER, SLOW_FASTER, FULL_FASTER = 20, 5, 3
 """How much faster the clock of the changes is than the paper's: in most rows, in rows on the slow clock, and with --full."""
 PHASES = ((0, "websearch"), (4500, "datamining"), (8500, "websearch"), (9500, "datamining"))
@@ -143,10 +144,8 @@ def flows(seed: int, faster: int = FASTER) -> str:
     hosts, found = [f"h{number}" for number in range(1, HOSTS + 1)], []
     for (start_ms, workload), end_ms in zip(PHASES, [*(start for start, _ in PHASES[1:]), END_MS], strict=True):
         drawn = sizes.load(workload).truncated(LARGEST_BYTES)
-        gap_ps, sampler = (
-            int(drawn.mean_wire_bytes(MTU_BYTES - TCP_HEADERS_BYTES) * 8 * 10**12 / (Fraction(str(LOAD)) * LINE_BPS)),
-            Sampler(drawn),
-        )
+        wire_bytes, sampler = drawn.mean_wire_bytes(SEGMENT_BYTES), Sampler(drawn)
+        gap_ps = int(wire_bytes * 8 * 10**12 / (Fraction(str(LOAD)) * LINE_BPS))
         for source in hosts:
             stream, others = Stream(seed, NAME, start_ms, source), [host for host in hosts if host != source]
             at_ps = start_ms * 10**9 // faster + stream.around(gap_ps, "exponential")
