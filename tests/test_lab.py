@@ -359,6 +359,8 @@ def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, 
 
     def stop(line):
         os.kill(lab.pid, signal.SIGSTOP)
+        for pid in children_of(lab.pid):  # a program computes on while its kernel is stopped
+            os.kill(pid, signal.SIGSTOP)
 
     program = sh("echo up; while :; do :; done")  # a lab that boots has processes that end, of which it would not hear
     with pytest.raises(LabError, match=told), Lab(lab_config(program, watchdog_s=1.0), stop) as lab:
