@@ -188,7 +188,9 @@ def test_the_error_is_measured_at_the_largest_size_that_is_affordable() -> None:
 
 def test_the_probes_are_by_lot_and_within_their_bytes() -> None:
     of = schedule(list(range(100_000, 8_000_000, 20_011)))
-    curve = ideal.FctCurve(PathClass((), ()), of.flows[0], Path(), np.array([flow.request.size_bytes for flow in of.flows]))
+    curve = ideal.FctCurve(
+        PathClass((), ()), of.flows[0], Path(), np.array([flow.request.size_bytes for flow in of.flows]), lambda port: True
+    )
     probes = ideal._probes(curve, 3)
     assert len(probes) <= ideal.PROBES and sum(probes) <= ideal.PROBE_BYTES and probes == sorted(set(probes))
     assert max(probes) == curve.wanted[-1] and probes != ideal._probes(curve, 4)

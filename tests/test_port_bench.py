@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from dc_gym.base.splitmix import splitmix64
 from dc_gym.benchmarks.checks import int as int_bench
 from dc_gym.benchmarks.checks import links, port, port_cases
-from dc_gym.benchmarks.checks.oracle import splitmix64
 from dc_gym.topologies.telemetry import MOST_HOPS
 
 pytestmark = pytest.mark.lab

@@ -1,98 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static shortest-path routing with equal-cost multipath: OpenFlow rules, computed in advance, without a controller.
+"""Static shortest-path routing with equal-cost multipath, computed in advance, without a controller.
 
-A destination with one next hop gets an exact rule. Where several next hops are equally short, the rules make the hash of a flow
-explicit. TCP and UDP packets fall into 256 buckets by the low four bits of both ports. Other packets fall into 16 buckets by the
-low two bits of both addresses. A table, seeded by switch, assigns a next hop to each bucket. It is balanced in every row and
-column, so that flows to one well-known port spread too. The same rules tell a flow's path before a packet is sent (`path`).
-The largest group of destinations with equal next hops has its buckets in table 0, below the exact rules. For each other group (a
-spine with parallel links to every leaf) an exact rule sets the group's number and continues with the buckets of table 1.
+A switch knows the next hops to each address. Where several are equally short, it chooses among them by a seeded hash of the whole
+5-tuple: IPv4 addresses, protocol, and the ports of TCP and UDP. In a lab a *group port* makes the choice in the kernel
+(kernel/drivers/group.c): the switch has one rule for each destination, to a port or to a group port. `Router.out_port` makes the
+same choice before a packet is sent, and so tells a flow's path (`path`). On the host ground OpenFlow rules choose
+(topologies/buckets.py).
 A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one plane.
 
-Limits: host addresses only, no ARP (neighbours are static), no broadcast, at most 16 equal-cost next hops.
+Limits: host addresses only, no ARP (neighbours are static), no broadcast, at most 256 equal-cost next hops.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address
+from typing import Protocol
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.topologies.graph import PORT_MASK, Graph, Port
+from dc_gym.base.splitmix import splitmix64
+from dc_gym.topologies.graph import Graph, Port
 
-ADDRESS_MASK = 0x3  # other protocols: low bits of either address
-MOST_NEXT_HOPS = PORT_MASK + 1
+PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17}
 PORTED = ("tcp", "udp")
 ROUTINGS = ("ecmp", "single")
 
 EXACT_PRIORITY = 50
-PORTED_PRIORITY, OTHER_PRIORITY = 20, 10  # the buckets of all other destinations in table 0, and those of a group in table 1
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The conditions on a packet. The bits are those of the ports (tcp, udp) or of the addresses (ip). None matches anything."""
-
-    protocol: str  # 'ip' matches any protocol
-    destination: str | None = None  # IPv4
-    source_bits: int | None = None
-    destination_bits: int | None = None
-    group: int = 0  # group that an earlier rule assigned to the packet; matched in table 1
-
-    def fields(self) -> list[str]:
-        """Returns the match in the syntax of ovs-ofctl(8)."""
-        found = [self.protocol] + ([f"nw_dst={self.destination}"] if self.destination else [])
-        found += [f"metadata={self.group:#x}"] if self.group else []
-        for name, bits in (("src", self.source_bits), ("dst", self.destination_bits)):
-            if bits is not None and self.protocol in PORTED:
-                found.append(f"tp_{name}={bits:#x}/{PORT_MASK:#x}")
-            elif bits is not None:
-                found.append(f"nw_{name}=0.0.0.{bits}/0.0.0.{ADDRESS_MASK}")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One OpenFlow rule. Of the rules that match a packet, the one with the highest priority decides the port."""
-
-    switch: str
-    priority: int
-    match: Match
-    out_port: int  # OpenFlow number: i of sN-ethi; 0: none, the group decides
-    group: int = 0  # continue with the buckets of this group in table 1
-
-    def flow(self) -> str:
-        """Returns the rule as a line for `ovs-ofctl -O OpenFlow13 add-flow` or `add-flows`."""
-        table = ["table=1"] if self.match.group else []
-        action = f"write_metadata:{self.group:#x},goto_table:1" if self.group else f"output:{self.out_port}"
-        return ",".join([*table, f"priority={self.priority}", *self.match.fields(), f"actions={action}"])
-
-
-@dataclass(frozen=True, slots=True)
-class Router:
-    """All rules of a network, by switch in graph order, with a look-up that finds the same rule as Open vSwitch."""
-
-    rules: tuple[Rule, ...]
-    _index: dict[tuple[str, int, Match], Rule] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        index = {(rule.switch, rule.priority, rule.match): rule for rule in self.rules}
-        if len(index) != len(self.rules):
-            raise TopologyError(f"rules: {len(self.rules)} have only {len(index)} different matches; make them distinct")
-        object.__setattr__(self, "_index", index)
-
-    def out_port(self, switch: str, packet: Packet) -> int | None:
-        """Returns the number of the port by which a packet leaves. None: no rule matches, so the packet is dropped."""
-        rule = self._look_up(switch, packet.matches())
-        if rule is not None and rule.group:
-            rule = self._look_up(switch, packet.buckets(rule.group))
-        return rule.out_port if rule is not None else None
-
-    def _look_up(self, switch: str, matches: Iterator[tuple[int, Match]]) -> Rule | None:
-        return next((rule for priority, match in matches if (rule := self._index.get((switch, priority, match)))), None)
+MOST_NEXT_HOPS = 256
+"""Members of a group port (LAB_GROUP_MEMBERS of kernel/drivers/lab.h)."""
+FIRST_GROUP = 0x8000
+"""The number of a switch's first group port. Its ports have lower numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +46,152 @@ class Packet:
     source_port: int
     destination_port: int
 
-    def matches(self) -> Iterator[tuple[int, Match]]:
-        """Yields every match that a rule of table 0 for this packet can have, highest priority first."""
-        yield EXACT_PRIORITY, Match("ip", self.destination)
-        yield from self.buckets(0)
 
-    def buckets(self, group: int) -> Iterator[tuple[int, Match]]:
-        """Yields the matches of a group's buckets that this packet can have."""
-        ported = self.source_port & PORT_MASK, self.destination_port & PORT_MASK
-        other = _low_bits(self.source), _low_bits(self.destination)
-        yield PORTED_PRIORITY, Match(self.protocol, None, *ported, group)
-        yield OTHER_PRIORITY, Match("ip", None, *other, group)
+class Spread(Protocol):
+    """A way to choose among equal next hops."""
+
+    seed: int
+    most: int
+    """Most next hops that it can choose among."""
+
+    def choose(self, switch: str, numbers: Sequence[int], packet: Packet) -> int:
+        """Returns the next hop of a packet at a switch. `numbers` are at least two."""
 
 
-def route(graph: Graph, seed: int, routing: str = "ecmp", without: Collection[str] = ()) -> Router:
-    """Returns the rules of every switch of the graph for every host, from one seed. `routing` is one of ROUTINGS.
+class Hashed:
+    """Chooses by a hash of the packet's 5-tuple, as group ports do. Switches hash independently of each other."""
 
-    `without` names ports whose frames go nowhere: each is one direction of a cable. A switch has no rule for a host that it
-    cannot reach without them.
+    most = MOST_NEXT_HOPS
 
-    'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed has no effect.
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def choose(self, switch: str, numbers: Sequence[int], packet: Packet) -> int:
+        return numbers[choice(tuple_hash(group_seed(self.seed, switch), packet), len(numbers))]
+
+
+@lru_cache(maxsize=4096)
+def group_seed(seed: int, switch: str) -> int:
+    """Returns the seed of a switch's group ports."""
+    return draw(seed, "ecmp", switch)
+
+
+def tuple_hash(seed: int, packet: Packet) -> int:
+    """Returns the 64 bits that a group port makes of a packet's 5-tuple (lab_group_hash of kernel/drivers/lab_group.h)."""
+    ports = (packet.source_port, packet.destination_port) if packet.protocol in PORTED else (0, 0)
+    rest = ports[0] << 24 | ports[1] << 8 | PROTOCOLS[packet.protocol]
+    return splitmix64(splitmix64(seed, number_of(packet.source) << 32 | number_of(packet.destination)), rest)
+
+
+def choice(hashed: int, members: int) -> int:
+    """Returns the member of a group that a hash chooses (lab_group_choose). All of its bits take part."""
+    return hashed * members >> 64
+
+
+@lru_cache(maxsize=1 << 16)
+def number_of(address: str) -> int:
+    return int(IPv4Address(address))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a switch does with packets for an address."""
+
+    switch: str
+    destination: str
+    out_port: int
+    """i of sN-ethi, or the number of a group port."""
+
+    def flow(self) -> str:
+        """Returns the rule as a line for `ovs-ofctl -O OpenFlow13 add-flow` or `add-flows`."""
+        return f"priority={EXACT_PRIORITY},ip,nw_dst={self.destination},actions=output:{self.out_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group port of a switch."""
+
+    switch: str
+    number: int
+    members: tuple[int, ...]
+    """The numbers of the ports that it chooses among."""
+    seed: int
+
+    @property
+    def ifname(self) -> str:
+        """The name of its device. No cable's end has such a name."""
+        return f"{self.switch}-g{self.number - FIRST_GROUP}"
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """The next hops of a network, by switch in graph order and by address, and how packets spread over equal ones."""
+
+    hops: Mapping[str, Mapping[str, tuple[int, ...]]]
+    spread: Spread
+
+    def out_port(self, switch: str, packet: Packet) -> int | None:
+        """Returns the number of the port by which a packet leaves. None: it has none, so the packet is dropped."""
+        numbers = self.hops.get(switch, {}).get(packet.destination)
+        if not numbers:
+            return None
+        return numbers[0] if len(numbers) == 1 else self.spread.choose(switch, numbers, packet)
+
+
+class Groups:
+    """The group ports that one or several routers of a network need, numbered by switch in the order in which they first occur."""
+
+    def __init__(self, hops: Iterable[tuple[str, tuple[int, ...]]], seed: int) -> None:
+        """`hops` are switches with the next hops that they have for some address."""
+        self._of: dict[str, dict[tuple[int, ...], Group]] = {}
+        for switch, numbers in hops:
+            if len(numbers) > 1 and numbers not in (mine := self._of.setdefault(switch, {})):
+                mine[numbers] = Group(switch, FIRST_GROUP + len(mine), numbers, group_seed(seed, switch))
+
+    def __iter__(self) -> Iterator[Group]:
+        return (group for mine in self._of.values() for group in mine.values())
+
+    def out_port(self, switch: str, numbers: tuple[int, ...]) -> int:
+        """Returns the number of the port to which the switch sends what has these next hops, at least one."""
+        return numbers[0] if len(numbers) == 1 else self._of[switch][numbers].number
+
+
+def hops_of(router: Router) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yields each switch with its next hops, for every address."""
+    return ((switch, numbers) for switch, towards in router.hops.items() for numbers in towards.values())
+
+
+def rules(router: Router, groups: Groups) -> Iterator[Rule]:
+    """Yields the rules of all switches, in graph order: one for each address that a switch can reach."""
+    for switch, towards in router.hops.items():
+        for address, numbers in towards.items():
+            if numbers:
+                yield Rule(switch, address, groups.out_port(switch, numbers))
+
+
+def route(
+    graph: Graph,
+    seed: int,
+    routing: str = "ecmp",
+    without: Collection[str] = (),
+    spread: Callable[[int], Spread] = Hashed,
+) -> Router:
+    """Returns the next hops of every switch of the graph for every host, and their choice from one seed.
+
+    `routing` is one of ROUTINGS. `without` names ports whose frames go nowhere: each is one direction of a cable. A switch has no
+    next hop for a host that it cannot reach without them.
+
+    'single' leaves one path to a host, the same for all packets: no port is read, and the seed has no effect.
     """
     hops = _next_hops(graph, without)
     if routing == "single":
         hops = _single(graph, hops)
-    return Router(tuple(rule for switch in graph.switches for rule in _rules_of(graph, switch.name, hops[switch.name], seed)))
+    router = Router(hops, spread(seed))
+    for switch, numbers in hops_of(router):
+        if len(numbers) > router.spread.most:
+            most = router.spread.most
+            raise TopologyError(f"next hops of {switch}: value {len(numbers)} is above {most}; use fewer parallel paths")
+    return router
 
 
 def path(
@@ -225,53 +287,3 @@ def _distances(graph: Graph, target: str, without: Collection[str]) -> dict[str,
                 distance[neighbour] = distance[node] + 1
                 todo.append(neighbour)
     return distance
-
-
-def _rules_of(graph: Graph, switch: str, hops: dict[str, tuple[int, ...]], seed: int) -> list[Rule]:
-    """Returns the exact rules, then the bucket rules.
-
-    The bucket rules of the largest group of destinations with equal next hops come first, then those of the other groups.
-    """
-    groups: dict[tuple[int, ...], list[str]] = {}
-    rules = []
-    for address in (nic.address for host in graph.hosts for nic in host.nics):
-        numbers = hops.get(address, ())
-        if len(numbers) == 1:
-            rules.append(Rule(switch, EXACT_PRIORITY, Match("ip", address), numbers[0]))
-        elif numbers:
-            groups.setdefault(numbers, []).append(address)
-    largest = max(groups, key=lambda numbers: len(groups[numbers]), default=())
-    for group, numbers in enumerate(sorted(groups, key=lambda numbers: numbers != largest)):
-        if group:
-            rules += [Rule(switch, EXACT_PRIORITY, Match("ip", address), 0, group) for address in groups[numbers]]
-        rules += _bucket_rules(switch, numbers, group, seed)
-    return rules
-
-
-def _bucket_rules(switch: str, numbers: Sequence[int], group: int, seed: int) -> list[Rule]:
-    """Returns the bucket rules for one set of next hops: of a group, or (0) of every destination that has no rule of its own."""
-    if len(numbers) > MOST_NEXT_HOPS:
-        raise TopologyError(f"next hops of {switch}: value {len(numbers)} is above {MOST_NEXT_HOPS}; use fewer parallel paths")
-    rows = _permutation(seed, "ecmp", switch, numbers, "source")
-    columns = _permutation(seed, "ecmp", switch, numbers, "destination")
-    rules = [
-        Rule(switch, PORTED_PRIORITY, Match(protocol, None, low, high, group), numbers[(row + column) % len(numbers)])
-        for protocol in PORTED
-        for low, row in enumerate(rows)
-        for high, column in enumerate(columns)
-    ]
-    width = ADDRESS_MASK + 1
-    for near in range(width):
-        for far in range(width):
-            match = Match("ip", None, near, far, group)
-            rules.append(Rule(switch, OTHER_PRIORITY, match, numbers[rows[near * width + far] % len(numbers)]))
-    return rules
-
-
-def _permutation(seed: int, *labels: object) -> list[int]:
-    """Returns a seeded order of 0..15."""
-    return sorted(range(MOST_NEXT_HOPS), key=lambda number: draw(seed, *labels, number))
-
-
-def _low_bits(address: str) -> int:
-    return int(IPv4Address(address)) & ADDRESS_MASK

@@ -24,7 +24,6 @@ LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
 LEAST_MTU_BYTES, LARGEST_MTU_BYTES = 576, 9000  # a host must accept the former (RFC 791); the latter is a jumbo frame
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
-PORT_MASK = 0xF  # TCP and UDP: the low bits of either port, which routing reads
 PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
 CLASSES, DSCPS = 8, 64  # of a port (kernel/drivers/lab.h)
 TELEMETRY_RATES = 8  # records have three bits for a rate (kernel/drivers/lab_int.h)

@@ -6,13 +6,13 @@ Everything follows from the arguments: equal arguments give equal flows. Times a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import Router, draw, path
-from dc_gym.topologies.graph import PORT_MASK, Graph, Port
+from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
@@ -56,12 +56,6 @@ class Schedule:
 
     flows: tuple[Flow, ...]
 
-    def paths(self) -> int:
-        """Returns the number of groups of flows that no switch can tell apart."""
-        bits = ((flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK) for flow in self.flows)
-        ends = ((flow.request.transport, flow.src_addr, flow.dst_addr) for flow in self.flows)
-        return len(set(zip(ends, bits, strict=True)))
-
     def peers(self) -> dict[str, list[str]]:
         """Returns for each host the hosts that it exchanges packets with, in the order of the flows."""
         found: dict[str, dict[str, None]] = {}
@@ -95,9 +89,11 @@ def make_schedule(
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}
     nics = {host.name: host.nics for host in graph.hosts}
     paths = _Paths(graph, router, rows)
+    planes = [_plane(min(len(nics[each.src]), len(nics[each.dst])), seed, number) for number, each in enumerate(requests)]
+    follows = _OnePath(graph, router, requests, planes) if one_path else None
     flows = []
-    for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed, one_path), strict=True)):
-        plane = _plane(min(len(nics[request.src]), len(nics[request.dst])), seed, number)
+    for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed, follows), strict=True)):
+        plane = planes[number]
         crossed, crossed_rows = paths.of(number, request, src_port, plane)
         ends = nics[request.src][plane].address, nics[request.dst][plane].address
         cc = beside if beside is not None and request.transport == "tcp" else controller
@@ -106,37 +102,53 @@ def make_schedule(
 
 
 class _Paths:
-    """Paths, looked up once for all flows that no switch can tell apart."""
+    """Paths, with the rows of their ports."""
 
     def __init__(self, graph: Graph, router: Router, rows: dict[str, int]) -> None:
         self._graph, self._router, self._rows = graph, router, rows
-        self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
+        self._known: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
+        """Each path once, however many flows take it."""
 
     def of(self, number: int, asked: FlowRequest, src_port: int, plane: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Returns the ports that data of the flow crosses, and their rows."""
-        key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
-        if key not in self._known:
-            ports = src_port, asked.dst_port
-            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, _protocol(asked), plane)
+        crossed = tuple(path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, _protocol(asked), plane))
+        if crossed not in self._known:
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
-            self._known[key] = tuple(crossed), tuple(self._rows[ifname] for ifname in crossed)
-        return self._known[key]
+            self._known[crossed] = crossed, tuple(self._rows[ifname] for ifname in crossed)
+        return self._known[crossed]
+
+
+class _OnePath:
+    """Tells source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
+
+    def __init__(self, graph: Graph, router: Router, requests: Sequence[FlowRequest], planes: Sequence[int]) -> None:
+        self._graph, self._router, self._requests, self._planes = graph, router, requests, planes
+        self._first: dict[tuple[object, ...], list[str]] = {}
+
+    def __call__(self, number: int, src_port: int) -> bool:
+        asked, plane = self._requests[number], self._planes[number]
+        crossed = path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, _protocol(asked), plane)
+        return self._first.setdefault((_protocol(asked), plane, asked.src, asked.dst), crossed) == crossed
+
+
+def ways_from(flow: Flow, graph: Graph, router: Router, src_port: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the ports that the flow's data and the answers would cross if it had another source port."""
+    plane = next(plane for plane, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
+    there = path(graph, router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow.request), plane)
+    moved = replace(flow, src_port=src_port, ports=tuple(there))
+    return next(both_ways([moved], graph, router))
 
 
 def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yields for each flow the ports that its data crosses, and those that answers to it cross.
 
-    Answers may come back over other switches: each switch spreads flows by a table of its own.
+    Answers may come back over other switches: each switch spreads flows by a hash of its own.
     """
     planes = {nic.address: plane for host in graph.hosts for plane, nic in enumerate(host.nics)}
-    known: dict[tuple[object, ...], tuple[str, ...]] = {}
     for flow in flows:
-        ports, protocol = flow.answer_ports, _protocol(flow.request)
-        key = protocol, flow.src_addr, flow.dst_addr, *(port & PORT_MASK for port in ports)  # all that routing reads
-        if key not in known:
-            known[key] = tuple(path(graph, router, flow.dst, flow.src, *ports, protocol, planes[flow.src_addr]))
-        yield flow.ports, known[key]
+        back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, _protocol(flow.request), planes[flow.src_addr])
+        yield flow.ports, tuple(back)
 
 
 def _protocol(asked: FlowRequest) -> str:
@@ -149,17 +161,17 @@ def _plane(planes: int, seed: int, number: int) -> int:
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
-def _source_ports(requests: Sequence[FlowRequest], seed: int, one_path: bool) -> list[int]:
+def _source_ports(requests: Sequence[FlowRequest], seed: int, follows: Callable[[int, int], bool] | None) -> list[int]:
     """Returns a seeded source port for each flow.
 
-    With `one_path`, flows between the same two hosts share the bits that switches read. A port is unique among the flows of a
-    host to one destination and port, and the host does not listen on it. So neither bind nor connect fails because of the chosen
-    ports. TIME_WAIT does not matter, since no connection comes twice.
+    `follows` tells whether a flow, by its number, may have a port. A port is unique among the flows of a host to one destination
+    and port, and the host does not listen on it. So neither bind nor connect fails because of the chosen ports. TIME_WAIT does
+    not matter, since no connection comes twice.
     """
     listened: dict[str, set[int]] = {}
     for request in requests:
         listened.setdefault(request.dst, set()).add(request.dst_port)
-    most, step = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1, PORT_MASK + 1 if one_path else 1
+    most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
     taken: dict[tuple[object, ...], set[int]] = {}
     chosen = []
     for number, request in enumerate(requests):
@@ -167,13 +179,15 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int, one_path: bool) ->
         if ends not in taken:
             taken[ends] = {port for port in listened.get(request.src, ()) if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
         used = taken[ends]
-        if len(used) >= most // step:
+        drawn = (request.src, request.dst) if follows else (number, 0)
+        start = draw(seed, "source port", *drawn)
+        for step in range(most):  # the next free one: a new draw each time would take longer and longer
+            port = FIRST_SOURCE_PORT + (start + step) % most
+            if port not in used and (follows is None or follows(number, port)):
+                break
+        else:
             where = f"flow {number}: {request.src} to {request.dst}, port {request.dst_port}"
-            raise WorkloadError(f"{where}: all {most // step} source ports are used; use more ports, hosts, or a shorter run")
-        drawn = (request.src, request.dst) if one_path else (number, 0)
-        port = FIRST_SOURCE_PORT + draw(seed, "source port", *drawn) % most
-        while port in used:  # the next free one: a new draw each time would take longer and longer
-            port = FIRST_SOURCE_PORT + (port - FIRST_SOURCE_PORT + step) % most
+            raise WorkloadError(f"{where}: all source ports are used; use more ports, hosts, or a shorter run")
         used.add(port)
         chosen.append(port)
     return chosen

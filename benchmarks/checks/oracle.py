@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
+from dc_gym.base.splitmix import splitmix64
+
 PPM = 10**6
 MarksAt = Literal["arrival", "departure"]
 BIT_NS = 8 * 10**9  # a byte at 1 bit/s, in ns
@@ -216,14 +218,6 @@ class _Marker:
         chance = self._pmax * (queue_bytes - self._kmin) // (self._kmax - self._kmin)
         self._draws += 1
         return splitmix64(self._port.seed, self._draws - 1) >> 32 < chance and frame.ect
-
-
-def splitmix64(seed: int, n: int) -> int:
-    """Returns number n, from 0, of the sequence (Steele, Lea, Flood: OOPSLA 2014)."""
-    z = (seed + (n + 1) * 0x9E3779B97F4A7C15) % 2**64
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-    return z ^ (z >> 31)
 
 
 def _ceil(value: int, divisor: int) -> int:

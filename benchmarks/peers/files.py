@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.base.units import PPM
-from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router
+from dc_gym.topologies.ecmp import Router
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 
 Row = Sequence[object]
@@ -168,9 +168,6 @@ def _marking(port: Port) -> tuple[int, int, int]:
 
 def _routes(graph: Graph, router: Router) -> Iterator[tuple[str, str]]:
     addresses: Mapping[str, str] = {host.name: host.address for host in graph.hosts}
-    exact = {
-        (rule.switch, rule.match): rule.out_port for rule in router.rules if rule.priority == EXACT_PRIORITY and not rule.group
-    }
     for host in graph.hosts:
         ports = graph.ports_of(host.name)
         if len(ports) != 1:
@@ -178,12 +175,12 @@ def _routes(graph: Graph, router: Router) -> Iterator[tuple[str, str]]:
         yield from ((ports[0].ifname, other) for other in addresses if other != host.name)
     for switch in graph.switches:
         for name, address in addresses.items():
-            number = exact.get((switch.name, Match("ip", address)))
-            if number is None:
+            numbers = router.hops[switch.name].get(address, ())
+            if len(numbers) != 1:
                 raise UsageError(
                     f'switch {switch.name} has several paths to {name}; a peer needs one: set topology.routing = "single"'
                 )
-            yield f"{switch.name}-eth{number}", name
+            yield f"{switch.name}-eth{numbers[0]}", name
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:

@@ -287,7 +287,7 @@ class Session:
 
     def _memory(self, experiment: Experiment, times: int = 1) -> int:
         """Returns the memory of a lab for `times` this episode's paths, or the memory that the spec sets."""
-        given = self._asked.sized(len(experiment.graph.hosts), times * experiment.schedule.paths()).memory_bytes
+        given = self._asked.sized(len(experiment.graph.hosts)).memory_bytes
         assert given is not None
         return given
 

@@ -10,8 +10,9 @@ from typing import Any
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.grounds import rerouting
 from dc_gym.spec import Spec
+from dc_gym.topologies.buckets import Buckets
 from dc_gym.topologies.changes import Change
-from dc_gym.topologies.ecmp import Router, route
+from dc_gym.topologies.ecmp import Hashed, Router, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.rerouting import Reaction
 from dc_gym.topologies.waits import Waits
@@ -39,11 +40,12 @@ class Experiment:
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
-        router = route(graph, spec.seed, spec.topology.routing)
+        spread = Buckets if spec.ground == "host" else Hashed
+        router = route(graph, spec.seed, spec.topology.routing, spread=spread)
         flows, notes = spec.flows_with_notes(graph)
         schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
-        lab = spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)
+        lab = spec.lab.sized(len(graph.hosts), nic_flows)
         lab = replace(lab, t0_ns=Waits.of(graph).t0_ns(lab.t0_ns, len(schedule.flows)))
         sized = replace(spec, lab=lab) if spec.ground == "lab" else spec
         changes = spec.changes(graph)

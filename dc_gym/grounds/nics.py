@@ -28,7 +28,7 @@ from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, PACINGS, T
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.ecmp import Router, draw, path
-from dc_gym.topologies.graph import PORT_MASK, Graph
+from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.topologies.telemetry import RateUnits
@@ -40,6 +40,7 @@ LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/
 LEAST_TIMEOUT_NS = 1_000_000
 LONGEST_NS = 100 * 10**9
 """The longest time that a NIC takes as a setting: NS_MAX of ctrl/nic/nics.c. Defaults that follow from slow links end here."""
+FRAME_PORTS = 256  # tried for the path of a TCP flow
 CNP_INTERVAL_NS = 50_000  # at 100 Gbit/s: N of the DCQCN paper (Zhu et al., SIGCOMM 2015)
 DECISION_DTYPE = np.dtype(
     [
@@ -213,20 +214,17 @@ class _FramePorts:
 
     def __init__(self, graph: Graph, router: Router) -> None:
         self._graph, self._router = graph, router
-        self._known: dict[tuple[str, str, int, int], int] = {}
 
     def of(self, flow: Flow) -> int:
         """Returns a flow's own port.
 
-        Beside TCP, whose segments have other ports, it is one of 16 with which frames take the segments' path. With four paths,
-        none of the 16 does for one flow in 100. The frames of such a flow take the path of its own port.
+        Beside TCP, whose segments have other ports, it is one of FRAME_PORTS with which frames take the segments' path. Where
+        none does, as for one flow in 10^31 with four paths, the frames take the path of the flow's own port.
         """
         if flow.request.transport == "rdma":
             return flow.src_port
-        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK
-        if key not in self._known:
-            self._known[key] = next((bits for bits in range(PORT_MASK + 1) if self._follows(flow, flow.src_port ^ bits)), 0)
-        return flow.src_port ^ self._known[key]
+        ports = (flow.src_port ^ bits for bits in range(FRAME_PORTS))
+        return next((port for port in ports if self._follows(flow, port)), flow.src_port)
 
     def _follows(self, flow: Flow, src_port: int) -> bool:
         plane = plane_of(flow, self._graph)
@@ -236,14 +234,13 @@ class _FramePorts:
 
 def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> list[int]:
     """Returns the base round trip of each flow's probes."""
-    known: dict[tuple[str, str, int], int] = {}
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
     ports = _FramePorts(graph, router)
     packet_bytes, found = spec.payload_bytes + spec.frame_headers_bytes, []
     for flow in schedule.flows:
-        port = ports.of(flow)
-        key = flow.src_addr, flow.dst_addr, port & PORT_MASK  # all fields that routing reads
+        key = flow.ports, way_back(flow, graph, router, ports.of(flow))
         if key not in known:
-            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router, port), packet_bytes)
+            known[key] = probe_rtt_ns(graph, *key, packet_bytes)
         found.append(known[key])
     return found
 

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
-from dc_gym.grounds import actuation, changes, inputs, nics
+from dc_gym.grounds import actuation, changes, forwarding, inputs, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, EVENTS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, CAPTURED, DATAPATH, EVENTS, FLOWS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
+from dc_gym.topologies.ecmp import Groups
 from dc_gym.topologies.waits import Waits
 from dc_gym.traffic import execs
 
@@ -47,13 +48,16 @@ def write_plan(
     `shell_folder` is where a shell's commands work; None means that the experiment's traffic runs.
     """
     spec, graph = experiment.spec, experiment.graph
-    rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
-    for rule in experiment.router.rules:
-        rules[rule.switch].append(rule.flow())
+    groups = forwarding.groups_of(experiment)
+    is_direct = forwarding.is_direct(spec, shell_folder is not None)
+    direct = forwarding.write(experiment, groups, folder / DATAPATH, may_change=flow_rows is not None) if is_direct else None
     nic = nics.write(experiment, folder, nic_step_ns, seed) if spec.controller.nic else None
     plan = Plan(
         graph=graph,
-        rules=rules,
+        rules={} if is_direct else forwarding.rules_of(experiment, groups),
+        groups=[list(astuple(group)) for group in groups],
+        direct=direct,
+        warm_mask=forwarding.warm_mask(experiment, groups),
         peers=_peers(experiment),
         ecn=spec.tcp_ecn,
         sysctls=spec.controller.sysctls | (REFLECT_DSCP if any(flow.request.dscp for flow in experiment.schedule.flows) else {}),
@@ -70,7 +74,7 @@ def write_plan(
         nic=None if nic is None else nic.to_json(),
         capture={"snap_bytes": spec.capture.snap_bytes, "direction": spec.capture.direction} if spec.capture.ports else None,
         events=changes.touched(experiment.changes) if experiment.changes else None,
-        reactions=_reactions(experiment),
+        reactions=_reactions(experiment, groups),
         default_tcp=spec.tcp_name if (shell_folder is not None or spec.workload.exec) and not spec.rdma else "",
         shell=None if shell_folder is None else {"folder": str(shell_folder)},
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
@@ -103,9 +107,16 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
     )
 
 
-def _reactions(experiment: Experiment) -> list[dict[str, Any]] | None:
-    plain = [asdict(each) | {"entries": [astuple(entry) for entry in each.entries]} for each in experiment.reactions]
-    return plain or None
+def _reactions(experiment: Experiment, groups: Groups) -> list[dict[str, Any]] | None:
+    """Returns the new rules of the switches: for each the switch, the address and the number of the port."""
+    return [
+        {
+            "at_ns": each.at_ns,
+            "event": each.event,
+            "entries": [(it.switch, it.destination, groups.out_port(it.switch, it.hops)) for it in each.entries],
+        }
+        for each in experiment.reactions
+    ] or None
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from dc_gym.base.key import KeyFault
 from dc_gym.topologies.changes import CUT, Change
 from dc_gym.topologies.ecmp import Packet, Router
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.rerouting import MOST_ENTRIES, Place, Reaction, Rerouting
+from dc_gym.topologies.rerouting import MOST_ENTRIES, Reaction, Rerouting
 from dc_gym.traffic.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, chan
     for at_ns, number in asked:
         made = rerouting.react(at_ns, number, down_at(changes, at_ns))
         if len(made.entries) > MOST_ENTRIES:
-            why = f"needs {len(made.entries)} flows in the switches, and {MOST_ENTRIES} are possible; run fewer flows"
+            why = f"needs {len(made.entries)} rules in the switches, and {MOST_ENTRIES} are possible; run fewer flows"
             raise KeyFault(f"events[{number}].reroute", None, why)
         found.append(made)
     return tuple(found)
@@ -44,7 +44,7 @@ def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
     return [port for port, cut in state.items() if cut]
 
 
-def sent(graph: Graph, schedule: Schedule) -> Iterator[Place]:
+def sent(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, Packet]]:
     """Yields the ports of hosts, each with the packets that it sends: the data of flows, and the answers to them."""
     for flow in schedule.flows:
         protocol = "udp" if flow.request.transport in ("udp", "rdma") else "tcp"

@@ -19,6 +19,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES, TCP_HEADERS_BYTES
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.records.tables import Records
 from dc_gym.topologies.ecmp import Router, draw
-from dc_gym.topologies.graph import PORT_MASK, Graph
+from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule, both_ways
+from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule, both_ways, ways_from
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -130,6 +131,8 @@ class FctCurve:
     file: Path
     wanted: Ints
     """The sizes that occur, ascending."""
+    fits: Callable[[int], bool]
+    """Tells whether the model would be on a path of this class with another source port."""
     known: dict[int, int] = field(default_factory=dict)
     """FCT by size, from the cache and from new measurements."""
     points: dict[int, int] = field(default_factory=dict)
@@ -176,7 +179,8 @@ def of(
         key = _key(classes[number], controller, depends_on)
         wanted = np.unique(sizes[rows])
         model = schedule.flows[int(rows[0])]
-        curves[number, controller] = FctCurve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted)
+        fits = partial(_is_of_class, classes[number], model, graph, router, framings)
+        curves[number, controller] = FctCurve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted, fits)
     measured = complete(list(curves.values()), measure, seed)
     for group, rows in groups.items():
         fct[rows] = curves[group].at(sizes[rows])
@@ -194,8 +198,7 @@ def classify(
     schedule: Schedule, graph: Graph, router: Router, framings: Mapping[str | None, Framing] = NO_FRAMINGS
 ) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
     """Returns the different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
-    hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
-    tcp = of_tcp(graph.mtu_bytes)
+    hops, tcp = _hops(graph), of_tcp(graph.mtu_bytes)
     numbers: dict[PathClass, int] = {}
     known: dict[tuple[object, ...], int] = {}
     found = np.full(len(schedule.flows), -1, np.int32)
@@ -204,11 +207,27 @@ def classify(
     for row, flow, ways in zip(rows, flows, both_ways(flows, graph, router), strict=True):
         transport = flow.request.transport
         if (transport, ways) not in known:
-            there, back = (tuple(hops[port] for port in way) for way in ways)
-            each = PathClass(there, back, framings.get(transport, tcp))
+            each = _class_of(ways, hops, framings.get(transport, tcp))
             known[transport, ways] = numbers.setdefault(each, len(numbers))
         found[row] = known[transport, ways]
     return list(numbers), found
+
+
+def _hops(graph: Graph) -> dict[str, tuple[int, int, str]]:
+    return {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
+
+
+def _class_of(ways: tuple[tuple[str, ...], ...], hops: Mapping[str, tuple[int, int, str]], framing: Framing) -> PathClass:
+    there, back = (tuple(hops[port] for port in way) for way in ways)
+    return PathClass(there, back, framing)
+
+
+def _is_of_class(
+    wanted: PathClass, model: Flow, graph: Graph, router: Router, framings: Mapping[str | None, Framing], src_port: int
+) -> bool:
+    ways = ways_from(model, graph, router, src_port)
+    hops = {port: _hop(graph, port) for way in ways for port in way}
+    return _class_of(ways, hops, framings.get(model.request.transport, TCP)) == wanted
 
 
 def has_ideal(flow: Flow) -> bool:
@@ -315,8 +334,10 @@ def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measu
 def _send(todo: Sequence[tuple[FctCurve, int]], measure: Measure, factor: int) -> list[tuple[FctCurve, int]]:
     """Sends lone flows, each with `factor` times its closed form. Returns those that were not alone, or did not finish."""
     flows, at = [], 0
+    next_port: dict[tuple[object, ...], int] = {}
     for number, (curve, size) in enumerate(todo):
-        flows.append(_lone(curve.model, number, size, at))
+        src_port = _free_port(curve, next_port)
+        flows.append(_lone(curve.model, number, size, at, src_port))
         at += factor * (int(float(curve.path_class.closed_form_ns(size))) + GAP_NS)
     table = measure(Schedule(tuple(flows)), at)
     alone = _were_alone(table, at)
@@ -335,11 +356,23 @@ def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
     return alone
 
 
-def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
-    """Returns a flow on the path of the model. Routing reads the low bits of the ports, which stay the same."""
-    step = PORT_MASK + 1
-    first = FIRST_SOURCE_PORT - FIRST_SOURCE_PORT % step + step + (model.src_port & PORT_MASK)
-    src_port = first + number % ((LAST_SOURCE_PORT - first) // step) * step
+def _free_port(curve: FctCurve, next_port: dict[tuple[object, ...], int]) -> int:
+    """Returns a source port for the curve's model that keeps its path class. `next_port` are those not yet used between two ends."""
+    model = curve.model
+    ends = model.request.transport, model.src, model.dst, model.dst_port
+    port = next_port.get(ends, FIRST_SOURCE_PORT)
+    while not curve.fits(port):
+        port = _after(port)
+    next_port[ends] = _after(port)
+    return port
+
+
+def _after(port: int) -> int:
+    return port + 1 if port < LAST_SOURCE_PORT else FIRST_SOURCE_PORT
+
+
+def _lone(model: Flow, number: int, size: int, start_ns: int, src_port: int) -> Flow:
+    """Returns a flow between the ends of the model."""
     request = FlowRequest(
         model.src, model.dst, model.dst_port, start_ns=start_ns, size_bytes=size, transport=model.request.transport
     )

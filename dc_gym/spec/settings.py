@@ -274,14 +274,13 @@ class LabSpec:
     def __post_init__(self) -> None:
         check(self, "lab.")
 
-    def sized(self, hosts: int, paths: int, nic_flows: int = 0) -> LabSpec:
+    def sized(self, hosts: int, nic_flows: int = 0) -> LabSpec:
         """Returns the section with the lab's memory filled in where the spec gives none.
 
-        It follows from the number of hosts and of the paths of flows. `nic_flows` is the number of flows of NICs, which have rows
-        for all. Measured (docs/scale.md): 65 MiB for all, a third of a MiB for each host, up to 4 KiB for each path in Open
-        vSwitch.
+        It follows from the number of hosts. `nic_flows` is the number of flows of NICs, which have rows for all. Measured
+        (docs/scale.md): 65 MiB for all, and a third of a MiB for each host.
         """
-        needed = 512 * MIB + max(0, hosts - 256) * MIB // 2 + max(0, paths - 8192) * 8 * KIB
+        needed = 512 * MIB + max(0, hosts - 256) * MIB // 2
         needed += max(0, nic_flows - 32768) * 4 * KIB
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
 

@@ -152,6 +152,17 @@ enum {
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)
 
+/* The attributes of a group port below IFLA_INFO_DATA. A change leaves alone what it does not give. */
+enum {
+	IFLA_LAB_GROUP_UNSPEC,
+	IFLA_LAB_GROUP_PAD,
+	IFLA_LAB_GROUP_SEED,    /* u64, of the hash (lab_group.h) */
+	IFLA_LAB_GROUP_MEMBERS, /* u32 each, 1 .. LAB_GROUP_MEMBERS: the ifindexes of its ports, in order */
+	__IFLA_LAB_GROUP_MAX
+};
+#define IFLA_LAB_GROUP_MAX (__IFLA_LAB_GROUP_MAX - 1)
+#define LAB_GROUP_MEMBERS  256
+
 /* The attributes of the queueing discipline `port` below TCA_OPTIONS. A change leaves alone what it does not
  * give, and every frame that waits.
  */

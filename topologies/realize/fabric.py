@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Realizes a Graph: Mininet's nodes, Open vSwitch's bridges, cables between them, queues on their ports, rules in the switches.
+"""Realizes a Graph: hosts, Open vSwitch's bridges, cables between them, queues on their ports, rules in the switches.
 
 This module runs inside a ground, as root there. It sends everything in batches over netlink and reads it back. Nodes are named
-network namespaces. A node has no shell until somebody asks for one (`node.cmd(...)` works as in Mininet). Neighbours are static,
-IPv6 is off, and there is no controller process. Mininet's camelCase stays in this module.
+network namespaces. Neighbours are static, IPv6 is off, and there is no controller process.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from ipaddress import IPv4Address
@@ -19,11 +18,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.ecmp import Group
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
-from dc_gym.topologies.mininet_classes import Host as MininetHost
-from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
-from dc_gym.topologies.realize import cables, neighbours, tc
-from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+from dc_gym.topologies.realize import cables, group_ports, neighbours, tc
+from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
     CLONE_NEWUTS,
@@ -90,104 +88,8 @@ def host_sysctls(ecn: bool) -> dict[str, str]:
     }
 
 
-class GraphTopo(Topo):  # type: ignore[misc]
-    """A Graph in the form of a Mininet Topo."""
-
-    def build(self, graph: Graph) -> None:
-        for host in graph.hosts:
-            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)  # its first port, as in Mininet
-        for number, switch in enumerate(graph.switches, 1):
-            self.addSwitch(switch.name, dpid=f"{number:016x}")
-        for cable in graph.cables:
-            self.addLink(cable.a.node, cable.b.node, port1=cable.a.number, port2=cable.b.number)
-
-
-class LazyShell:
-    """A mixin for Mininet's nodes that starts the shell when a command is sent for the first time.
-
-    While `building` is set, the commands that Mininet would run in every node's shell are not run: the fabric does their work.
-    """
-
-    building = False
-    name: str
-    inNamespace: bool
-    shell: Any
-    _netns: str | None = None
-
-    @classmethod
-    def checkSetup(cls) -> None:
-        """Does nothing: the fabric needs no ifconfig and has started Open vSwitch itself."""
-
-    def startShell(self, mnopts: str | None = None) -> None:
-        self.shell = None
-
-    def ensure_shell(self) -> None:
-        if self.shell is None:
-            in_namespace, self.inNamespace = self.inNamespace, False
-            try:
-                with at_host(self.name) if self._netns else nullcontext():
-                    super().startShell()  # type: ignore[misc]
-            finally:
-                self.inNamespace = in_namespace
-
-    def cmd(self, *args: Any, **kwargs: Any) -> Any:
-        if LazyShell.building:
-            return ""
-        self.ensure_shell()
-        return super().cmd(*args, **kwargs)  # type: ignore[misc]
-
-    def sendCmd(self, *args: Any, **kwargs: Any) -> Any:
-        self.ensure_shell()
-        return super().sendCmd(*args, **kwargs)  # type: ignore[misc]
-
-    def popen(self, *args: Any, **kwargs: Any) -> Any:
-        self.ensure_shell()
-        return super().popen(*args, **kwargs)  # type: ignore[misc]
-
-
-class FabricHost(LazyShell, MininetHost):  # type: ignore[misc]
-    """A host in the named network namespace /run/netns/NAME."""
-
-    def __init__(self, name: str, **params: Any) -> None:
-        self._netns = netns_path(name)
-        super().__init__(name, **params)
-
-    def config(self, **params: Any) -> dict[str, Any]:
-        """Does nothing more: the fabric has configured the host already."""
-        self.defaultIntf().ip, self.defaultIntf().prefixLen = params["ip"].split("/")
-        return {}
-
-
-class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
-    """A bridge of the ground's Open vSwitch. All bridges start in one batch."""
-
-    OVSVersion = "3.1"  # Mininet only asks whether it is older than 1.10; the real version is in the manifest
-    ovs: OpenVSwitchDaemons
-
-    def start(self, controllers: Sequence[Any]) -> None:
-        """Does nothing: batchStartup starts all switches."""
-
-    @classmethod
-    def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:
-        cls.ovs.add_bridges([switch.bridge() for switch in switches])
-        return switches
-
-    def bridge(self) -> Bridge:
-        """Returns the switch as Open vSwitch's database describes it. Mininet's port 0 is the loopback device."""
-        ports = {str(intf): number for intf, number in self.ports.items() if number}
-        return Bridge(self.name, self.dpid, ports)
-
-
-class FabricLink(Link):  # type: ignore[misc]
-    """Mininet's record of a cable. The fabric makes the device pair, together with all others."""
-
-    @classmethod
-    def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:
-        pass
-
-
 class Fabric:
-    """The network of a graph while the context is open. `net` is Mininet's view of it."""
+    """The network of a graph while the context is open."""
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
     CHANGES = True
@@ -196,20 +98,23 @@ class Fabric:
     def __init__(
         self,
         graph: Graph,
-        rules: dict[str, list[str]],
-        ovs: OpenVSwitchDaemons,
+        rules: Mapping[str, Any],
+        ovs: Switches,
         ecn: bool,
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        """`rules` holds each switch's flows in the syntax of ovs-ofctl. `ovs` must be running.
+        """`rules` holds each switch's flows in the form that `ovs` takes, which must be running.
 
         `peers` lists by host the hosts that it communicates with. In a network of more than EVERYBODY hosts it has no other
         neighbours.
         `sysctls` holds settings of every host beyond the fabric's own, by path below /proc/sys.
+        `groups` are the group ports of all switches.
         """
         self.graph = graph
         self._rules = rules
+        self._groups = groups
         self._ovs = ovs
         self._sysctls = {**host_sysctls(ecn), **(sysctls or {})}
         self._peers = peers if len(graph.hosts) > EVERYBODY else None
@@ -218,7 +123,7 @@ class Fabric:
         self._sockets: dict[str, NetlinkSocket] = {}
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = _softnet_drops()
-        self.net: Mininet | None = None
+        self._net: Any = None
 
     def __enter__(self) -> Self:
         try:
@@ -230,6 +135,15 @@ class Fabric:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @property
+    def net(self) -> Any:
+        """Mininet's view of the network."""
+        if self._net is None:
+            from dc_gym.topologies.realize.mininet_view import mininet_of  # takes long to import, and no run asks
+
+            self._net = mininet_of(self.graph)
+        return self._net
 
     def socket_of(self, node: str) -> NetlinkSocket:
         """Returns the fabric's netlink socket in a node's namespace."""
@@ -250,6 +164,8 @@ class Fabric:
         """Raises FabricError unless every cable and every queue is what the graph asks for."""
         ends = self.devices()
         self._check_cables(ends)
+        if self._groups:
+            group_ports.check(self._root, self._groups, {name: end.ifindex for name, end in ends.items()})
         by_node: dict[str, dict[int, tuple[str, Any]]] = {}
         for port in self.graph.ports():
             node = port.node if port.node in self._sockets else ""
@@ -348,6 +264,7 @@ class Fabric:
             "softnet": _softnet_drops() - self._softnet_drops,
             "cable": sum(device.lost_packets for device in self.devices().values()),
             "datapath": self._ovs.misses()[1],
+            "group": group_ports.dropped(self._root) if self._groups else 0,
         }
         for host in self.graph.hosts:
             with entered(netns_path(host.name)):
@@ -362,7 +279,8 @@ class Fabric:
         self._make_cables()
         self._set_ways()
         self._configure_hosts()
-        self.net = self._make_mininet()
+        self._make_groups()
+        self._ovs.add_bridges(self._bridges())
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
         for sock in (self._root, *self._sockets.values()):
             cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
@@ -444,6 +362,20 @@ class Fabric:
             return [other for other in self.graph.hosts if other is not host]
         return [self.graph.host(name) for name in self._peers.get(host.name, ())]
 
+    def _make_groups(self) -> None:
+        if self._groups:
+            indexes = {name: end.ifindex for name, end in self.devices_in(self._root).items()}
+            self._root.batch([group_ports.create(group, indexes) for group in self._groups])
+
+    def _bridges(self) -> list[Bridge]:
+        """Returns the switches, each with its ports and group ports."""
+        ports: dict[str, dict[str, int]] = {
+            switch.name: {port.ifname: port.number for port in self.graph.ports_of(switch.name)} for switch in self.graph.switches
+        }
+        for group in self._groups:
+            ports[group.switch][group.ifname] = group.number
+        return [Bridge(name, f"{number:016x}", mine) for number, (name, mine) in enumerate(ports.items(), 1)]
+
     def _configure_switch_ports(self) -> None:
         ends = self.devices_in(self._root)
         requests = []
@@ -457,18 +389,6 @@ class Fabric:
     def _queue(self, ifindex: int, port: Port) -> list[NetlinkRequest]:
         """Returns the requests that make a port's queue."""
         return [tc.set_queue(ifindex, port.queue, port.ifname)]
-
-    def _make_mininet(self) -> Mininet:
-        FabricSwitch.ovs = self._ovs
-        Mininet.inited = True  # lab-init sets the limits that Mininet would raise
-        LazyShell.building = True
-        try:
-            topo = GraphTopo(graph=self.graph)
-            net = Mininet(topo, FabricSwitch, FabricHost, controller=None, link=FabricLink, waitConnected=False)
-            net.start()
-        finally:
-            LazyShell.building = False
-        return net
 
 
 def netns_path(host: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 from dc_gym.base.errors import FabricError
 from dc_gym.kernel.openvswitch_layout import SCHEMA, argv
@@ -62,6 +62,28 @@ class Programs:
         return self.folder / SCHEMA
 
 
+class Switches(Protocol):
+    """The switches of a network, which run while the context is open."""
+
+    def add_bridges(self, bridges: Sequence[Bridge]) -> None:
+        """Makes all switches with their ports. The devices exist already."""
+
+    def add_flows(self, flows: Mapping[str, Any]) -> None:
+        """Installs all rules, given by switch."""
+
+    def lift_flow_limit(self) -> None:
+        """Lets the datapath have all the flows that it may, at once. A bridge must exist."""
+
+    def misses(self) -> tuple[int, int]:
+        """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
+
+    def freeze(self) -> None:
+        """Stops what is not needed while traffic runs."""
+
+    def thaw(self) -> None:
+        """Undoes `freeze`."""
+
+
 class OpenVSwitchDaemons:
     """The daemons, which run while the context is open."""
 
@@ -96,10 +118,6 @@ class OpenVSwitchDaemons:
         By default vswitchd starts with a limit of 10,000 flows and adds 1,000 each time that it has looked through them.
         """
         self._switchd("upcall/set-flow-limit", str(MOST_FLOWS))
-
-    def datapath(self) -> str:
-        """Returns what `dpctl/show` prints of the datapath and its ports."""
-        return self._switchd("dpctl/show")
 
     def misses(self) -> tuple[int, int]:
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""

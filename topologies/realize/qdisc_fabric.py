@@ -29,7 +29,7 @@ from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
 from dc_gym.topologies.realize import cables, shapers, tc
 from dc_gym.topologies.realize.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
 from dc_gym.topologies.realize.fabric import Fabric, netns_path, write_sysctls
-from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLM_F_CREATE,
@@ -82,8 +82,8 @@ class QdiscFabric(Fabric):
     def __init__(
         self,
         graph: Graph,
-        rules: dict[str, list[str]],
-        ovs: OpenVSwitchDaemons,
+        rules: Mapping[str, Any],
+        ovs: Switches,
         ecn: bool,
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,

@@ -45,7 +45,7 @@ from dc_gym.topologies.realize.control_network import ControlNetwork
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
-    from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+    from dc_gym.topologies.realize.ovs import Switches
 
 AGENTD_PRIORITY = 5  # in a lab, below tgen's: at the same instant, flows are read before queues. In real time the same as qmon's
 HOSTD_PRIORITY = 6  # a host applies a command before its state is read
@@ -67,7 +67,7 @@ class Stage:
     folder: Path
     site: Site
     fabric: Fabric
-    ovs: OpenVSwitchDaemons
+    ovs: Switches
     control: ControlNetwork | None
     agentd: Program
 
@@ -77,7 +77,7 @@ def run(
     folder: Path,
     site: Site,
     fabric: Fabric,
-    ovs: OpenVSwitchDaemons,
+    ovs: Switches,
     t0_ns: int,
     conclude: Callable[[str], Counts],
 ) -> tuple[Counts, Counts]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.grounds.guest.plan import EVENTS, EVENTS_DONE, OUT, PORTS, REACTION_TAG, Plan
 from dc_gym.grounds.guest.programs import EVENTD_PRIORITY, Companion
-from dc_gym.topologies.realize.datapath import Datapath
+from dc_gym.topologies.realize.datapath import DirectSwitches
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
-    from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+    from dc_gym.topologies.realize.ovs import Switches
 
 HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
 """The header of record files, and `struct event_change`. inputs.py has them, too, but numpy takes long to import in a lab."""
@@ -23,8 +23,8 @@ HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
 class Events(Companion):
     """eventd, while the context is open; nothing if no event changes the network. Each episode writes its file anew."""
 
-    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: OpenVSwitchDaemons) -> None:
-        """`ovs` must run, not frozen, if routing reacts."""
+    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: Switches) -> None:
+        """`ovs` is direct if routing reacts."""
         self.lossy: list[str] = [] if plan.events is None else plan.events["lossy"]
         """The ports that may become lossy."""
         super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs), EVENTD_PRIORITY)
@@ -35,19 +35,20 @@ class Events(Companion):
         self.expect_end()
 
 
-def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: OpenVSwitchDaemons) -> list[str]:
+def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: Switches) -> list[str]:
     """Returns eventd's command. Writes its file with the reactions of routing if there are any."""
     path = folder / EVENTS
     if plan.reactions:
         path = folder / OUT / EVENTS
-        path.write_bytes(with_reactions((folder / EVENTS).read_bytes(), plan.reactions, Datapath(ovs.datapath())))
+        assert isinstance(ovs, DirectSwitches), "routing reacts where no daemons run"
+        path.write_bytes(with_reactions((folder / EVENTS).read_bytes(), plan.reactions, ovs))
     return [
         f"{plan.programs}/eventd", "--ports", str(folder / PORTS), "--events", str(path),
         "--t0", str(t0_ns), "--out", str(folder / OUT / EVENTS_DONE),
     ]  # fmt: skip
 
 
-def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], datapath: Datapath) -> bytes:
+def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], switches: DirectSwitches) -> bytes:
     """Returns the events file with the reactions of routing, whose requests are known only where the network stands."""
     count = HEADER.unpack_from(file)[3]
     at = HEADER.size + count * ROW.size
@@ -55,7 +56,8 @@ def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], datapath
     length = HEADER.unpack_from(file, at)[3]
     message = bytearray(file[at + HEADER.size : at + HEADER.size + length])
     for each in reactions:
-        for request in datapath.replace(each["entries"]):
+        for switch, address, out_port in each["entries"]:
+            request = switches.change(switch, address, out_port)
             rows.append((each["at_ns"], 0, REACTION_TAG + each["event"], len(message), len(request), 0, 0, 1, 0))
             message += request
     rows.sort(key=lambda row: row[0])

@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,15 +22,16 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base.errors import TestbedError
 from dc_gym.grounds.guest.captures import Captures
 from dc_gym.grounds.guest.events import Events
-from dc_gym.grounds.guest.plan import ASK, FLOWS, NICS, OUT, PORTS, REASON, Plan
+from dc_gym.grounds.guest.plan import ASK, DATAPATH, FLOWS, NICS, OUT, PORTS, REASON, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
 from dc_gym.grounds.guest.report import Counts, count, phase
 from dc_gym.grounds.guest.site import LabSite, Site, await_plan
-from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
+from dc_gym.topologies.realize.datapath import FLOW_BYTES, DirectSwitches
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs, Switches
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
-if TYPE_CHECKING:  # imports Mininet, which takes long to import
+if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
 
 Conclude = Callable[[str], Counts]
@@ -54,11 +55,11 @@ def run(folder: Path, site: Site) -> None:
     os.environ.update(programs.environment())
     with ExitStack() as stack:
         phase("switches")
-        ovs = stack.enter_context(OpenVSwitchDaemons(programs))
+        ovs, rules = _switches(plan, folder, programs, stack)
         if plan.default_tcp and site.virtual:
             _set_default_tcp(plan.default_tcp)
         phase("fabric")
-        fabric = stack.enter_context(site.fabric(plan, ovs))
+        fabric = stack.enter_context(site.fabric(plan, ovs, rules))
         site.name_hosts(plan.graph, folder / OUT)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
@@ -95,6 +96,16 @@ def run(folder: Path, site: Site) -> None:
         (folder / OUT / "ground.json").write_text(json.dumps(counts))
 
 
+def _switches(plan: Plan, folder: Path, programs: Programs, stack: ExitStack) -> tuple[Switches, Mapping[str, Any]]:
+    """Returns what carries the switches, started, and the rules of each switch in its form."""
+    if plan.direct is None:
+        return stack.enter_context(OpenVSwitchDaemons(programs)), plan.rules
+    flows, at, found = (folder / DATAPATH).read_bytes(), 0, {}
+    for switch, number in plan.direct.items():
+        found[switch], at = flows[at : at + number * FLOW_BYTES], at + number * FLOW_BYTES
+    return stack.enter_context(DirectSwitches()), found
+
+
 def _set_default_tcp(name: str) -> None:
     """Sets the TCP of programs that choose none. Hosts that are made later inherit it, DCTCP included."""
     from dc_gym.topologies.realize.fabric import write_sysctls
@@ -103,7 +114,7 @@ def _set_default_tcp(name: str) -> None:
 
 
 def _undirected(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int, conclude: Conclude
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: Switches, t0_ns: int, conclude: Conclude
 ) -> tuple[Counts, Counts]:
     """Runs the traffic of a run without an agent. Returns the counters before and after it.
 

@@ -30,6 +30,10 @@ NICS, NIC_TABLE = "nics.records", "nic_table"
 """The files that the NICs' loader reads."""
 DECISIONS = "decisions.bin"
 """The file that the NICs' loader writes."""
+DATAPATH = "datapath.flows"
+"""The file with the flows of all switches, one switch after the other, as messages of topologies/realize/datapath.py."""
+DAEMONS = "DCGYM_DAEMONS"
+"""Environment variable by which every run has Open vSwitch's daemons and their rules. It serves to test routing."""
 DISTURB = "DCGYM_DISTURB"
 """Environment variable with a shell command that every run executes in its lab before traffic starts.
 
@@ -51,6 +55,13 @@ class Plan:
 
     graph: Graph
     rules: dict[str, list[str]]
+    """The rules of each switch for Open vSwitch's daemons, as lines for ovs-ofctl; none where they do not run."""
+    groups: list[list[Any]]
+    """The group ports of all switches: the fields of ecmp.Group."""
+    direct: dict[str, int] | None
+    """Number of flows of each switch in the file DATAPATH, which the kernel gets directly. None: the daemons run."""
+    warm_mask: int
+    """The bits of ports that the daemons' rules and group ports read: one frame warms all flows that are equal in them."""
     peers: dict[str, list[str]]
     ecn: bool
     sysctls: dict[str, str]

@@ -13,7 +13,6 @@ from typing import Self
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import OUT, Plan
-from dc_gym.topologies.graph import PORT_MASK
 
 NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY, EVENTD_PRIORITY = (
     5,
@@ -144,8 +143,15 @@ def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffi
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
-        "--warm", "--warm-mask", str(PORT_MASK), "--warm-burst", str(plan.waits.warm_burst),
-        "--warm-gap", str(plan.waits.warm_gap_ns), "--warm-settle", str(plan.waits.warm_settle_ns),
+        *(_warm(plan) if plan.direct is None else ()),
         *(("--nic", traffic.nic) if traffic.nic else ()),
         "--stay", *(("--keep-pairs",) if traffic.keep_pairs else ()),
+    ]  # fmt: skip
+
+
+def _warm(plan: Plan) -> list[str]:
+    """Returns the options by which tgen shows each path to Open vSwitch's daemons before traffic."""
+    return [
+        "--warm", "--warm-mask", str(plan.warm_mask), "--warm-burst", str(plan.waits.warm_burst),
+        "--warm-gap", str(plan.waits.warm_gap_ns), "--warm-settle", str(plan.waits.warm_settle_ns),
     ]  # fmt: skip

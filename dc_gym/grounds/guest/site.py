@@ -8,7 +8,7 @@ import mmap
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,9 +18,9 @@ from dc_gym.grounds.guest.plan import PLAN_STEP, Plan
 from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
-from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+from dc_gym.topologies.realize.ovs import Switches
 
-if TYPE_CHECKING:  # imports Mininet, which takes long to import
+if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
 
 S = 10**9
@@ -46,8 +46,8 @@ class Site(Protocol):
 
     qmon_options: tuple[str, ...]
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
-        """Returns the network, not yet entered."""
+    def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
+        """Returns the network, not yet entered. `rules` are those of each switch, in the form that `ovs` takes."""
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         """Lets programs find the hosts by name.
@@ -107,10 +107,12 @@ class LabSite:
     virtual = True
     qmon_options: tuple[str, ...] = ()
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
+    def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
+        from dc_gym.topologies.ecmp import Group
         from dc_gym.topologies.realize.fabric import Fabric
 
-        return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
+        groups = [Group(switch, number, tuple(members), seed) for switch, number, members, seed in plan.groups]
+        return Fabric(plan.graph, rules, ovs, plan.ecn, plan.peers, plan.sysctls, groups)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         socket.sethostname(NAME)  # hosts have names of their own

@@ -31,7 +31,7 @@ from dc_gym.grounds.host import calibration, fidelity, one_cpu
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
-from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons
+from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
 from dc_gym.topologies.waits import Waits
 
@@ -100,14 +100,14 @@ class HostSite:
         self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
+    def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         self._duration_ns, self._waits = plan.duration_ns, plan.waits
         self._late_limit_ns = fidelity.late_limit_ns(plan.graph)
         self._judged = plan.shell is None and (plan.agent is None or bool(plan.agent["keeps"]))
         sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
         if self._links == "cable":
-            return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls)
-        return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
+            return HostFabric(plan.graph, rules, ovs, plan.ecn, plan.peers, sysctls)
+        return HostQdiscFabric(plan.graph, rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         """Names the hosts in this mount namespace only."""
