@@ -156,7 +156,7 @@ def damaged(whole: bytes, **changes: Any) -> bytes:
     [
         ({"magic": 1}, "is no object of the lab kernel"),
         ({"abi": 9}, "is of version 9, this kernel takes 1"),
-        ({"kernel": bytes(20)}, "was linked to the kernel with build id " + "00" * 20),
+        ({"kernel": bytes(20)}, "is for the kernel with build id " + "00" * 20),
         ({"memory_bytes": 1 << 40}, "takes 1099511627776 bytes of memory"),
         ({"calls_bytes": 1 << 63}, "is damaged"),
         ({"calls_at": 2**64 - 8}, "is damaged"),

@@ -2,12 +2,13 @@
 /*
  * Group port: a device that sends each frame by one of its members, which are ports of one switch.
  *
- * A switch with equal next hops outputs to it. The member follows from a seeded hash of the frame's IPv4 addresses, protocol and
- * ports (lab_group.h), so all frames of a flow leave by the same port. The group has no queue, takes no time and counts nothing
- * but what it drops: the frame goes on as if the switch had sent it to the member itself, with the port where it came in
- * (skb_iif), which that member's buffer charges.
+ * A switch with equal next hops outputs to it. The member follows from a seeded hash of the frame's IPv4
+ * addresses, protocol and ports (lab_group.h), so all frames of a flow leave by the same port. The group has
+ * no queue, takes no time and counts nothing but what it drops: the frame goes on as if the switch had sent
+ * it to the member itself, with the port where it came in (skb_iif), which that member's buffer charges.
  *
- * As Open vSwitch does with its own ports, it drops what is for a member that is down, without carrier, or gone.
+ * As Open vSwitch does with its own ports, it drops what is for a member that is down, without carrier, or
+ * gone.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
@@ -104,7 +105,8 @@ static void group_let_go(struct group_members *m)
 	kfree_rcu(m, rcu);
 }
 
-/* Takes a port of the namespace whose frames an Ethernet device sends; a group in a group could send in a circle. */
+/* Takes a port of the namespace whose frames an Ethernet device sends; a group in a group could send in a
+ * circle. */
 static struct net_device *group_find(struct net_device *dev, struct net *net, u32 ifindex,
 				     struct netlink_ext_ack *extack)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The choice of a group port among equal next hops: topologies/ecmp.py makes the same one before a frame is sent.
+ * The choice of a group port among equal next hops: topologies/ecmp.py makes the same one before a frame is
+ * sent.
  *
- * The hash takes the 13 bytes of the 5-tuple as two numbers through splitmix64 (lab_draw.h). Each step is one to one in its
- * number, and every bit of the number moves half of the result's bits. All 64 bits take part in the choice.
+ * The hash takes the 13 bytes of the 5-tuple as two numbers through splitmix64 (lab_draw.h). Each step is one
+ * to one in its number, and every bit of the number moves half of the result's bits. All 64 bits take part in
+ * the choice.
  */
 #ifndef LAB_GROUP_H
 #define LAB_GROUP_H

@@ -15,7 +15,8 @@
 #include <linux/kernel.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
-#include <os.h>
+
+#include "lab_file.h"
 
 static_assert(BUILD_ID_SIZE_MAX == LAB_OBJECT_ID_BYTES);
 static_assert(sizeof(struct lab_object_head) == 80);
@@ -54,9 +55,8 @@ static void __init check_head(const struct lab_object_head *head, u64 bytes)
 	if (build_id_parse_buf(__start_notes, id, __stop_notes - __start_notes))
 		panic("lab_object: this kernel has no build id; build it again");
 	if (memcmp(head->kernel, id, sizeof(id)) || head->base != (unsigned long)lab_object_region)
-		panic("lab_object: %s was linked to the kernel with build id %*phN, this one is %*phN; "
-		      "compile"
-		      " it again",
+		panic("lab_object: %s is for the kernel with build id %*phN, this one is %*phN; compile it "
+		      "again",
 		      path, LAB_OBJECT_ID_BYTES, head->kernel, LAB_OBJECT_ID_BYTES, id);
 	if (head->memory_bytes > LAB_OBJECT_BYTES)
 		panic("lab_object: %s takes %llu bytes of memory, and there is room for %u; make its tables"
@@ -72,18 +72,14 @@ static void __init read_object(void)
 {
 	struct lab_object_head head = { 0 };
 	unsigned long long bytes = 0;
-	int fd = os_open_file(path, of_read(OPENFLAGS()), 0), got;
-	u64 done = 0;
+	int fd = os_open_file(path, of_read(OPENFLAGS()), 0);
 
 	if (fd < 0)
 		panic("lab_object: %s cannot be opened (error %d)", path, -fd);
 	if (os_file_size(path, &bytes) || os_pread_file(fd, &head, sizeof(head), 0) < 0)
 		panic("lab_object: %s cannot be read", path);
 	check_head(&head, bytes);
-	while (done < bytes && (got = os_pread_file(fd, lab_object_region + done, bytes - done, done)) > 0)
-		done += got;
-	os_close_file(fd);
-	if (done != bytes)
+	if (!lab_file_read(fd, lab_object_region, bytes))
 		panic("lab_object: %s cannot be read", path);
 	if (memcmp(lab_object_region, &head, sizeof(head)))
 		panic("lab_object: %s changed while it was read", path);

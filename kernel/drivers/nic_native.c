@@ -21,7 +21,8 @@
 #include <linux/pkt_cls.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
-#include <os.h>
+
+#include "lab_file.h"
 
 #define IMAGES_MAX 16
 
@@ -416,8 +417,7 @@ static struct nic_native_head *__init read_object(const char *path)
 {
 	struct nic_native_head first = { 0 }, *head;
 	unsigned long long bytes = 0;
-	int fd = os_open_file(path, of_read(OPENFLAGS()), 0), got;
-	u64 done = 0;
+	int fd = os_open_file(path, of_read(OPENFLAGS()), 0);
 
 	if (fd < 0)
 		panic("lab_native: %s cannot be opened (error %d); run `make programs`", path, -fd);
@@ -427,10 +427,7 @@ static struct nic_native_head *__init read_object(const char *path)
 	head = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(first.memory_bytes));
 	if (!head)
 		panic("lab_native: out of memory for %s; raise lab.memory", path);
-	while (done < bytes && (got = os_pread_file(fd, (void *)head + done, bytes - done, done)) > 0)
-		done += got;
-	os_close_file(fd);
-	if (done != bytes)
+	if (!lab_file_read(fd, head, bytes))
 		panic("lab_native: %s cannot be read", path);
 	/* Most of a lab's memory may be executed anyway, but what it had at its start may not. */
 	if (os_protect_memory(head, PAGE_SIZE << get_order(first.memory_bytes), 1, 1, 1))
