@@ -171,7 +171,8 @@ def agentd(lab_config: Callable[..., LabConfig]) -> Callable[..., list[str]]:
 FABRIC = """
 import json, os, socket, sys, time
 from pathlib import Path
-from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.ecmp import Groups, hops_of, path, route, rules as rules_of
+from dc_gym.topologies.realize.datapath import DirectSwitches, flow
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.topologies.links import LinkSpec, LinkRule
@@ -180,10 +181,17 @@ from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.topologies.telemetry import equipped
 graph = equipped(build(TopologySpec.of(**{params})))
 router = route(graph, 1)
-rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
+groups = Groups(hops_of(router), 1)
 programs = Programs(Path({folder!r}))
 os.environ.update(programs.environment())
-with OpenVSwitchDaemons(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
+switches, rule_form = (DirectSwitches, lambda rule: flow(rule.destination, rule.out_port)) if {direct} else (
+    lambda: OpenVSwitchDaemons(programs), lambda rule: rule.flow())
+rules = {{switch.name: [] for switch in graph.switches}}
+for rule in rules_of(router, groups):
+    rules[rule.switch].append(rule_form(rule))
+if {direct}:
+    rules = {{switch: b"".join(mine) for switch, mine in rules.items()}}
+with switches() as ovs, Fabric(graph, rules, ovs, ecn={ecn}, groups=[*groups]) as fabric:
 """
 
 
@@ -194,9 +202,9 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
 
     found = openvswitch.ensure()
 
-    def run(params: dict[str, Any], body: str, ecn: bool = False, **changes: Any) -> str:
+    def run(params: dict[str, Any], body: str, ecn: bool = False, direct: bool = False, **changes: Any) -> str:
         head = f"import sys\nsys.path.insert(0, {str(found.python)!r})\n"
-        head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn)
+        head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn, direct=direct)
         ran = in_lab(
             head + "".join(f"    {line}\n" for line in body.strip().splitlines()), **{"memory_bytes": 512 << 20} | changes
         )

@@ -7,6 +7,7 @@ import hashlib
 import random
 import re
 from collections import Counter, deque
+from dataclasses import replace
 from ipaddress import IPv4Address
 from itertools import permutations
 from math import sqrt
@@ -15,7 +16,23 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router, Rule, draw, path, route
+from dc_gym.base.splitmix import splitmix64
+from dc_gym.topologies import buckets
+from dc_gym.topologies.buckets import Buckets
+from dc_gym.topologies.ecmp import (
+    Groups,
+    Hashed,
+    Packet,
+    Router,
+    choice,
+    draw,
+    group_seed,
+    hops_of,
+    path,
+    route,
+    rules,
+    tuple_hash,
+)
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
 from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologySpec, build
 
@@ -84,27 +101,20 @@ def test_every_pair_is_reached_on_a_shortest_path(graph, proto):
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 def test_rules_name_ports_that_exist_and_are_unambiguous(graph):
     router = route(graph, seed=1)
-    assert all(graph.port(f"{rule.switch}-eth{rule.out_port}") for rule in router.rules if not rule.group)
-    flows = [(rule.switch, rule.flow().rpartition(",actions")[0]) for rule in router.rules]
-    assert len(set(flows)) == len(flows)
-
-
-def lead(rules, destination):
-    """Returns every port by which a packet for the address can leave, by the rules of one switch."""
-    exact = [rule for rule in rules if rule.match.destination == destination]
-    assert len(exact) <= 1
-    group = exact[0].group if exact else 0
-    if exact and not group:
-        return {exact[0].out_port}
-    return {rule.out_port for rule in rules if rule.match.group == group and rule.match.destination is None}
+    groups = Groups(hops_of(router), 1)
+    members = {(group.switch, group.number): group.members for group in groups}
+    ends = {(switch.name, port.number) for switch in graph.switches for port in graph.ports_of(switch.name)}
+    assert {(switch, number) for (switch, _), numbers in members.items() for number in numbers} <= ends
+    assert members.keys().isdisjoint(ends) and len({group.ifname for group in groups}) == len(members)
+    made = list(rules(router, groups))
+    assert all((rule.switch, rule.out_port) in members.keys() | ends for rule in made)
+    assert len({(rule.switch, rule.destination) for rule in made}) == len(made)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 def test_every_packet_to_every_address_comes_nearer_at_every_switch(graph):
     """All pairs, all headers, all planes, without sampling: so nothing loops, and nothing is lost."""
-    router, rules = route(graph, seed=1), {}
-    for rule in router.rules:
-        rules.setdefault(rule.switch, []).append(rule)
+    router = route(graph, seed=1)
     access = {
         nic.address: graph.peer(port)
         for host in graph.hosts
@@ -121,10 +131,10 @@ def test_every_packet_to_every_address_comes_nearer_at_every_switch(graph):
                     todo.append(neighbour)
     for address, port in access.items():
         distance = far[port.node]
-        assert lead(rules[port.node], address) == {port.number}
+        assert set(router.hops[port.node][address]) == {port.number}
         for switch in distance.keys() - {port.node}:
             nearer = {p.number for p in graph.ports_of(switch) if distance.get(graph.peer(p).node, 99) < distance[switch]}
-            assert lead(rules[switch], address) == nearer  # and all of them are used
+            assert set(router.hops[switch][address]) == nearer  # and all of them are used
 
 
 def test_parallel_links_of_a_spine_are_spread_in_every_direction():
@@ -135,9 +145,7 @@ def test_parallel_links_of_a_spine_are_spread_in_every_direction():
         up[crossed[1]] += 1
         down[crossed[2]] += 1
     assert len(up) == 8 and len(down) == 8  # 2 spines x 4 links, twice
-    assert chi_square(up, 8) < 29.9  # 7 degrees of freedom, 1 in 10,000
-    # Down a spine only 128 buckets are left, at random over 4 links: 32 each with a deviation of 4.9, of which four are 61 %.
-    assert all(abs(count - 500) < 0.61 * 500 for count in down.values())
+    assert chi_square(up, 8) < 29.9 and chi_square(down, 8) < 29.9  # 7 degrees of freedom, 1 in 10,000
 
 
 def test_planes_do_not_mix():
@@ -180,54 +188,75 @@ def as_switch(lines, header):
     return as_switch(lines, header | {"table": "1", "metadata": group[1]})
 
 
+@pytest.mark.parametrize("spread", [Hashed, Buckets])
 @pytest.mark.parametrize("name", ["preset fattree-k4", "preset rlcc64", "two different sets of next hops", "3 parallel links"])
-def test_the_text_of_the_rules_leads_where_path_says(name):
+def test_the_text_of_the_rules_leads_where_path_says(name, spread):
     graph, ports = GRAPHS[name], random.Random(2)
-    router, names = route(graph, seed=3), [host.name for host in graph.hosts]
-    lines = {switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}
+    router, names = route(graph, seed=3, spread=spread), [host.name for host in graph.hosts]
+    groups = Groups(hops_of(router) if spread is Hashed else (), 3)
+    lines = buckets.flows(router) if spread is Buckets else {switch.name: [] for switch in graph.switches}
+    for rule in rules(router, groups) if spread is Hashed else ():
+        lines[rule.switch].append(rule.flow())
+    members = {(group.switch, group.number): group for group in groups}
     for _ in range(60):
         src, dst = ports.sample(names, 2)
         proto, tp_src, tp_dst = ports.choice(["tcp", "udp", "icmp"]), ports.randrange(65536), ports.randrange(65536)
-        header = {"proto": proto, "nw_src": graph.host(src).address, "nw_dst": graph.host(dst).address}
+        packet = Packet(proto, graph.host(src).address, graph.host(dst).address, tp_src, tp_dst)
+        header = {"proto": proto, "nw_src": packet.source, "nw_dst": packet.destination}
         header |= {"tp_src": str(tp_src), "tp_dst": str(tp_dst)}
         for ifname in path(graph, router, src, dst, tp_src, tp_dst, proto)[1:]:
             port = graph.port(ifname)
-            assert as_switch(lines[port.node], header) == port.number
-
-
-@pytest.mark.parametrize(
-    ("match", "text"),
-    [
-        (Match("ip", "10.0.0.7"), "priority=9,ip,nw_dst=10.0.0.7,actions=output:2"),
-        (Match("tcp", None, 3, 5), "priority=9,tcp,tp_src=0x3/0xf,tp_dst=0x5/0xf,actions=output:2"),
-        (Match("udp", "10.0.0.7", 0, 15), "priority=9,udp,nw_dst=10.0.0.7,tp_src=0x0/0xf,tp_dst=0xf/0xf,actions=output:2"),
-        (Match("ip", None, 1, 2), "priority=9,ip,nw_src=0.0.0.1/0.0.0.3,nw_dst=0.0.0.2/0.0.0.3,actions=output:2"),
-        (
-            Match("ip", None, 1, 0, 3),
-            "table=1,priority=9,ip,metadata=0x3,nw_src=0.0.0.1/0.0.0.3,nw_dst=0.0.0.0/0.0.0.3,actions=output:2",
-        ),
-    ],
-)
-def test_text_of_a_rule(match, text):
-    assert Rule("s1", 9, match, 2).flow() == text
-    assert re.fullmatch(r"[a-z0-9_=./,:]+", text)
+            number = as_switch(lines[port.node], header)
+            if group := members.get((port.node, number)):
+                number = group.members[choice(tuple_hash(group.seed, packet), len(group.members))]
+            assert number == port.number
 
 
 def test_number_of_rules_in_a_fattree():
-    counts = Counter(rule.switch for rule in route(GRAPHS["preset fattree-k4"], seed=1).rules)
-    buckets = 256 + 256 + 16
-    assert {counts[f"s{number}"] for number in range(1, 9)} == {2 + buckets}  # edge: its two hosts
-    assert {counts[f"s{number}"] for number in range(9, 17)} == {4 + buckets}  # aggregation: its pod
-    assert {counts[f"s{number}"] for number in range(17, 21)} == {16}  # core: all hosts
+    router = route(GRAPHS["preset fattree-k4"], seed=1)
+    groups = Groups(hops_of(router), 1)
+    assert Counter(rule.switch for rule in rules(router, groups)) == {f"s{number}": 16 for number in range(1, 21)}
+    assert Counter(group.switch for group in groups) == {f"s{number}": 1 for number in range(1, 17)}  # a core has one way to each
+    made = {switch: len(lines) for switch, lines in buckets.flows(route(GRAPHS["preset fattree-k4"], 1, spread=Buckets)).items()}
+    by_ports = 256 + 256 + 16
+    assert {made[f"s{number}"] for number in range(1, 9)} == {2 + by_ports}  # edge: its two hosts
+    assert {made[f"s{number}"] for number in range(9, 17)} == {4 + by_ports}  # aggregation: its pod
+    assert {made[f"s{number}"] for number in range(17, 21)} == {16}  # core: all hosts
 
 
-def test_tables_are_balanced_in_every_row_and_column():
-    router = route(GRAPHS["preset fattree-k4"], seed=7)
-    for switch in (f"s{number}" for number in range(1, 17)):
-        rules = [rule for rule in router.rules if rule.switch == switch and rule.match.protocol == "tcp"]
-        for side in ("source_bits", "destination_bits"):
-            split = Counter((getattr(rule.match, side), rule.out_port) for rule in rules)
-            assert len(split) == 32 and set(split.values()) == {8}
+def test_tables_of_buckets_are_balanced_in_every_row_and_column():
+    for switch, lines in buckets.flows(route(GRAPHS["preset fattree-k4"], seed=7, spread=Buckets)).items():
+        found = [re.search(r"tcp,tp_src=(\w+)/0xf,tp_dst=(\w+)/0xf,actions=output:(\d+)", line) for line in lines]
+        for side in (1, 2):
+            split = Counter((match[side], match[3]) for match in found if match)
+            assert set(split.values()) == ({8} if int(switch[1:]) <= 16 else set())
+
+
+SETS = {
+    "even ports": lambda number: ("10.0.0.2", 32768 + 2 * number, 80),
+    "multiples of 16": lambda number: ("10.0.0.2", 32768 + 16 * number % 32768, 16 * (number // 2048)),
+    "one destination port": lambda number: ("10.0.0.2", 20000 + number, 5001),
+    "one pair of ports": lambda number: (f"10.0.{number // 250}.{number % 250 + 2}", 5001, 5001),
+}
+
+
+@pytest.mark.parametrize("ends", SETS.values(), ids=SETS.keys())
+@pytest.mark.parametrize("members", [2, 4, 24])
+def test_a_hash_spreads_flows_as_independent_draws_would(members, ends):
+    """Over 200 seeds the sum of chi-square has the mean and the deviation of 200 x (members - 1) degrees of freedom."""
+    packets = [Packet("tcp", "10.0.0.1", *ends(number)) for number in range(64 * members)]
+    freedom, total = 200 * (members - 1), 0.0
+    for seed in range(200):
+        chosen = Counter(choice(tuple_hash(group_seed(seed, "s1"), packet), members) for packet in packets)
+        total += chi_square(chosen, members)
+    assert abs(total - freedom) < 4 * sqrt(2 * freedom)
+
+
+def test_two_layers_choose_independently():
+    """A switch's choice tells nothing about the next one's: all ways through two layers are equally likely."""
+    packets = [Packet("tcp", "10.0.0.1", "10.0.0.2", 20000 + 2 * number, 80) for number in range(4000)]
+    ways = Counter(tuple(choice(tuple_hash(group_seed(1, switch), packet), 4) for switch in ("s1", "s9")) for packet in packets)
+    assert chi_square(ways, 16) < 44.3  # 15 degrees of freedom, 1 in 10,000
 
 
 def chi_square(counts, cells):
@@ -254,14 +283,15 @@ def test_random_flows_take_every_uplink_equally_often(seed):
 
 def test_seeds():
     graph = GRAPHS["preset fattree-k4"]
-    assert route(graph, 1) == route(graph, 1) != route(graph, 2)
+    ways = [path(graph, route(graph, seed), "h1", "h16", 20000, 5001) for seed in (*range(20), *range(20))]
+    assert ways[:20] == ways[20:] and len(set(map(tuple, ways))) == 4
 
 
 def test_single_routing_has_one_path_and_uses_every_link():
     """The path does not depend on ports or seed; an edge's uplinks lead to equally many hosts each, and so do the cores."""
     graph = GRAPHS["preset fattree-k4"]
     router, uplinks, cores = route(graph, 1, "single"), Counter(), Counter()
-    assert router == route(graph, 2, "single") and {rule.priority for rule in router.rules} == {EXACT_PRIORITY}
+    assert router.hops == route(graph, 2, "single").hops and not [*Groups(hops_of(router), 1)]
     for dst in range(5, 17):
         crossed = path(graph, router, "h1", f"h{dst}", 1, 2)
         assert crossed == path(graph, router, "h1", f"h{dst}", 50_001, 77)
@@ -271,10 +301,22 @@ def test_single_routing_has_one_path_and_uses_every_link():
     assert set(cores.values()) == {3} and len(cores) == 4
 
 
-def test_rules_never_change_between_versions():
+def test_paths_never_change_between_versions():
     """Pinned: a change of this digest changes the paths, and so the results, of every fat-tree run."""
-    text = "\n".join(f"{rule.switch} {rule.flow()}" for rule in route(GRAPHS["preset fattree-k4"], seed=1).rules)
-    assert hashlib.sha256(text.encode()).hexdigest() == "14a9277cf98728cbd01e0a36bef6ab2b918ad11f6fc9fe990d1b86afd6ecf877"
+    graph, ports = GRAPHS["preset fattree-k4"], random.Random(1)
+    router, names = route(graph, seed=1), [host.name for host in graph.hosts]
+    ends = [(*ports.sample(names, 2), ports.randrange(65536), ports.randrange(65536)) for _ in range(500)]
+    text = "\n".join(" ".join(path(graph, router, *each)) for each in ends)
+    assert hashlib.sha256(text.encode()).hexdigest() == "593d70ca1e2b10cadb4dedf5ec1c3f54690e2bdea99b495194016558a267a41d"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_hash_of_a_tuple(seed):
+    """The two words of a 5-tuple, written out, one after the other through splitmix64. Other protocols have no ports."""
+    packet = Packet("udp", "10.0.0.1", "10.1.2.3", 4791, 65535)
+    ends = splitmix64(seed, 0x0A0000010A010203)
+    assert tuple_hash(seed, packet) == splitmix64(ends, 4791 << 24 | 65535 << 8 | 17)
+    assert tuple_hash(seed, replace(packet, protocol="icmp")) == splitmix64(ends, 1)
 
 
 def test_draw():
@@ -287,8 +329,8 @@ def test_draw():
     [
         (lambda graph: path(graph, route(graph, 1), "h1", "h1", 1, 1), "both 'h1'"),
         (lambda graph: path(graph, route(graph, 1), "h1", "h99", 1, 1), "'h99'"),
-        (lambda graph: path(graph, Router(()), "h1", "h2", 1, 1), "no rule for 10.0.0.2"),
-        (lambda graph: Router((Rule("s1", 1, Match("ip"), 1), Rule("s1", 1, Match("ip"), 2))), "different matches"),
+        (lambda graph: path(graph, Router({}, Hashed(1)), "h1", "h2", 1, 1), "no rule for 10.0.0.2"),
+        (lambda graph: buckets.flows(route(graph, 1)), "route with spread=Buckets"),
     ],
 )
 def test_refused(call, told):
@@ -298,11 +340,13 @@ def test_refused(call, told):
 
 def test_a_loop_is_an_error():
     graph = GRAPHS["preset dumbbell-10m"]
-    to_middle = Router(tuple(Rule(switch, 50, Match("ip", "10.0.0.3"), 3) for switch in ("s1", "s2")))
+    to_middle = Router({switch: {"10.0.0.3": (3,)} for switch in ("s1", "s2")}, Hashed(1))
     with pytest.raises(TopologyError, match="loops"):
         path(graph, to_middle, "h1", "h3", 1, 1)
 
 
-def test_too_many_next_hops():
-    with pytest.raises(TopologyError, match="above 16"):
-        route(wire(["s1", "s2"], [("s1", "s2")] * 17), 1)
+@pytest.mark.parametrize(("spread", "most"), [(Hashed, 256), (Buckets, 16)])
+def test_too_many_next_hops(spread, most):
+    route(wire(["s1", "s2"], [("s1", "s2")] * most), 1, spread=spread)
+    with pytest.raises(TopologyError, match=f"value {most + 1} is above {most}"):
+        route(wire(["s1", "s2"], [("s1", "s2")] * (most + 1)), 1, spread=spread)

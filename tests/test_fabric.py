@@ -37,8 +37,9 @@ SMALL = ("dumbbell-10m", "dctcp-10g", "fattree-k4", "parkinglot-1g", "acc24a", "
 
 @pytest.mark.lab
 @pytest.mark.parametrize("preset", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in ("rlcc64", "fdcc64"))])
-def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, preset):
-    counted = json.loads(in_fabric({"preset": preset}, REACH))
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemons"])
+def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, preset, direct):
+    counted = json.loads(in_fabric({"preset": preset}, REACH, direct=direct))
     graph = build(TopologySpec.of(preset=preset))
     router = route(graph, 1)
     expected = dict.fromkeys(counted, 0)
@@ -90,7 +91,8 @@ ovs.thaw()
 
 
 @pytest.mark.lab
-def test_a_paths_time_is_that_of_its_links(in_fabric):
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemons"])
+def test_a_paths_time_is_that_of_its_links(in_fabric, direct):
     """Frames of several lengths take each link's serialization and delay and no more, in both planes."""
     links = [
         {"between": ["s1", "s5"], "rate_bps": 10**10, "delay_ns": 1234},
@@ -102,7 +104,7 @@ def test_a_paths_time_is_that_of_its_links(in_fabric):
     params = {"preset": "acc24", "links": rules}
     graph = build(TopologySpec.of(**params))
     router = route(graph, 1)
-    found = json.loads(in_fabric(params, f"asked = {asked}\n{ONE_WAY}"))
+    found = json.loads(in_fabric(params, f"asked = {asked}\n{ONE_WAY}", direct=direct))
     for (src, dst, plane, length), measured in zip(asked, found, strict=True):
         crossed = path(graph, router, src, dst, 9000, 9000, "udp", plane)
         assert measured == one_way_ns(graph, crossed, length), (src, dst, plane, length)
@@ -111,11 +113,13 @@ def test_a_paths_time_is_that_of_its_links(in_fabric):
 @pytest.mark.lab
 def test_mininet_nodes_have_a_shell_when_asked(in_fabric):
     body = """
-assert all(node.shell is None for node in fabric.net.hosts + fabric.net.switches)
-print(fabric.net["h1"].cmd("ip -color=never -br addr show h1-eth0").split())
-print(fabric.net["h1"].cmd("hostname").split())
-print(fabric.net["h2"].IP(), fabric.net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
-print([node.name for node in fabric.net.hosts if node.shell])
+from dc_gym.topologies.realize.mininet_view import mininet_of
+net = mininet_of(graph)
+assert all(node.shell is None for node in net.hosts + net.switches)
+print(net["h1"].cmd("ip -color=never -br addr show h1-eth0").split())
+print(net["h1"].cmd("hostname").split())
+print(net["h2"].IP(), net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
+print([node.name for node in net.hosts if node.shell])
 import subprocess
 listed = subprocess.run([*programs.argv("ovs-vsctl"), "list-ports", "s1"], capture_output=True, text=True, check=True)
 print(listed.stdout.split())

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies import buckets
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize import jsonrpc, openflow, ovsdb
@@ -176,8 +177,8 @@ class Switch:
 
 def test_rules_go_in_one_bundle(tmp_path: Path) -> None:
     switch = Switch(struct.pack("!BBHIIHH", 5, 33, 16, 0, 1, 5, 3))
-    router = route(build(TopologySpec.of(preset="fattree-k4")), 1)
-    flows = [rule.flow() for rule in router.rules if rule.switch == "s9"]
+    router = route(build(TopologySpec.of(preset="fattree-k4")), 1, spread=buckets.Buckets)
+    flows = buckets.flows(router)["s9"]
     with server(tmp_path / "s1.mgmt", switch) as path:
         openflow.add_flows({path: flows}, 5)
     assert switch.added == [openflow.flow_mod(flow) for flow in flows] and len(flows) > 500

@@ -139,7 +139,7 @@ class Router:
 
 
 class Groups:
-    """The group ports that one or several routers of a network need, numbered by switch in the order in which they first occur."""
+    """The group ports that one or several routers of a network need, numbered by switch as they first occur."""
 
     def __init__(self, hops: Iterable[tuple[str, tuple[int, ...]]], seed: int) -> None:
         """`hops` are switches with the next hops that they have for some address."""

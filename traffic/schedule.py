@@ -6,7 +6,7 @@ Everything follows from the arguments: equal arguments give equal flows. Times a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from re import fullmatch
 
@@ -123,11 +123,14 @@ class _OnePath:
     """Tells source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
 
     def __init__(self, graph: Graph, router: Router, requests: Sequence[FlowRequest], planes: Sequence[int]) -> None:
-        self._graph, self._router, self._requests, self._planes = graph, router, requests, planes
+        self.planes = planes
+        """The plane of each flow."""
+        self._graph, self._router, self._requests = graph, router, requests
         self._first: dict[tuple[object, ...], list[str]] = {}
 
-    def __call__(self, number: int, src_port: int) -> bool:
-        asked, plane = self._requests[number], self._planes[number]
+    def allows(self, number: int, src_port: int) -> bool:
+        """Returns whether a flow, by its number, has that path with this port."""
+        asked, plane = self._requests[number], self.planes[number]
         crossed = path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, _protocol(asked), plane)
         return self._first.setdefault((_protocol(asked), plane, asked.src, asked.dst), crossed) == crossed
 
@@ -161,33 +164,36 @@ def _plane(planes: int, seed: int, number: int) -> int:
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
-def _source_ports(requests: Sequence[FlowRequest], seed: int, follows: Callable[[int, int], bool] | None) -> list[int]:
-    """Returns a seeded source port for each flow.
+def _source_ports(requests: Sequence[FlowRequest], seed: int, follows: _OnePath | None) -> list[int]:
+    """Returns a seeded source port for each flow, one that `follows` allows.
 
-    `follows` tells whether a flow, by its number, may have a port. A port is unique among the flows of a host to one destination
-    and port, and the host does not listen on it. So neither bind nor connect fails because of the chosen ports. TIME_WAIT does
-    not matter, since no connection comes twice.
+    A port is unique among the flows of a host to one destination and port, and the host does not listen on it. So neither bind
+    nor connect fails because of the chosen ports. TIME_WAIT does not matter, since no connection comes twice.
     """
     listened: dict[str, set[int]] = {}
     for request in requests:
         listened.setdefault(request.dst, set()).add(request.dst_port)
     most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
     taken: dict[tuple[object, ...], set[int]] = {}
+    steps: dict[tuple[object, ...], int] = {}
+    """From the first port: those that flows of the same path have tried."""
     chosen = []
     for number, request in enumerate(requests):
         ends = request.transport, request.src, request.dst, request.dst_port
         if ends not in taken:
             taken[ends] = {port for port in listened.get(request.src, ()) if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
         used = taken[ends]
-        drawn = (request.src, request.dst) if follows else (number, 0)
+        drawn, alike = ((request.src, request.dst), (ends, follows.planes[number])) if follows else ((number, 0), (number,))
         start = draw(seed, "source port", *drawn)
-        for step in range(most):  # the next free one: a new draw each time would take longer and longer
+        for step in range(steps.get(alike, 0), most):  # the next free one: a new draw each time would take longer and longer
             port = FIRST_SOURCE_PORT + (start + step) % most
-            if port not in used and (follows is None or follows(number, port)):
+            if port not in used and (follows is None or follows.allows(number, port)):
                 break
         else:
             where = f"flow {number}: {request.src} to {request.dst}, port {request.dst_port}"
-            raise WorkloadError(f"{where}: all source ports are used; use more ports, hosts, or a shorter run")
+            raise WorkloadError(f"{where}: all {len(used)} source ports are used; use more ports, hosts, or a shorter run")
+        if follows:
+            steps[alike] = step + 1
         used.add(port)
         chosen.append(port)
     return chosen

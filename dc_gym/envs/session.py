@@ -50,8 +50,7 @@ from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
 FEWEST_ROWS, MOST_ROWS = 64, 32768
 ROOM = 2
-"""Factor by which a lab has more room than its first episode needs (rows of flows, memory for their paths), for episodes of other
-seeds."""
+"""Factor by which a lab has more rows of flows than its first episode needs, for episodes of other seeds."""
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
 SELDOM_NS = 10_000_000
@@ -121,8 +120,7 @@ class Session:
         self._console: Console
         self._nic: NicPlan | None = None
         self._episodes = 0
-        self._asked = spec.lab
-        self._flow_rows = self._memory_bytes = 0
+        self._flow_rows = 0
         self._reasons: deque[str] = deque(maxlen=1)
         """Why the network's process ended."""
 
@@ -251,9 +249,7 @@ class Session:
         self.boots += 1
 
     def _in_lab(self, experiment: Experiment) -> SteppedNetwork:
-        self._memory_bytes = self._memory(experiment, ROOM)
-        spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
-        return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder), self._hear))
+        return self._stack.enter_context(Lab(self.lab_config(experiment.spec, build.ensure(Quiet()), self._folder), self._hear))
 
     def _on_host(self, experiment: Experiment) -> SteppedNetwork:
         from dc_gym.grounds.host.ground import HostGround
@@ -280,16 +276,8 @@ class Session:
         lab.answer(NEXT_EPISODE)
 
     def _has_room(self, experiment: Experiment) -> bool:
-        """Returns whether the running lab has room for this episode."""
-        if len(experiment.schedule.flows) > self._flow_rows:
-            return False
-        return experiment.spec.ground == "host" or self._memory(experiment) <= self._memory_bytes
-
-    def _memory(self, experiment: Experiment, times: int = 1) -> int:
-        """Returns the memory of a lab for `times` this episode's paths, or the memory that the spec sets."""
-        given = self._asked.sized(len(experiment.graph.hosts)).memory_bytes
-        assert given is not None
-        return given
+        """Returns whether the running network has room for this episode."""
+        return len(experiment.schedule.flows) <= self._flow_rows
 
 
 def _rows(flows: int) -> int:

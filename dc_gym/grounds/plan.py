@@ -49,7 +49,7 @@ def write_plan(
     """
     spec, graph = experiment.spec, experiment.graph
     groups = forwarding.groups_of(experiment)
-    is_direct = forwarding.is_direct(spec, shell_folder is not None)
+    is_direct = forwarding.is_direct(experiment, shell_folder is not None)
     direct = forwarding.write(experiment, groups, folder / DATAPATH, may_change=flow_rows is not None) if is_direct else None
     nic = nics.write(experiment, folder, nic_step_ns, seed) if spec.controller.nic else None
     plan = Plan(

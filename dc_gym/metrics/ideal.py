@@ -227,7 +227,7 @@ def _is_of_class(
 ) -> bool:
     ways = ways_from(model, graph, router, src_port)
     hops = {port: _hop(graph, port) for way in ways for port in way}
-    return _class_of(ways, hops, framings.get(model.request.transport, TCP)) == wanted
+    return _class_of(ways, hops, framings.get(model.request.transport) or of_tcp(graph.mtu_bytes)) == wanted
 
 
 def has_ideal(flow: Flow) -> bool:
@@ -357,7 +357,7 @@ def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
 
 
 def _free_port(curve: FctCurve, next_port: dict[tuple[object, ...], int]) -> int:
-    """Returns a source port for the curve's model that keeps its path class. `next_port` are those not yet used between two ends."""
+    """Returns a source port for the curve's model that keeps its path class. `next_port` has the next one between two ends."""
     model = curve.model
     ends = model.request.transport, model.src, model.dst, model.dst_port
     port = next_port.get(ends, FIRST_SOURCE_PORT)

@@ -5,7 +5,6 @@ import itertools
 import os
 import signal
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -21,7 +20,7 @@ from dc_gym.envs.registration import ANY, SPECS
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.run.runner import run
-from dc_gym.spec import LARGEST_SEED, LabSpec
+from dc_gym.spec import LARGEST_SEED
 
 pytestmark = pytest.mark.lab
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms", "reward": "thesis"}, "time": {"duration": "2s"}}
@@ -345,24 +344,6 @@ def test_a_seed_with_more_flows_than_there_is_room_for_boots_anew(tmp_path, monk
         env.reset(seed=seed)
         assert env.session.boots == boots
         env.step(np.ones(4, np.float32))
-    env.close()
-
-
-def test_a_lab_has_memory_for_the_paths_of_its_seed_and_of_others(tmp_path, monkeypatch, seeds):
-    """Each path counts as a MiB: the first lab has room for twice its seed's paths; a seed that needs more gets another lab."""
-    mib = 2**20
-    monkeypatch.setattr(LabSpec, "sized", lambda self, hosts, paths, nic_flows=0: replace(self, memory_bytes=(256 + paths) * mib))
-    env = DataCenterEnv(POISSON, folder=tmp_path)
-    few, more = (env.session.experiment.episode(seed).schedule.paths() for seed in seeds)
-    assert few < more < 2 * few
-    for room, boots in ((2, 1), (1, 2)):
-        monkeypatch.setattr(session, "ROOM", room)
-        env.reset(seed=seeds[0], options={"fresh": True})
-        assert env.session.lab.config.memory_bytes == (256 + room * few) * mib
-        before = env.session.boots
-        env.reset(seed=seeds[1])
-        assert env.session.boots == before + boots - 1
-    assert env.session.lab.config.memory_bytes == (256 + more) * mib
     env.close()
 
 

@@ -123,7 +123,6 @@ class Fabric:
         self._sockets: dict[str, NetlinkSocket] = {}
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = _softnet_drops()
-        self._net: Any = None
 
     def __enter__(self) -> Self:
         try:
@@ -135,15 +134,6 @@ class Fabric:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    @property
-    def net(self) -> Any:
-        """Mininet's view of the network."""
-        if self._net is None:
-            from dc_gym.topologies.realize.mininet_view import mininet_of  # takes long to import, and no run asks
-
-            self._net = mininet_of(self.graph)
-        return self._net
 
     def socket_of(self, node: str) -> NetlinkSocket:
         """Returns the fabric's netlink socket in a node's namespace."""
