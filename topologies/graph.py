@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -101,7 +102,12 @@ class Host:
     @property
     def nics(self) -> tuple[Nic, ...]:
         """Returns the addresses of each port in order: nics[P] is that of ethP, in plane P."""
-        return (Nic(self.address, self.mac), *self.more)
+        return (_nic(self.address, self.mac), *self.more)
+
+
+@lru_cache(maxsize=1 << 14)
+def _nic(address: str, mac: str) -> Nic:
+    return Nic(address, mac)  # its checks take longer than a path
 
 
 @dataclass(frozen=True, slots=True)
