@@ -21,7 +21,7 @@ _known: dict[tuple[int, int, int, int, int], str] = {}
 def write_sums(folder: Path) -> None:
     """Writes the list of all files in a folder that has just been made."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
-    (folder / SUMS).write_text("".join(f"{_digest(path)}  {path.relative_to(folder)}\n" for path in files))
+    (folder / SUMS).write_text("".join(f"{digest_of_file(path)}  {path.relative_to(folder)}\n" for path in files))
 
 
 def is_listed(folder: Path) -> bool:
@@ -43,12 +43,13 @@ def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None
 
 def _digest_or_empty(path: Path) -> str:
     try:
-        return _digest(path)
+        return digest_of_file(path)
     except FileNotFoundError:
         return ""
 
 
-def _digest(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
+    """Returns the SHA-256 of a file, which is read once in a process unless it changes."""
     with path.open("rb") as file:
         found = os.fstat(file.fileno())
         key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

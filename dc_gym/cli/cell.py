@@ -11,7 +11,7 @@ import sys
 from dc_gym.cli.signals import tie_to_parent
 
 if __name__ == "__main__":
-    tie_to_parent()
+    tie_to_parent(int(sys.argv.pop(1)))
     from dc_gym.cli.main import main
 
     sys.exit(main(sys.argv[1:]))

@@ -20,7 +20,7 @@ from dc_gym.cli.signals import tie_to_parent
 
 def main() -> None:
     """Reads the spec and its files from standard input, runs in a folder of its own, and writes the result out."""
-    tie_to_parent()
+    tie_to_parent(int(sys.argv.pop(1)))
     from dc_gym.cli.main import main as dcgym
     from dc_gym.sweep.cluster import read_all, write_all
     from dc_gym.sweep.pool import Cell

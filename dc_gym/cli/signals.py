@@ -70,12 +70,13 @@ def terminable() -> Iterator[None]:
             signal.signal(signal.SIGINT, early.stop)
 
 
-def tie_to_parent() -> None:
-    """Ends this process together with the process whose id is its first argument, and restores Ctrl-C whatever it inherited."""
-    parent = int(sys.argv.pop(1))
+def tie_to_parent(parent: int, *, interruptible: bool = True) -> None:
+    """Ends this process together with its parent, and restores Ctrl-C whatever it inherited."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(INTERRUPTED)
+    if not interruptible:
+        return
     put_off = _Postponement()
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
+from dc_gym.base.contents import digest_of_file
 from dc_gym.base.package import PACKAGE
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
@@ -102,7 +103,8 @@ def agents() -> str:
 def sources(spec: Spec) -> dict[str, str]:
     """Returns the SHA-256 over the sources of a run, folder by folder, which tells where two fingerprints differ."""
     patterns = GUEST + (AGENTS if "agents" in _acting_parts(spec) else ())
-    return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in map(_folder, patterns)}
+    folders = dict.fromkeys(map(_folder, patterns))
+    return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in folders}
 
 
 def _folder(pattern: str) -> str:
@@ -113,7 +115,7 @@ def _digest(patterns: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for path in files(patterns):
         digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        digest.update(bytes.fromhex(digest_of_file(path)))
     return digest.hexdigest()[:DIGITS]
 
 
@@ -130,7 +132,7 @@ def stale() -> str | None:
     for line in stamp.read_text().splitlines():
         digest, _, name = line.partition("  ")
         path = PACKAGE / name
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if path.is_file() and digest_of_file(path) != digest:
             return name
     return None
 

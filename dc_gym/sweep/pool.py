@@ -2,7 +2,8 @@
 """The local pool: runs as processes, so many at a time.
 
 A cell is one `dcgym run` in a process and session of its own. So cells share nothing, and Ctrl-C reaches each of them once,
-through the pool. Cells die with the pool, however it ends.
+through the pool. Cells die with the pool, however it ends. Several runs are forked from a process that has imported everything
+(base/warm.py). A single one, a training, and one with an environment or a user of its own start by themselves (cli/cell.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from dc_gym.base import process_room
 from dc_gym.base.errors import MachineError, TestbedError, with_remedy
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress, short_time
+from dc_gym.base.warm import WarmProcess, WarmRun
 
 CELL = "dc_gym.cli.cell"
 """The module that Python runs as a cell. Its arguments are the id of its parent process, and the arguments of `dcgym`."""
@@ -178,31 +180,52 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
     outcomes: dict[int, CellOutcome] = {}
     tally = Tally(len(cells), progress)
 
-    async def worker() -> None:
+    async def worker(warm: WarmProcess | None) -> None:
         while waiting:
             index = waiting.popleft()
-            outcomes[index] = await _run_one(cells[index])
+            outcomes[index] = await _run_one(cells[index], warm)
             on_end(outcomes[index])
             tally.count(outcomes[index])
 
     progress.phase(f"{len(cells)} runs, {min(jobs, len(cells))} at a time")
     tally.show()
-    workers = [asyncio.create_task(worker()) for _ in range(min(jobs, len(cells)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for each in workers:
-            if not each.cancelling():  # after Ctrl-C it is; a second time would keep it from waiting for its cell
-                each.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)  # each ends its cell first
+    async with _warm(cells) as warm:
+        workers = [asyncio.create_task(worker(warm)) for _ in range(min(jobs, len(cells)))]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for each in workers:
+                if not each.cancelling():  # after Ctrl-C it is; a second time would keep it from waiting for its cell
+                    each.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)  # each ends its cell first
     progress.phase("done")
     return [outcomes[index] for index in range(len(cells))]
 
 
-async def _run_one(cell: Cell) -> CellOutcome:
+@asynccontextmanager
+async def _warm(cells: Sequence[Cell]) -> AsyncIterator[WarmProcess | None]:
+    """Yields the process from which runs are forked, or None if it would not pay, or cannot be started."""
+    warm = None
+    if sum(map(_may_be_forked, cells)) > 1:
+        with suppress(OSError):
+            warm = await WarmProcess.start()
+    try:
+        yield warm
+    finally:
+        if warm is not None:
+            await warm.close()
+
+
+def _may_be_forked(cell: Cell) -> bool:
+    """Returns whether a warm process has imported what the cell needs: it is a run, and no training, which wants numpy's threads.
+    It has this process' environment, umask and user."""
+    return cell.argv()[0] == "run" and not cell.env and cell.umask < 0 and cell.user is None
+
+
+async def _run_one(cell: Cell, warm: WarmProcess | None) -> CellOutcome:
     """Runs a cell. One that cannot be started has failed, and others may have room later."""
     try:
-        process = await _start(cell)
+        process = await _start(cell, warm)
     except OSError as error:
         words = process_room.refused() if process_room.is_refusal(error) else f"cannot start: {with_remedy(error)}"
         return CellOutcome(cell, MachineError.exit_code, f"dcgym: {words}")
@@ -216,7 +239,10 @@ async def _run_one(cell: Cell) -> CellOutcome:
     return CellOutcome(cell, process.returncode or 0, errors.decode(errors="replace"))
 
 
-async def _start(cell: Cell) -> asyncio.subprocess.Process:
+async def _start(cell: Cell, warm: WarmProcess | None) -> asyncio.subprocess.Process | WarmRun:
+    if warm is not None and warm.lives and _may_be_forked(cell):
+        with suppress(OSError):  # it takes no further request: the cell starts by itself
+            return await warm.run(cell.argv())
     return await asyncio.create_subprocess_exec(
         *python("-m", CELL, str(os.getpid()), *cell.argv()),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,

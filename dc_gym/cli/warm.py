@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that has imported what a run needs, and forks a process for each run that is asked for (base/warm.py).
+
+python -m dc_gym.cli.warm PID FD
+
+PID is its parent's, with which it ends; requests come on the socket FD. It runs nothing itself and loads none of a user's code, so
+whatever a run does to its process ends with that run. A fork copies one thread only, and a lock that another one holds would stay
+locked in the copy. So there is none: `main` ends at once where a library has started a thread, and runs then start by themselves.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+from typing import Any, NoReturn
+
+from dc_gym.base import process_room
+from dc_gym.base.errors import MachineError
+from dc_gym.base.warm import ENDED, LONGEST_REQUEST
+from dc_gym.cli import early
+from dc_gym.cli.signals import tie_to_parent
+
+MODULES = (
+    *("dc_gym.cli.run", "dc_gym.base.progress", "dc_gym.run.runner", "dc_gym.run.outcome", "dc_gym.run.manifest"),
+    *("dc_gym.grounds.lab", "dc_gym.grounds.plan", "dc_gym.grounds.nics", "dc_gym.grounds.frozen", "dc_gym.records.results"),
+    *("numpy.ma", "encodings.utf_8_sig", "encodings.idna"),
+)
+"""What a run on the lab imports, with all that these import."""
+ALLOCATOR = "JE_ARROW_MALLOC_CONF"
+"""The settings of an allocator that pyarrow contains and does not use by default. It starts a thread unless told otherwise."""
+
+
+def main() -> None:
+    parent, requests = int(sys.argv[1]), int(sys.argv[2])
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a run that has just been forked is not ready for it
+    tie_to_parent(parent, interruptible=False)
+    load()
+    if threads() == 1:
+        Forking(socket.socket(fileno=requests)).serve()
+
+
+def load() -> None:
+    """Imports what a run needs, and reads the sources that it will name in its manifest."""
+    own = ALLOCATOR not in os.environ
+    if own:
+        os.environ[ALLOCATOR] = "background_thread:false"
+    from dc_gym.cli.main import NUMPY_THREADS
+
+    os.environ.setdefault(NUMPY_THREADS, "1")
+    for name in MODULES:
+        importlib.import_module(name)
+    if own:
+        del os.environ[ALLOCATOR]  # a run does not hand it on to its programs
+    from dc_gym.records import fingerprint
+
+    fingerprint.programs()
+    gc.collect()
+    gc.freeze()
+
+
+def threads() -> int:
+    """Returns the number of threads of this process, those of libraries included."""
+    return len(os.listdir("/proc/self/task"))
+
+
+class Forking:
+    """Forks a process for each request, interrupts it on demand, and says how it ended."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._poll = select.poll()
+        self._poll.register(requests, select.POLLIN)
+        self._runs: dict[int, tuple[int, int]] = {}
+        """Number and process id of each run under way, by the descriptor that is readable when it has ended."""
+
+    def serve(self) -> None:
+        """Returns when the other end of the socket is closed."""
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd != self._requests.fileno():
+                    self._reap(fd)
+                elif not self._take():
+                    return
+
+    def _take(self) -> bool:
+        data, fds = _receive(self._requests)
+        if not data:
+            return False
+        request = json.loads(data)
+        if "argv" in request:
+            self._begin(request, *fds)
+        for pid in (pid for number, pid in self._runs.values() if number == request.get("interrupt")):
+            os.kill(pid, signal.SIGINT)  # it has not been reaped, so the id is its own
+        return True
+
+    def _begin(self, request: dict[str, Any], errors: int) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            if not process_room.is_refusal(error):
+                raise
+            os.write(errors, f"dcgym: {process_room.refused()}\n".encode())
+            self._requests.send(ENDED.pack(request["number"], MachineError.exit_code))
+        else:
+            if pid == 0:
+                self._be_run(request, errors)
+            ended = os.pidfd_open(pid)
+            self._runs[ended] = request["number"], pid
+            self._poll.register(ended, select.POLLIN)
+        os.close(errors)
+
+    def _reap(self, ended: int) -> None:
+        number, pid = self._runs.pop(ended)
+        self._poll.unregister(ended)
+        os.close(ended)
+        _, status = os.waitpid(pid, 0)
+        self._requests.send(ENDED.pack(number, os.waitstatus_to_exitcode(status)))
+
+    def _be_run(self, request: dict[str, Any], errors: int) -> NoReturn:
+        """Turns a forked process into that of a run, as `cli/cell.py` is one, and ends it."""
+        code = 1
+        try:
+            warm = os.getppid()
+            self._requests.close()
+            for fd in self._runs:
+                os.close(fd)
+            os.setsid()
+            os.dup2(errors, 2)
+            os.close(errors)
+            code = _run(request["argv"], warm)
+        except SystemExit as ended:
+            code = _code_of(ended)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            end(code)
+
+
+def _run(argv: list[str], parent: int) -> int:
+    from dc_gym.cli.main import main as dcgym
+
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed()  # what a plug-in draws without a seed is not equal in every run
+    sys.argv = ["dcgym", *argv]
+    try:
+        tie_to_parent(parent)
+        return dcgym(argv)
+    except KeyboardInterrupt:  # before or after what `dcgym` itself catches
+        early.stop(signal.SIGINT, None)
+        raise
+
+
+def _code_of(ended: SystemExit) -> int:
+    if ended.code is None or isinstance(ended.code, int):
+        return ended.code or 0
+    print(ended.code, file=sys.stderr)
+    return 1
+
+
+def end(code: int) -> NoReturn:
+    """Ends the process as multiprocessing ends its forks: what was registered for the end is done, and memory is left as it is.
+
+    The interpreter's own end would touch all of it, and so copy what the fork shares: 45 ms of CPU time.
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code & 0xFF)
+
+
+def _receive(requests: socket.socket) -> tuple[bytes, list[int]]:
+    """Returns a message and the descriptors that came with it."""
+    data, ancillary, _, _ = requests.recvmsg(LONGEST_REQUEST, socket.CMSG_SPACE(struct.calcsize("i")), socket.MSG_CMSG_CLOEXEC)
+    fds = array.array("i")
+    for _, _, payload in ancillary:
+        fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+    return data, list(fds)
+
+
+if __name__ == "__main__":
+    main()

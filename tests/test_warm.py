@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that are forked from a process which has imported everything: each is as one that starts by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dc_gym.base import warm
+from dc_gym.base.processes import Process, children
+from dc_gym.base.progress import Quiet
+from dc_gym.cli.early import INTERRUPTED
+from dc_gym.sweep import pool
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("lab_kernel")]
+SPEC = """
+spec_version = 1
+topology.preset = "dumbbell-10m"
+controller.name = "dctcp"
+workload.kind = "pairs"
+time.duration = "100ms"
+"""
+IN_A_FORK = f"import sys; assert {warm.MODULE!r} in sys.orig_argv, sys.orig_argv\n"
+VANDAL = """
+import builtins, os, random, signal, sys
+import numpy as np
+from dc_gym.ctrl import controllers
+from dc_gym.records import fingerprint
+vars(controllers).clear()
+fingerprint.programs = lambda: "another"
+np.array = np.asarray = None
+builtins.sorted = None
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.environ["PATH"] = os.environ["HOME"] = "/nowhere"
+os.umask(0o777)
+os.closerange(0, 3)
+os._exit(7)
+"""
+
+Cells = Callable[..., list[pool.Cell]]
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Cells:
+    (tmp_path / "spec.toml").write_text(SPEC)
+
+    def make(*plug_ins: str) -> list[pool.Cell]:
+        """Returns a cell for each plug-in's text; those with an empty one have none."""
+        found = []
+        for number, text in enumerate(plug_ins):
+            (file := tmp_path / f"plug_in_{number}.py").write_text(text)
+            settings = [f'plugins=["{file.name}"]'] if text else []
+            found.append(pool.Cell(f"c{number}", tmp_path / "spec.toml", tmp_path / f"c{number}", settings))
+        return found
+
+    return make
+
+
+def digest(cell: pool.Cell) -> str:
+    return str(json.loads((cell.out / "manifest.json").read_text())["digest"])
+
+
+def test_a_run_finds_nothing_of_the_one_before_it(cells: Cells) -> None:
+    bad, good, alone = cells(VANDAL, "", "")
+    spoilt, forked = pool.run_cells([bad, good], 1, Quiet())
+    assert (spoilt.status, forked.status, forked.message) == (7, 0, "")
+    assert pool.run_cells([alone], 1, Quiet())[0].status == 0
+    assert digest(good) == digest(alone)
+    manifests = [json.loads((cell.out / "manifest.json").read_text()) for cell in (good, alone)]
+    assert manifests[0]["fingerprint"] == manifests[1]["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("raise ValueError('no')", 1, "ValueError: no"),
+        ("raise SystemExit('enough')", 1, "enough"),
+        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
+        ("import os; os.kill(os.getpid(), 2)", INTERRUPTED, "interrupted"),
+        ("nonsense", 2, "plug_in_2.py:2: NameError"),
+    ],
+)
+def test_a_run_ends_as_one_that_starts_by_itself(cells: Cells, text: str, status: int, said: str) -> None:
+    one, other, alone = cells(IN_A_FORK + text, IN_A_FORK, "# on its second line too\n" + text)
+    forked, good = pool.run_cells([one, other], 2, Quiet())
+    (cold,) = pool.run_cells([alone], 1, Quiet())
+    assert (forked.status, good.status) == (cold.status, 0), (forked.message, good.message)
+    assert forked.message.replace("_0", "_2") == cold.message
+    assert said in cold.message
+
+
+def test_without_the_warm_process_runs_start_by_themselves(cells: Cells) -> None:
+    given = cells(IN_A_FORK + "import os; os.kill(os.getppid(), 9); import time; time.sleep(9)", "", "")
+    outcomes = pool.run_cells(given, 1, Quiet())
+    assert [outcome.status for outcome in outcomes] == [-signal.SIGKILL, 0, 0]
+
+
+def test_what_only_a_start_of_its_own_can_give_is_not_forked(cells: Cells) -> None:
+    fork, mine, masked = cells(IN_A_FORK, IN_A_FORK, IN_A_FORK)
+    others = [replace(mine, env={"DCGYM_X": "1"}), replace(masked, umask=0o077)]
+    outcomes = pool.run_cells([fork, replace(fork, name="again", out=fork.out.with_name("again")), *others], 2, Quiet())
+    assert [outcome.status for outcome in outcomes[:2]] == [0, 0]
+    assert all(outcome.status != 0 and "AssertionError" in outcome.message for outcome in outcomes[2:])
+
+
+def test_no_process_is_left(cells: Cells) -> None:
+    before = children(os.getpid())
+    told = "\nimport os, sys; print(os.getppid(), file=sys.stderr)"
+    outcomes = pool.run_cells(cells(IN_A_FORK + told, IN_A_FORK), 2, Quiet())
+    assert [outcome.status for outcome in outcomes] == [0, 0]
+    assert children(os.getpid()).keys() <= before.keys()
+    assert not Process.of(int(outcomes[0].message)).alive()
