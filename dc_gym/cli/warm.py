@@ -22,6 +22,7 @@ import socket
 import struct
 import sys
 import threading
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dc_gym.base import process_room
@@ -70,7 +71,7 @@ def load() -> None:
 
 def threads() -> int:
     """Returns the number of threads of this process, those of libraries included."""
-    return len(os.listdir("/proc/self/task"))
+    return len([*Path("/proc/self/task").iterdir()])
 
 
 class Forking:

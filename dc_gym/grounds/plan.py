@@ -63,6 +63,7 @@ def write_plan(
         sysctls=spec.controller.sysctls | (REFLECT_DSCP if any(flow.request.dscp for flow in experiment.schedule.flows) else {}),
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,
+        warmup_ns=spec.time.warmup_ns,
         duration_ns=spec.time.duration_ns,
         interval_ns=spec.monitor.interval_ns,
         tcp_interval_ns=spec.monitor.tcp_interval_ns,

@@ -2,9 +2,9 @@
 """Computes queues, link utilization, drops and marks of every port from the sweeps in a window. Bytes are frame bytes.
 
 A sweep reads levels (backlog) and counters since t0. A counter's value over the window is the last sweep's minus the first's.
-Mean and maximum of a queue are exact where the port counts them itself; elsewhere they come from the sweeps, as percentiles do
-everywhere. What the sweeps cannot tell is NaN, and null in summary.json: a queue that fills and empties between two sweeps is not
-known to be 0.
+Mean and maximum of a queue are exact where the port counts them itself, and percentiles within a bucket of its histogram
+(queue_times.py); elsewhere they come from the sweeps. What the sweeps cannot tell is NaN, and null in summary.json: a queue that
+fills and empties between two sweeps is not known to be 0.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dc_gym.base.tally import Tally, percentile
 from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES
+from dc_gym.metrics.queue_times import QueueTimes
 from dc_gym.metrics.window import Window
 from dc_gym.records.tables import TABLES, Piece, TableSource
 
@@ -39,7 +40,8 @@ COLUMNS: Mapping[str, str] = {
     "rate_bps": "as in `ports.json`",
     "utilization": "frame bytes sent x 8 / (rate x time), from the first to the last sweep, 0 .. 1",
     "mean_queue_bytes": "mean length of its queue in the window; exact where [the port counts it](#exact-queues)",
-    "p50_queue_bytes": "median over the sweeps; NaN: there are too few",
+    "p50_queue_bytes": "median over time; exact [within a sixteenth](#exact-queues) where the port counts it, elsewhere over the "
+    "sweeps; NaN: there are too few",
     "p99_queue_bytes": "99th percentile, likewise",
     "max_queue_bytes": "maximum in the window; exact where the port counts it",
     "mean_delay_s": "queueing delay: `mean_queue_bytes` x 8 / rate",
@@ -112,8 +114,11 @@ def bottleneck_port(tables: TableSource, window: Window) -> int | None:
     return int(np.nanargmax(means)) if np.isfinite(means).any() else None
 
 
-def port_table(tables: TableSource, window: Window) -> dict[str, npt.NDArray[Any]]:
-    """Returns one value for each port and each of COLUMNS; NaN where nothing was measured, and 0 for counters."""
+def port_table(tables: TableSource, window: Window, times: Mapping[str, QueueTimes] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Returns one value for each port and each of COLUMNS; NaN where nothing was measured, and 0 for counters.
+
+    `times` are the histograms of ports that counted them, by name.
+    """
     ports, count = tables.ports, len(tables.ports)
     rates = np.array([port["rate_bps"] for port in ports], np.int64)
     table: dict[str, npt.NDArray[Any]] = {
@@ -126,7 +131,7 @@ def port_table(tables: TableSource, window: Window) -> dict[str, npt.NDArray[Any
     span_s = 0 if counted.first_ns is None else (counted.last_ns - counted.first_ns) / 1e9
     for name in COUNTERS:
         table[name] = counted.gain(name)
-    queues = _queues(tables, window, table)
+    queues = _queues(tables, window, table, times or {})
     table["utilization"] = table["tx_bytes"] * 8 / (rates * span_s) if span_s else np.full(count, np.nan)
     table |= {f"{name}_queue_bytes": values for name, values in queues.items()}
     table |= {f"{name}_delay_s": values * 8 / rates for name, values in queues.items()}
@@ -182,13 +187,20 @@ def _by_class(rows: Piece, t_ns: int, classes: int) -> npt.NDArray[np.int64]:
     return counted
 
 
-def _queues(tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
+def _queues(
+    tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]], times: Mapping[str, QueueTimes]
+) -> dict[str, Floats]:
     """Returns mean, percentiles and maximum of each port's queue. `counted`: what the ports sent and dropped in the window."""
     found, exact = _levels(tables, window, counted), _exact(tables, window)
     apart = np.abs(found["mean"] - exact["mean"]) > REPRESENTATIVE * exact["mean"]
     for percent in PERCENTILES:
         found[f"p{percent}"][apart] = np.nan
-    return found | {name: np.where(np.isnan(values), found[name], values) for name, values in exact.items()}
+    found |= {name: np.where(np.isnan(values), found[name], values) for name, values in exact.items()}
+    for row, port in enumerate(tables.ports):
+        if (own := times.get(str(port["name"]))) is not None:
+            for percent in PERCENTILES:
+                found[f"p{percent}"][row] = np.fmin(own.percentile(percent), found["max"][row])
+    return found
 
 
 def _exact(tables: TableSource, window: Window) -> dict[str, Floats]:

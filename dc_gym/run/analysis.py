@@ -19,6 +19,7 @@ from dc_gym.base.units import ETHERNET_BYTES
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
 from dc_gym.metrics.fairness import PAYLOAD_SHARE, tcp_share, udp_share
 from dc_gym.metrics.ideal import Ideal
+from dc_gym.metrics.queue_times import QueueTimes
 from dc_gym.records.tables import TableSource
 from dc_gym.spec import Spec
 from dc_gym.topologies.links import ONLY_CLASS
@@ -39,12 +40,17 @@ class Analysis:
 
 
 def analyse(
-    spec: Spec, schedule: Schedule, tables: TableSource, ideal: Ideal | None = None, links: LinkLosses | None = None
+    spec: Spec,
+    schedule: Schedule,
+    tables: TableSource,
+    ideal: Ideal | None = None,
+    links: LinkLosses | None = None,
+    times: Mapping[str, QueueTimes] | None = None,
 ) -> Analysis:
-    """Returns all numbers of a run."""
+    """Returns all numbers of a run. `times`: for how long the queues of ports were how long, by port."""
     context = replace(context_of(spec, schedule, ideal), links=links)
     extra = {} if ideal is None else _against_ideal(tables, ideal)
-    ports, pauses = metrics.port_table(tables, context.window), metrics.pauses_of(tables, context)
+    ports, pauses = metrics.port_table(tables, context.window, times), metrics.pauses_of(tables, context)
     return Analysis(
         summary=metrics.summarize(tables, context, ports, pauses),
         ports=ports | ({} if links is None else {"lost": np.array(links.lost, np.uint64)}),

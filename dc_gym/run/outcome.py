@@ -16,6 +16,7 @@ from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.guest.plan import CAPTURES, OUT
 from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.metrics import Window, queue_times
 from dc_gym.records import results
 from dc_gym.records.agent_digest import agent_digest
 from dc_gym.records.folder import LEARNED
@@ -51,7 +52,8 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     ideals = ideal_times(replace(experiment, schedule=schedule), partial, ovs, run.environment, progress, run.nic)
 
     clock.phase("results")
-    found = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links)
+    times = queue_times.by_port(counts.found.get("queue_times", {}), Window.of(experiment.spec).length_ns)
+    found = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links, times)
     made = manifest(run, tables.ports, counts, ideals, clock, partial)
     results.write_graph(partial, experiment.graph)
     if driver is not None:

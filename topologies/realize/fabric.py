@@ -121,6 +121,7 @@ class Fabric:
         self._stack = ExitStack()
         self._root = self._stack.enter_context(NetlinkSocket())
         self._sockets: dict[str, NetlinkSocket] = {}
+        self._counting: dict[int, str] = {}  # the ports that count their queues, by ifindex
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = _softnet_drops()
 
@@ -202,6 +203,15 @@ class Fabric:
         from dc_gym.topologies.ecmp import draw
 
         self._root.batch([tc.seed_draws(ifindex, name, draw(seed, "port", name)) for ifindex, name in self._marking.items()])
+
+    def count_queues(self, from_ns: int, until_ns: int) -> None:
+        """Has the ports count for how long their queues are how long between these times of CLOCK_MONOTONIC."""
+        self._root.batch([tc.count_queue(ifindex, name, from_ns, until_ns) for ifindex, name in self._counting.items()])
+
+    def queue_times(self) -> dict[str, tuple[int, list[int]]]:
+        """Returns by port what `count_queues()` had counted (tc.queue_times), once that time is over."""
+        found = tc.queue_times(self._root) if self._counting else {}
+        return {self._counting[ifindex]: times for ifindex, times in found.items() if ifindex in self._counting}
 
     def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
@@ -372,6 +382,8 @@ class Fabric:
         for port in self.graph.switch_ports():
             ifindex = ends[port.ifname].ifindex
             requests += [*self._queue(ifindex, port), cables.set_up(ifindex, port.ifname)]
+            if port.queue.kind == "port":
+                self._counting[ifindex] = port.ifname
             if port.queue.kind == "port" and port.queue.marking.kind != "none":
                 self._marking[ifindex] = port.ifname
         self._root.batch(requests)

@@ -52,12 +52,15 @@ LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
 TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED, TCA_PORT_INT = 2, 3, 4, 5  # kernel/drivers/lab.h
 TCA_PORT_CLASS, TCA_PORT_DSCP, TCA_PORT_POOL, TCA_PORT_PFC = 6, 7, 8, 9
+TCA_PORT_HISTOGRAM, TCA_PORT_HISTOGRAM_NS = 10, 11
 CLASS_NUMBER, CLASS_LIMIT, CLASS_MARKING, CLASS_QUANTUM, CLASS_RESERVE, CLASS_ALPHA, CLASS_LOSSLESS = range(1, 8)
 PORT_POOL = struct.Struct("=IIQ")  # number, nothing, bytes
 PORT_PFC = struct.Struct("=8I")  # struct tc_port_pfc
 PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
+PORT_WINDOW = struct.Struct("=QQ")  # struct tc_port_window
+PORT_HISTOGRAM = struct.Struct("=2I")  # struct tc_port_histogram, without the times that follow
 PORT_XSTATS = struct.Struct("=16Q2I")  # struct tc_port_xstats
 MARKS_IN = {"red": (12,), "codel": (24, 32), "fq_codel": (12, 28), "pie": (36,), "fq": (80,), "dualpi2": (24,)}
 """Where the statistics of Linux' qdiscs count marks (monitors/qdisc.c)."""
@@ -315,6 +318,31 @@ def seed_draws(ifindex: int, ifname: str, seed: int) -> NetlinkRequest:
     options = nested(TCA_OPTIONS, attr_u64(TCA_PORT_SEED, seed))
     body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + options
     return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: seed the draws for marks")
+
+
+def count_queue(ifindex: int, ifname: str, from_ns: int, until_ns: int) -> NetlinkRequest:
+    """Returns the request that has a `port` count anew for how long its queue is how long, between these times of
+    CLOCK_MONOTONIC."""
+    options = nested(TCA_OPTIONS, attribute(TCA_PORT_HISTOGRAM, PORT_WINDOW.pack(from_ns, until_ns)))
+    body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "port") + options
+    return NetlinkRequest(RTM_NEWQDISC, 0, body, f"{ifname}: count the queue by its length")
+
+
+def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
+    """Returns what the ports of the socket's namespace counted in their windows, which are over, by ifindex.
+
+    It is the first bucket that is not empty (metrics/queue_times.py), and the time in ns in it and in those that follow.
+    """
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        qdisc = attributes(payload[TCMSG.size :])
+        if parent == TC_H_ROOT and qdisc.get(TCA_KIND) == b"port\0":
+            counted = attributes(qdisc[TCA_OPTIONS]).get(TCA_PORT_HISTOGRAM_NS)
+            if counted is not None:
+                first, count = PORT_HISTOGRAM.unpack_from(counted)
+                found[ifindex] = first, list(struct.unpack_from(f"={count}Q", counted, PORT_HISTOGRAM.size))
+    return found
 
 
 def change_port(

@@ -159,6 +159,8 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
             stage.ovs.freeze()
         before = count(stage.fabric)
         stage.fabric.seed_draws(episode.seed)
+        if stage.agent.keeps:  # for the metrics of a run
+            stage.fabric.count_queues(t0_ns + plan.warmup_ns, t0_ns + plan.duration_ns)
         stage.fabric.impair(episode.seed, t0_ns, events.lossy)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
         stage.site.arm(t0_ns, episode.seed)

@@ -92,7 +92,13 @@ def run(folder: Path, site: Site) -> None:
         phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
-        counts |= {"losses": fabric.losses(), "exec": ends, **captures.finish(), **site.findings()}
+        counts |= {
+            "losses": fabric.losses(),
+            "queue_times": fabric.queue_times(),
+            "exec": ends,
+            **captures.finish(),
+            **site.findings(),
+        }
         (folder / OUT / "ground.json").write_text(json.dumps(counts))
 
 
@@ -141,6 +147,7 @@ def _undirected(
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
             ovs.freeze()
         fabric.seed_draws(plan.seed)
+        fabric.count_queues(t0_ns + plan.warmup_ns, t0_ns + plan.duration_ns)
         fabric.impair(plan.seed, t0_ns, events.lossy)
         site.arm(t0_ns)
         phase("traffic")

@@ -67,6 +67,8 @@ class Plan:
     sysctls: dict[str, str]
     seed: int
     t0_ns: int
+    warmup_ns: int
+    """From t0 on: metrics do not cover it."""
     duration_ns: int
     interval_ns: int
     tcp_interval_ns: int
