@@ -19,7 +19,7 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so libfailing.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so libfailing.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
@@ -147,6 +147,9 @@ TGEN_FOLDER := dc_gym/traffic/tgen
 INIT := $(addprefix $(KERNEL)/,init.c boot_file.c)
 $(BIN)/lab-init: $(INIT) $(KERNEL)/boot_file.h $(KERNEL)/drivers/lab.h | $(BIN)
 	$(call link,$(INIT))
+
+$(BIN)/lab-hand: $(KERNEL)/hand.c $(KERNEL)/hand.h $(KERNEL)/drivers/lab.h | $(BIN)
+	$(call link,$<)
 
 LAUNCH := $(addprefix $(KERNEL)/,launch.c confine.c)
 $(BIN)/lab-launch: $(LAUNCH) $(addprefix $(KERNEL)/,confine.h seccomp_filter.h) | $(BIN)

@@ -159,6 +159,7 @@ class Lab:
         self.shortage = ""
         """Why what the lab does depends on a limit of this machine. Empty: it does not."""
         self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
+        self._measure_at = 0.0  # the next time
         self._on_log = on_log
         self._on_step = on_step
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -218,20 +219,24 @@ class Lab:
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
         """Serves the channel until the lab ends. Raises LabError when the lab dies or virtual time stands still."""
         self._keeps_questions = False
-        measure_at = time.monotonic()
-        self._standstill = _Standstill(-1, measure_at)
+        self._standstill = _Standstill(-1, time.monotonic())
         while self._serve(poll_s):
-            state, now = self.state(), time.monotonic()
-            if now >= measure_at:
-                self.peak_bytes, measure_at = max(self.peak_bytes, _peak_bytes(self.pid)), now + poll_s
-            self._check_alive(state, now)
-            on_progress(state)
+            self._look(on_progress, poll_s)
         return self._end()
 
-    def until_step(self, poll_s: float = 0.1) -> tuple[int, int]:
+    def _look(self, on_progress: Callable[[LabState], None], poll_s: float) -> None:
+        """Measures the lab's memory every `poll_s`, and raises LabError if it hangs."""
+        state, now = self.state(), time.monotonic()
+        if now >= self._measure_at:
+            self.peak_bytes, self._measure_at = max(self.peak_bytes, _peak_bytes(self.pid)), now + poll_s
+        self._check_alive(state, now)
+        on_progress(state)
+
+    def until_step(self, poll_s: float = 0.1, on_progress: Callable[[LabState], None] | None = None) -> tuple[int, int]:
         """Serves the channel until a program in the lab asks, and returns the number of the step and the virtual time.
 
-        The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead.
+        The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead. With `on_progress` the lab is
+        looked after as by `wait`.
         """
         self._keeps_questions, self._asked, self._borrower = True, None, None
         self._standstill = _Standstill(-1, time.monotonic())
@@ -241,7 +246,10 @@ class Lab:
                 raise LabError(self._story(f"the lab ended with status {ended.status} where a step was expected"))
             if (asked := self._question()) is not None:
                 return asked
-            self._check_alive(self.state(), time.monotonic())
+            if on_progress is None:
+                self._check_alive(self.state(), time.monotonic())
+            else:
+                self._look(on_progress, poll_s)
 
     def _question(self) -> tuple[int, int] | None:
         return self._asked

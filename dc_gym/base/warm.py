@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a process that has imported everything (cli/warm.py) for the processes of runs: a fork of it has nothing left to import."""
+"""Asks a process that has imported everything (cli/warm.py) for the processes of runs: its forks have nothing left to import."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 python -m dc_gym.cli.warm PID FD
 
-PID is its parent's, with which it ends; requests come on the socket FD. It runs nothing itself and loads none of a user's code, so
+PID is its parent's, with which it ends; requests come on the socket FD. It runs nothing itself and loads no code of users, so
 whatever a run does to its process ends with that run. A fork copies one thread only, and a lock that another one holds would stay
 locked in the copy. So there is none: `main` ends at once where a library has started a thread, and runs then start by themselves.
 """

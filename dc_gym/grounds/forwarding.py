@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import DAEMONS
+from dc_gym.spec import Spec
 from dc_gym.topologies import buckets
 from dc_gym.topologies.ecmp import Groups, hops_of, rules
 from dc_gym.topologies.graph import Graph
@@ -28,9 +29,13 @@ those alone that packets of the run need."""
 
 def is_direct(experiment: Experiment, shell: bool) -> bool:
     """Returns True if a run needs no daemons of Open vSwitch. `shell`: it is a shell."""
-    spec = experiment.spec
     if experiment.reactions:  # they change flows of the kernel's datapath, which daemons would take for their own
         return True
+    return may_be_direct(experiment.spec, shell)
+
+
+def may_be_direct(spec: Spec, shell: bool) -> bool:
+    """Returns True if nothing in a spec asks for daemons."""
     return spec.ground == "lab" and not spec.workload.exec and not shell and not os.environ.get(DAEMONS)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imports numpy
     from dc_gym.monitors.state_matrix import Buffer
 
 MOVE = "move it, and run `make setup` there again"
-NEEDED = ("lab-init", "lab-launch", "qmon", "capd", "agentd", "hostd", "eventd", "tgen", "nicd")
+NEEDED = ("lab-init", "lab-launch", "lab-hand", "qmon", "capd", "agentd", "hostd", "eventd", "tgen", "nicd")
 
 
 class Driver(Protocol):

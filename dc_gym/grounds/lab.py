@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import LabError
+from dc_gym.base.errors import LabError, TestbedError
+from dc_gym.base.files import whole
 from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.taken import take_over
-from dc_gym.grounds import frozen
+from dc_gym.grounds import by_hand, frozen
+from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.grounds.guest import start
-from dc_gym.grounds.guest.plan import ASK, GO_ON, PLAN_STEP
+from dc_gym.grounds.guest.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, REASON
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
@@ -148,16 +151,30 @@ class LabGround:
 
         config = lab_config(spec, self._kernel, partial, limit_ns)
         reads = [*config.reads, *_readable(self._shell_folder)]
-        with Lab(replace(config, argv=[*config.argv, ASK], reads=reads), hear, answer) as lab:
+        outside = driver is None and may_be_direct(spec, self._shell_folder is not None)
+        argv = by_hand.ARGV if outside else [*config.argv, ASK]
+        counts: dict[str, Any] = {}
+        with Lab(replace(config, argv=argv, reads=reads), hear, answer) as lab:
             self._lab = lab
             plan()
             let_lab_read(partial / ".lab")
+            if outside:
+                try:
+                    counts = by_hand.run(lab, partial / ".lab", hear, on_progress)
+                except by_hand.LostLab as lost:
+                    raise lost.error from lost
+                except TestbedError as error:
+                    hear(f"{REASON}{error}")
+                    return error.exit_code
             self._ended = lab.wait(on_progress)
             self._state = lab.state()
         for written in written_by_ground(partial):
             if removed := take_over(written):
                 shown = ", ".join(removed[:MOST_SHOWN])
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
+        if outside:  # only now: what lies in a folder that the lab writes to leads nowhere else any more
+            with whole(partial / ".lab" / OUT / GROUND) as file:
+                file.write_text(json.dumps(counts))
         return self._ended.status
 
     def end_computation(self) -> None:

@@ -15,7 +15,7 @@ from dc_gym.base import plain_json
 from dc_gym.base.errors import ProtocolError, ResultError
 from dc_gym.grounds import conservation, nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import EVENTS_DONE
+from dc_gym.grounds.guest.plan import EVENTS_DONE, GROUND
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import TraceFile, open_trace
 from dc_gym.records import results
@@ -59,7 +59,7 @@ class RunCounts:
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has what the ground wrote."""
-    found = plain_json.read(folder / "ground.json")
+    found = plain_json.read(folder / GROUND)
     counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
     paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
     circle = deadlocks.at_end(experiment.graph, experiment.router, experiment.schedule, folder / "queues.trace", paused)

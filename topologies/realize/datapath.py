@@ -17,13 +17,13 @@ from dc_gym.topologies.ecmp import number_of
 from dc_gym.topologies.realize.rtnl import (
     NLMSG_HDR,
     NetlinkRequest,
-    NetlinkSocket,
     attr_text,
     attr_u32,
     attribute,
     attributes,
     nested,
 )
+from dc_gym.topologies.realize.system import HERE, System
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.ovsdb import Bridge
@@ -88,11 +88,12 @@ FLOW_START, FLOW_MIDDLE, FLOW_BYTES = _template()
 class DirectSwitches:
     """The datapaths of all switches. They take the place of ovs.OpenVSwitchDaemons."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: System = HERE) -> None:
+        self._system = system
         self._datapaths: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        self._sock = NetlinkSocket(protocol=NETLINK_GENERIC)
+        self._sock = self._system.netlink(protocol=NETLINK_GENERIC)
         self._families = {name: self._family(name) for name in FAMILIES}
         return self
 

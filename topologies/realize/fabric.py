@@ -7,7 +7,6 @@ network namespaces. Neighbours are static, IPv6 is off, and there is no controll
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,6 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
 
-from dc_gym.base.errors import FabricError
 from dc_gym.topologies.ecmp import Group
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.realize import cables, group_ports, neighbours, tc
@@ -38,6 +36,7 @@ from dc_gym.topologies.realize.rtnl import (
     attribute,
     entered,
 )
+from dc_gym.topologies.realize.system import HERE, System
 
 NETNS_DIR = Path(NETNS_FOLDER)
 NAMES_DIR = Path("/run/utsns")
@@ -65,6 +64,7 @@ GROUND_SYSCTLS = {
 
 # Counters of /proc/net/netstat and snmp for packets that a host dropped, or a window that it shrank, for lack of buffers or
 # memory.
+COUNTER_FILES = ("/proc/thread-self/net/netstat", "/proc/thread-self/net/snmp")
 LOSS_COUNTERS = (
     "TcpExt.TCPMemoryPressures",
     "TcpExt.PruneCalled",
@@ -104,6 +104,7 @@ class Fabric:
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,
         groups: Sequence[Group] = (),
+        system: System = HERE,
     ) -> None:
         """`rules` holds each switch's flows in the form that `ovs` takes, which must be running.
 
@@ -111,6 +112,7 @@ class Fabric:
         neighbours.
         `sysctls` holds settings of every host beyond the fabric's own, by path below /proc/sys.
         `groups` are the group ports of all switches.
+        `system` is that in which the network is.
         """
         self.graph = graph
         self._rules = rules
@@ -119,11 +121,12 @@ class Fabric:
         self._sysctls = {**host_sysctls(ecn), **(sysctls or {})}
         self._peers = peers if len(graph.hosts) > EVERYBODY else None
         self._stack = ExitStack()
-        self._root = self._stack.enter_context(NetlinkSocket())
+        self._system = system
+        self._root = self._stack.enter_context(system.netlink())
         self._sockets: dict[str, NetlinkSocket] = {}
         self._counting: dict[int, str] = {}  # the ports that count their queues, by ifindex
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
-        self._softnet_drops = _softnet_drops()
+        self._softnet_drops = self._dropped_by_softnet()
 
     def __enter__(self) -> Self:
         try:
@@ -261,20 +264,26 @@ class Fabric:
         SNMP counters are summed over the hosts.
         """
         found = {
-            "softnet": _softnet_drops() - self._softnet_drops,
+            "softnet": self._dropped_by_softnet() - self._softnet_drops,
             "cable": sum(device.lost_packets for device in self.devices().values()),
             "datapath": self._ovs.misses()[1],
             "group": group_ports.dropped(self._root) if self._groups else 0,
         }
         for host in self.graph.hosts:
-            with entered(netns_path(host.name)):
-                counters = _counters("/proc/thread-self/net/netstat") | _counters("/proc/thread-self/net/snmp")
+            counters: dict[str, int] = {}
+            for text in self._system.read(COUNTER_FILES, netns_path(host.name)):
+                counters |= _counters(text)
             for name in LOSS_COUNTERS:
                 found[name] = found.get(name, 0) + counters.get(name, 0)
         return {name: count for name, count in found.items() if count}
 
+    def _dropped_by_softnet(self) -> int:
+        """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""
+        (text,) = self._system.read(["/proc/net/softnet_stat"])
+        return sum(int(line.split()[1], 16) for line in text.splitlines())
+
     def _build(self) -> None:
-        write_sysctls(self.SYSCTLS)
+        self._system.write_sysctls(self.SYSCTLS)
         self._make_namespaces()
         self._make_cables()
         self._set_ways()
@@ -289,16 +298,12 @@ class Fabric:
         self.verify()
 
     def _make_namespaces(self) -> None:
-        NETNS_DIR.mkdir(exist_ok=True)
-        add_namespaces([netns_path(host.name) for host in self.graph.hosts])
+        self._system.add_namespaces([netns_path(host.name) for host in self.graph.hosts])
         for host in self.graph.hosts:
-            self._sockets[host.name] = self._stack.enter_context(NetlinkSocket(netns_path(host.name)))
+            self._sockets[host.name] = self._stack.enter_context(self._system.netlink(netns_path(host.name)))
 
     def _make_cables(self) -> None:
-        with ExitStack() as stack:
-            fds = {host.name: os.open(netns_path(host.name), os.O_RDONLY) for host in self.graph.hosts}
-            for fd in fds.values():
-                stack.callback(os.close, fd)
+        with self._system.namespaces({host.name: netns_path(host.name) for host in self.graph.hosts}) as fds:
             macs = {f"{host.name}-eth{plane}": nic.mac for host in self.graph.hosts for plane, nic in enumerate(host.nics)}
 
             def end(node: str, ifname: str) -> cables.CableEnd:
@@ -324,8 +329,7 @@ class Fabric:
 
     def _configure_hosts(self) -> None:
         for host in self.graph.hosts:
-            with entered(netns_path(host.name)):
-                write_sysctls(self._sysctls)
+            self._system.write_sysctls(self._sysctls, netns_path(host.name))
             sock = self._sockets[host.name]
             devices = self.devices_in(sock)
             sock.batch([cables.set_up(LOOPBACK, "lo")])
@@ -429,24 +433,9 @@ def _add_neighbour(ifindex: int, other: Nic) -> NetlinkRequest:
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
 
 
-def write_sysctls(values: Mapping[str, str]) -> None:
-    for name, value in values.items():
-        if name.startswith("net/ipv6/") and not Path("/proc/sys/net/ipv6").exists():
-            continue  # a kernel without IPv6 cannot have it on
-        try:
-            Path("/proc/sys", name).write_text(value)
-        except OSError as error:
-            raise FabricError(f"set {name.replace('/', '.')} to '{value}': {error.strerror}") from error
-
-
-def _softnet_drops() -> int:
-    """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""
-    return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
-
-
-def _counters(path: str) -> dict[str, int]:
-    """Reads /proc/net/netstat or snmp, which are pairs of lines with names and values, into 'Prefix.Name'."""
-    lines = Path(path).read_text().splitlines()
+def _counters(text: str) -> dict[str, int]:
+    """Reads the text of /proc/net/netstat or snmp, which are pairs of lines with names and values, into 'Prefix.Name'."""
+    lines = text.splitlines()
     found = {}
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         prefix = names.split(":")[0]

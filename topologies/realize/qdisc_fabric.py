@@ -28,7 +28,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
 from dc_gym.topologies.realize import cables, shapers, tc
 from dc_gym.topologies.realize.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
-from dc_gym.topologies.realize.fabric import Fabric, netns_path, write_sysctls
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
@@ -38,12 +38,10 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_NEWLINK,
     NetlinkRequest,
     NetlinkSocket,
-    add_namespaces,
     attr_text,
     attr_u32,
     attribute,
     attributes,
-    entered,
     nested,
 )
 
@@ -119,9 +117,8 @@ class QdiscFabric(Fabric):
         with ExitStack() as stack:
             names = [host.name for host in self.graph.hosts]
             if self._links == "netem":
-                add_namespaces([netns_path(WIRES)])
-                with entered(netns_path(WIRES)):
-                    write_sysctls(WIRE_SYSCTLS)
+                self._system.add_namespaces([netns_path(WIRES)])
+                self._system.write_sysctls(WIRE_SYSCTLS, netns_path(WIRES))
                 self._wires = self._stack.enter_context(NetlinkSocket(netns_path(WIRES)))
                 names.append(WIRES)
             fds = {name: os.open(netns_path(name), os.O_RDONLY) for name in names}

@@ -15,6 +15,7 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from dc_gym.base.errors import FabricError
 
@@ -37,6 +38,7 @@ RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 20, 28, 36, 38
 CLONE_NEWNET, CLONE_NEWUTS = 0x40000000, 0x04000000
 NAMESPACES = {CLONE_NEWNET: "net", CLONE_NEWUTS: "uts"}
 """The kinds of namespaces, each with its name below /proc."""
+MS_BIND = 0x1000
 SEND_BYTES = 32 << 10
 RECEIVE_BYTES = 256 << 10
 
@@ -96,13 +98,32 @@ class NetlinkRequest:
         return header + self.body + bytes(-length % 4)
 
 
+class PlainSocket(Protocol):
+    """What is used of a socket."""
+
+    def setsockopt(self, level: int, option: int, value: int) -> None: ...
+
+    def bind(self, address: tuple[int, int]) -> None: ...
+
+    def send(self, data: bytes) -> object: ...
+
+    def recv(self, size: int) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
 class NetlinkSocket:
     """A netlink socket in one network namespace. `netns` is a path; None means the caller's namespace."""
 
-    def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> None:
+    def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE, opened: PlainSocket | None = None) -> None:
+        """`opened` is a socket that takes the place of a new one; it need not be of this machine."""
         self._seq = 0
-        with entered(netns):
-            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+        self._socket: PlainSocket
+        if opened is not None:
+            self._socket = opened
+        else:
+            with entered(netns):
+                self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
         self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
         self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
@@ -236,7 +257,7 @@ def add_namespaces(paths: Sequence[str], kind: int = CLONE_NEWNET) -> None:
             Path(path).touch(exist_ok=False)
             if _libc.unshare(kind):
                 raise FabricError(f"create {name} namespace {path}: {os.strerror(ctypes.get_errno())}")
-            if _libc.mount(f"/proc/thread-self/ns/{name}".encode(), path.encode(), None, 0x1000, None):  # MS_BIND
+            if _libc.mount(f"/proc/thread-self/ns/{name}".encode(), path.encode(), None, MS_BIND, None):
                 raise FabricError(f"mount {name} namespace at {path}: {os.strerror(ctypes.get_errno())}")
     finally:
         _setns(home, "the first namespace", kind)

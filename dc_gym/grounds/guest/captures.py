@@ -10,6 +10,7 @@ from typing import Any
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import CAPTURED, CAPTURES, Plan
 from dc_gym.grounds.guest.programs import Companion
+from dc_gym.grounds.guest.site import Site
 
 PRIORITY = 1
 """SCHED_FIFO below all other programs: at one instant, capd runs last. In a lab no time passes before it has run."""
@@ -20,9 +21,9 @@ COUNTS = ("sent", "received", "sent_later", "received_later", "lost")
 class Captures(Companion):
     """The capture of a plan; it does nothing if the plan captures no port. `terminate` ends the capture at that instant."""
 
-    def __init__(self, plan: Plan, folder: Path, t0_ns: int) -> None:
+    def __init__(self, plan: Plan, folder: Path, t0_ns: int, site: Site) -> None:
         """`folder` is the plan's. Frames are kept from `t0_ns` on."""
-        super().__init__(None if plan.capture is None else _argv(plan, plan.capture, folder, t0_ns), PRIORITY)
+        super().__init__(None if plan.capture is None else _argv(plan, plan.capture, folder, t0_ns), PRIORITY, site.system)
 
     def finish(self) -> dict[str, Any]:
         """Waits for the files. Returns `capture`: the COUNTS of each port."""

@@ -124,10 +124,11 @@ def _draw_first(fabric: Fabric) -> None:
     those in a fresh lab. The kernel draws secrets of sequence numbers and hash tables at the first connection. Every 300 s it
     also draws for how long neighbours count as reachable, which has no effect where all of them are permanent.
     """
-    from dc_gym.topologies.realize.fabric import netns_path, write_sysctls
+    from dc_gym.topologies.realize.fabric import netns_path
     from dc_gym.topologies.realize.rtnl import entered
+    from dc_gym.topologies.realize.system import HERE
 
-    write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
+    HERE.write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
     with entered(netns_path(fabric.graph.hosts[0].name)), socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
         accepted, _ = server.accept()
@@ -149,12 +150,12 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
     with ExitStack() as stack:
         if plan.nic is not None:
             keeps, matrix = stage.agent.keeps, stage.site.matrix
-            loader = NicLoader(plan.nic, plan.programs, stage.folder, episode.nics, matrix, t0_ns, trace=keeps)
+            loader = NicLoader(plan.nic, plan.programs, stage.folder, episode.nics, matrix, t0_ns, stage.site, trace=keeps)
             stack.enter_context(loader)
             ids = loader.tables()
         tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY))
         tgen.expect_ready()
-        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs))
+        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs, stage.site))
         if not plan.execs:
             stage.ovs.freeze()
         before = count(stage.fabric)

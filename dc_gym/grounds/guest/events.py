@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.grounds.guest.plan import EVENTS, EVENTS_DONE, OUT, PORTS, REACTION_TAG, Plan
+from dc_gym.grounds.guest.plan import EVENTS, EVENTS_DONE, OUT, PORTS, REACTING_EVENTS, REACTION_TAG, Plan
 from dc_gym.grounds.guest.programs import EVENTD_PRIORITY, Companion
+from dc_gym.grounds.guest.site import Site
 from dc_gym.topologies.realize.datapath import DirectSwitches
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
 class Events(Companion):
     """eventd, while the context is open; nothing if no event changes the network. Each episode writes its file anew."""
 
-    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: Switches) -> None:
+    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site) -> None:
         """`ovs` is direct if routing reacts."""
         self.lossy: list[str] = [] if plan.events is None else plan.events["lossy"]
         """The ports that may become lossy."""
-        super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs), EVENTD_PRIORITY)
+        super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs, site), EVENTD_PRIORITY, site.system)
 
     def finish(self) -> None:
         """Ends it. What it has done is written then."""
@@ -35,13 +36,12 @@ class Events(Companion):
         self.expect_end()
 
 
-def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: Switches) -> list[str]:
+def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site) -> list[str]:
     """Returns eventd's command. Writes its file with the reactions of routing if there are any."""
     path = folder / EVENTS
     if plan.reactions:
-        path = folder / OUT / EVENTS
         assert isinstance(ovs, DirectSwitches), "routing reacts where no daemons run"
-        path.write_bytes(with_reactions((folder / EVENTS).read_bytes(), plan.reactions, ovs))
+        path = site.hand_over(folder, REACTING_EVENTS, with_reactions(path.read_bytes(), plan.reactions, ovs))
     return [
         f"{plan.programs}/eventd", "--ports", str(folder / PORTS), "--events", str(path),
         "--t0", str(t0_ns), "--out", str(folder / OUT / EVENTS_DONE),

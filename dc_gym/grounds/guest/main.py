@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
+"""Builds the network of a plan, runs the traffic and the monitor, and counts what was lost: inside a ground, or from outside
+(grounds/by_hand.py).
 
   python -m dc_gym.grounds.guest.main RUN_FOLDER [--ask]
 
@@ -12,19 +13,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.base.errors import TestbedError
+from dc_gym.base.errors import FabricError, TestbedError
 from dc_gym.grounds.guest.captures import Captures
 from dc_gym.grounds.guest.events import Events
-from dc_gym.grounds.guest.plan import ASK, DATAPATH, FLOWS, NICS, OUT, PORTS, REASON, Plan
+from dc_gym.grounds.guest.plan import ASK, DATAPATH, FLOWS, GROUND, NICS, OUT, PORTS, REASON, Plan
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
-from dc_gym.grounds.guest.report import Counts, count, phase
+from dc_gym.grounds.guest.report import Counts, count
 from dc_gym.grounds.guest.site import LabSite, Site, await_plan
 from dc_gym.topologies.realize.datapath import FLOW_BYTES, DirectSwitches
 from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs, Switches
@@ -42,37 +42,40 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     try:
         if ASK in argv[2:]:
             await_plan()
-        run(Path(argv[1]) / ".lab", site or LabSite())
+        folder = Path(argv[1]) / ".lab"
+        counts = run(folder, site or LabSite())
+        if counts is not None:
+            (folder / OUT / GROUND).write_text(json.dumps(counts))
     except TestbedError as error:
         print(f"{REASON}{error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-def run(folder: Path, site: Site) -> None:
+def run(folder: Path, site: Site) -> dict[str, Any] | None:
+    """Carries out the plan in a folder. Returns what was counted; None after a shell."""
     plan = Plan.read(folder / "plan.json")
-    programs = Programs(Path(plan.openvswitch))
-    os.environ.update(programs.environment())
     with ExitStack() as stack:
-        phase("switches")
-        ovs, rules = _switches(plan, folder, programs, stack)
+        site.phase("switches")
+        ovs, rules = _switches(plan, folder, site, stack)
         if plan.default_tcp and site.virtual:
             _set_default_tcp(plan.default_tcp)
-        phase("fabric")
+        site.phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs, rules))
         site.name_hosts(plan.graph, folder / OUT)
-        phase("programs")
+        site.phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         if plan.shell is not None:
             from dc_gym.grounds.guest import shell
 
-            return shell.run(plan, site, fabric, t0_ns)
+            shell.run(plan, site, fabric, t0_ns)
+            return None
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         if plan.execs:
             fabric.keep_neighbours(dict.fromkeys(each["host"] for each in plan.execs))
-        captures = stack.enter_context(Captures(plan, folder, t0_ns))
+        captures = stack.enter_context(Captures(plan, folder, t0_ns, site))
         if plan.disturb:
-            subprocess.run(plan.disturb, shell=True, check=True)
+            _disturb(plan.disturb, site)
         read_back = fabric.read_back() if plan.events else {}
         ends: list[dict[str, Any]] = []
 
@@ -89,7 +92,7 @@ def run(folder: Path, site: Site) -> None:
             from dc_gym.grounds.guest import episodes
 
             before, after = episodes.run(plan, folder, site, fabric, ovs, t0_ns, conclude)
-        phase("counting")
+        site.phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
         counts |= {
@@ -99,24 +102,33 @@ def run(folder: Path, site: Site) -> None:
             **captures.finish(),
             **site.findings(),
         }
-        (folder / OUT / "ground.json").write_text(json.dumps(counts))
+        return counts
 
 
-def _switches(plan: Plan, folder: Path, programs: Programs, stack: ExitStack) -> tuple[Switches, Mapping[str, Any]]:
+def _disturb(command: str, site: Site) -> None:
+    program = site.system.start(["/bin/sh", "-c", command], 0)
+    program.rest()
+    if status := program.wait():
+        raise FabricError(f"{command}: ended with status {status}")
+
+
+def _switches(plan: Plan, folder: Path, site: Site, stack: ExitStack) -> tuple[Switches, Mapping[str, Any]]:
     """Returns what carries the switches, started, and the rules of each switch in its form."""
     if plan.direct is None:
+        programs = Programs(Path(plan.openvswitch))
+        os.environ.update(programs.environment())
         return stack.enter_context(OpenVSwitchDaemons(programs)), plan.rules
     flows, at, found = (folder / DATAPATH).read_bytes(), 0, {}
     for switch, number in plan.direct.items():
         found[switch], at = flows[at : at + number * FLOW_BYTES], at + number * FLOW_BYTES
-    return stack.enter_context(DirectSwitches()), found
+    return stack.enter_context(DirectSwitches(site.system)), found
 
 
 def _set_default_tcp(name: str) -> None:
     """Sets the TCP of programs that choose none. Hosts that are made later inherit it, DCTCP included."""
-    from dc_gym.topologies.realize.fabric import write_sysctls
+    from dc_gym.topologies.realize.system import HERE
 
-    write_sysctls({"net/ipv4/tcp_congestion_control": name})
+    HERE.write_sysctls({"net/ipv4/tcp_congestion_control": name})
 
 
 def _undirected(
@@ -128,21 +140,23 @@ def _undirected(
     real time they would send for as long as one waits for rest.
     """
     with ExitStack() as stack:
-        qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
+        qmon = stack.enter_context(
+            Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY, site.system)
+        )
         qmon.expect_ready()  # tgen reads its matrix
         loader, ids = None, ""
         if plan.nic is not None:
             from dc_gym.grounds.guest.nic_loader import NicLoader, make_devices
 
             make_devices(plan.nic, fabric)
-            loader = NicLoader(plan.nic, plan.programs, folder, NICS, site.matrix, t0_ns)
+            loader = NicLoader(plan.nic, plan.programs, folder, NICS, site.matrix, t0_ns, site)
             stack.enter_context(loader)
             ids = loader.tables()
         keep = plan.nic is not None and plan.nic["keep_pairs"]
         traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
-        tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
+        tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY, site.system))
         tgen.expect_ready()
-        events = stack.enter_context(Events(plan, folder, t0_ns, ovs))
+        events = stack.enter_context(Events(plan, folder, t0_ns, ovs, site))
         before = count(fabric)
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
             ovs.freeze()
@@ -150,7 +164,7 @@ def _undirected(
         fabric.count_queues(t0_ns + plan.warmup_ns, t0_ns + plan.duration_ns)
         fabric.impair(plan.seed, t0_ns, events.lossy)
         site.arm(t0_ns)
-        phase("traffic")
+        site.phase("traffic")
         tgen.tell("go\n")
         late_sweeps = qmon.expect_end()
         events.finish()

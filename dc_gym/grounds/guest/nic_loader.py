@@ -8,6 +8,7 @@ from typing import Any
 
 from dc_gym.grounds.guest.plan import DECISIONS, NIC_TABLE, OUT
 from dc_gym.grounds.guest.programs import NICD_PRIORITY, Program
+from dc_gym.grounds.guest.site import Site
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric
 
@@ -22,7 +23,16 @@ class NicLoader(Program):
     """nicd, from its start to its end. The NICs work until `finish`."""
 
     def __init__(
-        self, nic: dict[str, Any], programs: str, folder: Path, records: str, matrix: str, t0_ns: int, *, trace: bool = True
+        self,
+        nic: dict[str, Any],
+        programs: str,
+        folder: Path,
+        records: str,
+        matrix: str,
+        t0_ns: int,
+        site: Site,
+        *,
+        trace: bool = True,
     ) -> None:
         """`records` names the file of NICs and flows in `folder`. `trace`: decisions are kept if the plan asks for them."""
         argv = [f"{programs}/nicd", "--object", nic["object"], "--nics", str(folder / records)]
@@ -32,7 +42,7 @@ class NicLoader(Program):
             argv += ["--channel", matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
         elif trace and nic["trace"]:
             argv += ["--trace", str(folder / OUT / DECISIONS), "--t0", str(t0_ns)]
-        super().__init__(argv, NICD_PRIORITY)
+        super().__init__(argv, NICD_PRIORITY, site.system)
 
     def tables(self) -> str:
         """Waits until the NICs work. Returns the ids of the tables that they share with tgen."""

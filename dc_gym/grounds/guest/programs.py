@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Self
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.plan import OUT, Plan
+from dc_gym.topologies.realize.system import HERE, System
 
 NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY, EVENTD_PRIORITY = (
     5,
@@ -25,34 +25,26 @@ NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY, EVENTD_PRIORITY = (
 class Program:
     """tgen, qmon or another daemon as a child process: started, its output read, and always ended."""
 
-    def __init__(self, argv: Sequence[str], priority: int) -> None:
+    def __init__(self, argv: Sequence[str], priority: int, system: System = HERE) -> None:
         self._name = Path(argv[0]).name
-        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
-        except PermissionError as error:
-            self.__exit__()
-            raise FabricError(f"{self._name}: make it a real-time process: {error.strerror}; give CAP_SYS_NICE") from error
+        self._process = system.start(argv, priority)
 
     def __enter__(self) -> Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
+        self._process.signal(signal.SIGKILL)
         self._process.wait()
 
     def expect_ready(self) -> None:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._process.line()
         if line != b"ready\n":
             self.expect_end()
             raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
 
     def hear(self) -> str:
         """Returns the next line of its standard output, without the line end. Raises FabricError when it has ended."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._process.line()
         if not line:
             self.expect_end()
             raise FabricError(f"{self._name} ended too early")
@@ -60,33 +52,29 @@ class Program:
 
     def terminate(self) -> None:
         """Asks it to end, by SIGTERM."""
-        self._process.terminate()
+        self._process.signal(signal.SIGTERM)
 
     def stop(self, status: int) -> None:
         """Ends it by SIGTERM. `status` is the exit status that it then returns."""
-        self._process.terminate()
+        self._process.signal(signal.SIGTERM)
         if (ended := self._process.wait()) != status:
             raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
 
     def tell(self, text: str) -> None:
         """Writes to its standard input. If it has ended, `expect_end` says why."""
-        assert self._process.stdin is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.write(text.encode())
-            self._process.stdin.flush()
+            self._process.write(text.encode())
 
     def hang_up(self) -> None:
         """Closes its standard input."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._process.hang_up()
 
     def expect_end(self) -> str:
         """Waits for its end and returns what it said and nobody has read.
 
         If its status is not 0, its own line on standard error gives the reason.
         """
-        assert self._process.stdout is not None
-        said = self._process.stdout.read().decode().strip()
+        said = self._process.rest().decode().strip()
         status = self._process.wait()
         if status:
             raise FabricError(f"{self._name} ended with status {status}")
@@ -96,9 +84,9 @@ class Program:
 class Companion:
     """A program that runs beside the traffic of some plans. Where a plan has none, nothing is done."""
 
-    def __init__(self, argv: Sequence[str] | None, priority: int) -> None:
+    def __init__(self, argv: Sequence[str] | None, priority: int, system: System = HERE) -> None:
         """`argv` starts it; None: the plan has none."""
-        self._program = None if argv is None else Program(argv, priority)
+        self._program = None if argv is None else Program(argv, priority, system)
 
     def __enter__(self) -> Self:
         if self._program is not None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
+import os
 import socket
 import struct
 import time
@@ -14,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import LabError
-from dc_gym.grounds.guest.plan import PLAN_STEP, Plan
+from dc_gym.grounds.guest import report
+from dc_gym.grounds.guest.plan import OUT, PLAN_STEP, Plan
 from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.ovs import Switches
+from dc_gym.topologies.realize.system import HERE, System
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
@@ -45,6 +49,15 @@ class Site(Protocol):
     """True if its clock is virtual. The network then waits for an agent."""
 
     qmon_options: tuple[str, ...]
+
+    system: System
+    """That in which the network is."""
+
+    def phase(self, name: str) -> None:
+        """Tells the runner which phase begins."""
+
+    def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
+        """Writes a file that programs of the ground read, for the plan in `folder`, and returns its path."""
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         """Returns the network, not yet entered. `rules` are those of each switch, in the form that `ovs` takes."""
@@ -106,13 +119,21 @@ class LabSite:
     matrix = LAB_DEVICE
     virtual = True
     qmon_options: tuple[str, ...] = ()
+    system: System = HERE
+
+    def phase(self, name: str) -> None:
+        report.phase(name)
+
+    def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
+        (path := folder / OUT / name).write_bytes(content)
+        return path
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         from dc_gym.topologies.ecmp import Group
         from dc_gym.topologies.realize.fabric import Fabric
 
         groups = [Group(switch, number, tuple(members), seed) for switch, number, members, seed in plan.groups]
-        return Fabric(plan.graph, rules, ovs, plan.ecn, plan.peers, plan.sysctls, groups)
+        return Fabric(plan.graph, rules, ovs, plan.ecn, plan.peers, plan.sysctls, groups, self.system)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         socket.sethostname(NAME)  # hosts have names of their own
@@ -124,13 +145,19 @@ class LabSite:
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
         """Lets the driver make the kernel's randomness at t0 a function of the seed alone."""
+        if seed is not None:
+            self._tell(LAB_IOC_SEED, seed)
+        if why := self._tell(LAB_IOC_AT_T0, t0_ns):
+            raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({os.strerror(why)}); raise lab.t0")
+
+    def _tell(self, request: int, value: int) -> int:
+        """Tells the lab's driver a number. Returns 0 or an errno."""
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
-            if seed is not None:
-                fcntl.ioctl(device, LAB_IOC_SEED, struct.pack("<Q", seed))
             try:
-                fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
+                fcntl.ioctl(device, request, struct.pack("<Q", value))
             except OSError as error:
-                raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+                return error.errno or errno.EIO
+        return 0
 
     def verdict(self, code: int, keeps: bool) -> int:
         """Returns the agent's own answer."""

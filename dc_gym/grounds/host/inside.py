@@ -23,7 +23,7 @@ from typing import Any
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.main import main as run_plan
-from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, Plan
+from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, OUT, Plan
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
 from dc_gym.grounds.guest.site import S
@@ -33,6 +33,7 @@ from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
+from dc_gym.topologies.realize.system import HERE, System
 from dc_gym.topologies.waits import Waits
 
 OWN_SYSCTLS: Mapping[str, str] = {
@@ -70,6 +71,7 @@ class HostSite:
     """A `guest.site.Site`."""
 
     virtual = False
+    system: System = HERE
     qmon_options: tuple[str, ...] = ("--check-late",)
 
     def __init__(
@@ -99,6 +101,13 @@ class HostSite:
         self._late_limit_ns = fidelity.LATE_NS
         self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
+
+    def phase(self, name: str) -> None:
+        phase(name)
+
+    def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
+        (path := folder / OUT / name).write_bytes(content)
+        return path
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         self._duration_ns, self._waits = plan.duration_ns, plan.waits

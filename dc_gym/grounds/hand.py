@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system in a lab, reached from outside by the hand in it (kernel/hand.h): a topologies/realize/system.py.
+
+What the lab gives back is not trusted: lengths are checked against what was asked for, and netlink messages by who reads them
+(topologies/realize/rtnl.py). A lab that does not answer as it should ends with an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import FabricError, LabError
+from dc_gym.kernel.channel import LabState
+from dc_gym.kernel.lab import Lab
+from dc_gym.topologies.realize.rtnl import CLONE_NEWNET, MS_BIND, NetlinkSocket
+from dc_gym.topologies.realize.system import IPV6, RunningProgram, is_for_absent_ipv6, refused_sysctl
+
+PROGRAM = "lab-hand"
+BASE, STEP, GO_ON, AT, CALLS_MAX, START = 0x200000000, 0x68616E64, 0x100, 7 << 19, 4096, 0x10000
+"""HAND_... of kernel/hand.h."""
+LIST, CALL = struct.Struct("=II"), struct.Struct("=I6B?5x6qq")
+NUMBERS = {
+    "read": 0, "write": 1, "open": 2, "close": 3, "ioctl": 16, "access": 21, "socket": 41, "sendto": 44, "recvfrom": 45,
+    "bind": 49, "setsockopt": 54, "wait4": 61, "kill": 62, "mkdir": 83, "mount": 165, "unshare": 272, "pipe2": 293, "setns": 308,
+    "start": START,
+}  # fmt: skip
+"""System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
+PIECE_BYTES = 64 << 10
+"""Bytes that are read at once from a file or pipe."""
+HOME, OWN_NETNS = "/proc/1/ns/net", "/proc/self/ns/net"
+"""The first network namespace, and the hand's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """An argument: the result of the call that is so many places before."""
+
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An argument: the address of a buffer of so many bytes, which the call fills."""
+
+    size: int
+
+
+Argument = int | str | bytes | Sequence[str] | Back | Room
+"""Numbers go as they are. Of a text, bytes, or words the call gets the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One system call, by its name in NUMBERS."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    may_fail: bool = False
+
+    @classmethod
+    def of(cls, name: str, *arguments: Argument, may_fail: bool = False) -> Call:
+        return cls(name, arguments, may_fail)
+
+    @property
+    def size(self) -> int:
+        """Most bytes that it takes in the region."""
+        return CALL.size + sum(map(_size, self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a call: its result (negative: an errno) and its buffer, whole."""
+
+    result: int
+    buffer: bytes
+
+    @property
+    def data(self) -> bytes:
+        """As much of the buffer as the result says."""
+        return self.buffer[: max(0, self.result)]
+
+
+class LostLab(Exception):
+    """A lab ended, hangs, or answered what cannot be, while it was set up or ran."""
+
+    def __init__(self, error: LabError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Hand:
+    """The hand in a lab that has booted, and so the lab's system. It waits for a list whenever the lab does not run."""
+
+    def __init__(self, lab: Lab, on_progress: Callable[[LabState], None] = lambda state: None) -> None:
+        """`on_progress` is called now and then while the lab runs."""
+        self._lab, self._on_progress = lab, on_progress
+        self._await()
+        self._has_ipv6 = self.make(Call.of("access", IPV6, 0, may_fail=True))[0].result == 0
+
+    def make(self, *calls: Call) -> list[Done]:
+        """Has the lab make system calls, in their order, and returns what came of them.
+
+        Raises:
+            FabricError: One that may not fail did. Those after it were not made.
+            LostLab: The lab ended, hangs, or answers what cannot be.
+        """
+        if len(calls) > CALLS_MAX or LIST.size + sum(each.size for each in calls) > len(self._lab.region) - AT:
+            raise FabricError(f"{len(calls)} system calls, the first of them {calls[0].name}, have no room in a lab's region")
+        rooms = self._write(calls)
+        self._lab.answer(GO_ON)
+        self._await()
+        return [self._read(number, each, *rooms[number]) for number, each in enumerate(calls)]
+
+    def end(self, status: int = 0) -> None:
+        """Ends the hand, and so the lab, with an exit status."""
+        self._lab.answer(status)
+
+    def _await(self) -> None:
+        try:
+            step, _ = self._lab.until_step(on_progress=self._on_progress)
+            if step != STEP:
+                raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
+        except LabError as error:
+            raise LostLab(error) from error
+
+    def _write(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
+        """Lays calls into the region. Returns the place and size of each one's buffer."""
+        region, at = self._lab.region, AT + LIST.size + CALL.size * len(calls)
+        rooms: list[tuple[int, int]] = []
+        LIST.pack_into(region, AT, len(calls), 0)
+        for number, each in enumerate(calls):
+            back, given, room = [0] * 6, [0] * 6, (at, 0)
+            for place, argument in enumerate(each.arguments):
+                if isinstance(argument, Back):
+                    back[place] = argument.places
+                elif isinstance(argument, int):
+                    given[place] = argument
+                elif isinstance(argument, Room):
+                    room, given[place] = (at, argument.size), BASE + at
+                    at += argument.size + -argument.size % 8
+                else:
+                    data, offset = _laid(argument, BASE + at)
+                    region[at : at + len(data)] = data
+                    given[place] = BASE + at + offset
+                    at += len(data) + -len(data) % 8
+            rooms.append(room)
+            CALL.pack_into(region, _place(number), NUMBERS[each.name], *back, each.may_fail, *given, 0)
+        return rooms
+
+    def _read(self, number: int, made: Call, at: int, size: int) -> Done:
+        region = self._lab.region
+        result = int(CALL.unpack_from(region, _place(number))[-1])
+        if result < 0 and not made.may_fail:
+            raise FabricError(f"{made.name} in the lab: {os.strerror(-result)}")
+        return Done(result, region[at : at + size])
+
+    # The System.
+
+    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
+        kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        made = self.make(*_inside(netns, Call.of("socket", socket.AF_NETLINK, kind, protocol)))
+        return NetlinkSocket(opened=_FarSocket(self, made[2 if netns else 0].result))
+
+    def add_namespaces(self, paths: Sequence[str]) -> None:
+        for folder in {str(Path(path).parent) for path in paths}:
+            self.make(Call.of("mkdir", folder, 0o755, may_fail=True))
+        for path in paths:
+            self.make(
+                Call.of("open", path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644),
+                Call.of("close", Back(1)),
+                Call.of("unshare", CLONE_NEWNET),
+                Call.of("mount", OWN_NETNS, path, 0, MS_BIND, 0),
+                *_home(),
+            )
+
+    @contextmanager
+    def namespaces(self, paths: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
+        fds = {key: self.make(Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC))[0].result for key, path in paths.items()}
+        yield fds
+        for fd in fds.values():
+            self.make(Call.of("close", fd))
+
+    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
+        given = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=self._has_ipv6)}
+        calls = []
+        for name, value in given.items():
+            calls += [
+                Call.of("open", f"/proc/sys/{name}", os.O_WRONLY | os.O_CLOEXEC, may_fail=True),
+                Call.of("write", Back(1), value.encode(), len(value.encode()), may_fail=True),
+                Call.of("close", Back(2), may_fail=True),
+            ]
+        made = self.make(*_inside(netns, *calls))[2 if netns else 0 :]
+        for (name, value), opened, written in zip(given.items(), made[::3], made[1::3], strict=False):
+            if (failed := min(opened.result, written.result)) < 0:
+                raise refused_sysctl(name, value, -(opened.result if opened.result < 0 else failed))
+
+    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
+        calls = []
+        for path in paths:
+            calls += [
+                Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC),
+                Call.of("read", Back(1), Room(PIECE_BYTES), PIECE_BYTES),
+                Call.of("read", Back(2), Room(1), 1),
+                Call.of("close", Back(3)),
+            ]
+        made = self.make(*_inside(netns, *calls))[2 if netns else 0 :]
+        for path, more in zip(paths, made[2::4], strict=False):
+            if more.result:
+                raise FabricError(f"{path} in the lab has more than {PIECE_BYTES} bytes")
+        return [each.data.decode() for each in made[1::4][: len(paths)]]
+
+    def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
+        return _FarProgram(self, argv, priority)
+
+
+class _FarSocket:
+    """What NetlinkSocket needs of a socket."""
+
+    def __init__(self, hand: Hand, fd: int) -> None:
+        self._hand, self._fd = hand, fd
+        self._unsent: list[Call] = []
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self._hand.make(Call.of("setsockopt", self._fd, level, option, struct.pack("=i", value), 4))
+
+    def bind(self, address: tuple[int, int]) -> None:
+        name = struct.pack("=HHII", socket.AF_NETLINK, 0, *address)
+        self._hand.make(Call.of("bind", self._fd, name, len(name)))
+
+    def send(self, data: bytes) -> None:
+        """Keeps the data until something is to be received: both go in one list."""
+        self._unsent.append(Call.of("sendto", self._fd, data, len(data), 0, 0, 0))
+
+    def recv(self, size: int) -> bytes:
+        unsent, self._unsent = self._unsent, []
+        return self._hand.make(*unsent, Call.of("recvfrom", self._fd, Room(size), size, 0, 0, 0))[-1].data
+
+    def close(self) -> None:
+        self._hand.make(Call.of("close", self._fd))
+
+
+class _FarProgram:
+    """A program that the hand has started."""
+
+    def __init__(self, hand: Hand, argv: Sequence[str], priority: int) -> None:
+        self._hand, self._unread = hand, b""
+        self._status: int | None = None
+        pipes = hand.make(Call.of("pipe2", Room(8), os.O_CLOEXEC), Call.of("pipe2", Room(8), os.O_CLOEXEC))
+        (theirs, self._stdin), (self._stdout, output) = (struct.unpack("=2i", each.buffer) for each in pipes)
+        started, *_ = hand.make(
+            Call.of("start", argv[0], list(argv), theirs, output, priority, may_fail=True),
+            Call.of("close", theirs),
+            Call.of("close", output),
+        )
+        if started.result < 0:
+            raise FabricError(f"{Path(argv[0]).name}: start it in the lab: {os.strerror(-started.result)}")
+        self._pid = started.result
+
+    def write(self, data: bytes) -> None:
+        (made,) = self._hand.make(Call.of("write", self._stdin, data, len(data), may_fail=True))
+        if made.result == -errno.EPIPE:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    def hang_up(self) -> None:
+        self._hand.make(Call.of("close", self._stdin))
+
+    def line(self) -> bytes:
+        while b"\n" not in self._unread and (data := self._more()):
+            self._unread += data
+        line, end, self._unread = self._unread.partition(b"\n")
+        return line + end
+
+    def rest(self) -> bytes:
+        while data := self._more():
+            self._unread += data
+        said, self._unread = self._unread, b""
+        return said
+
+    def signal(self, number: int) -> None:
+        if self._status is None:
+            self._hand.make(Call.of("kill", self._pid, number, may_fail=True))
+
+    def wait(self) -> int:
+        if self._status is None:
+            (made,) = self._hand.make(Call.of("wait4", self._pid, Room(4), 0, 0))
+            self._status = os.waitstatus_to_exitcode(int.from_bytes(made.buffer, "little"))
+        return self._status
+
+    def _more(self) -> bytes:
+        return self._hand.make(Call.of("read", self._stdout, Room(PIECE_BYTES), PIECE_BYTES))[0].data
+
+
+def _inside(netns: str | None, *calls: Call) -> list[Call]:
+    """Returns the calls, made in a network namespace: two calls more before them, and some after them."""
+    if netns is None:
+        return list(calls)
+    return [
+        Call.of("open", netns, os.O_RDONLY | os.O_CLOEXEC),
+        Call.of("setns", Back(1), CLONE_NEWNET),
+        *calls,
+        Call.of("close", Back(len(calls) + 2)),
+        *_home(),
+    ]
+
+
+def _home() -> list[Call]:
+    return [
+        Call.of("open", HOME, os.O_RDONLY | os.O_CLOEXEC),
+        Call.of("setns", Back(1), CLONE_NEWNET),
+        Call.of("close", Back(2)),
+    ]
+
+
+def _place(number: int) -> int:
+    return AT + LIST.size + CALL.size * number
+
+
+def _size(argument: Argument) -> int:
+    if isinstance(argument, Room):
+        return argument.size + 8
+    return 0 if isinstance(argument, (int, Back)) else len(_laid(argument, 0)[0]) + 8
+
+
+def _laid(argument: str | bytes | Sequence[str], address: int) -> tuple[bytes, int]:
+    """Returns the bytes of an argument that begin at an address, and the offset that the call gets."""
+    if isinstance(argument, bytes):
+        return argument, 0
+    if isinstance(argument, str):
+        return argument.encode() + b"\0", 0
+    texts = [word.encode() + b"\0" for word in argument]
+    table = 8 * (len(texts) + 1)  # the last pointer is NULL
+    places = [address + table + sum(map(len, texts[:number])) for number in range(len(texts))]
+    return struct.pack(f"={len(texts) + 1}Q", *places, 0) + b"".join(texts), 0

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system on which a network is set up: that in which this process runs, or a lab that it reaches (grounds/hand.py).
+
+What is set up goes through these few operations, so the same code does it from inside a lab and from outside.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from dc_gym.base.errors import FabricError
+from dc_gym.topologies.realize import rtnl
+from dc_gym.topologies.realize.rtnl import NetlinkSocket, entered
+
+
+class RunningProgram(Protocol):
+    """A program with a pipe at its standard input and at its standard output."""
+
+    def write(self, data: bytes) -> None:
+        """Writes to its standard input. Raises BrokenPipeError if it has ended."""
+
+    def hang_up(self) -> None:
+        """Closes its standard input."""
+
+    def line(self) -> bytes:
+        """Waits for the next line of its standard output. Returns nothing at its end."""
+
+    def rest(self) -> bytes:
+        """Waits for the end of its standard output, and returns what nobody has read."""
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal, unless it has ended."""
+
+    def wait(self) -> int:
+        """Waits for its end. Returns its exit status, or minus the signal that killed it."""
+
+
+class System(Protocol):
+    """The operations. Paths are the system's own; `netns` is the path of a network namespace, None the first one."""
+
+    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
+        """Returns a netlink socket in a network namespace."""
+
+    def add_namespaces(self, paths: Sequence[str]) -> None:
+        """Creates a network namespace at each path, in a folder that it makes where there is none."""
+
+    def namespaces(self, paths: Mapping[str, str]) -> AbstractContextManager[Mapping[str, int]]:
+        """Returns descriptors of network namespaces by the keys of their paths, for requests while the context is open."""
+
+    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
+        """Sets kernel parameters by their paths below /proc/sys. Raises FabricError at the first that is refused."""
+
+    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
+        """Returns the text of files."""
+
+    def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
+        """Starts a program with a priority of SCHED_FIFO (0: none)."""
+
+
+class _Child:
+    """A child process of this one."""
+
+    def __init__(self, argv: Sequence[str], priority: int) -> None:
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        try:
+            if priority:
+                os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        except PermissionError as error:
+            self.signal(signal.SIGKILL)
+            self.wait()
+            raise FabricError(
+                f"{Path(argv[0]).name}: make it a real-time process: {error.strerror}; give CAP_SYS_NICE"
+            ) from error
+
+    def write(self, data: bytes) -> None:
+        self._stdin.write(data)
+        self._stdin.flush()
+
+    def hang_up(self) -> None:
+        self._stdin.close()
+
+    def line(self) -> bytes:
+        return self._stdout.readline()
+
+    def rest(self) -> bytes:
+        return self._stdout.read()
+
+    def signal(self, number: int) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+
+class Here:
+    """The system in which this process runs."""
+
+    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
+        return NetlinkSocket(netns, protocol)
+
+    def add_namespaces(self, paths: Sequence[str]) -> None:
+        for folder in {Path(path).parent for path in paths}:
+            folder.mkdir(exist_ok=True)
+        rtnl.add_namespaces(paths)
+
+    @contextmanager
+    def namespaces(self, paths: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
+        with ExitStack() as stack:
+            fds = {key: os.open(path, os.O_RDONLY | os.O_CLOEXEC) for key, path in paths.items()}
+            for fd in fds.values():
+                stack.callback(os.close, fd)
+            yield fds
+
+    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
+        with entered(netns):
+            for name, value in values.items():
+                if not is_for_absent_ipv6(name, there=Path(IPV6).exists()):
+                    try:
+                        Path("/proc/sys", name).write_text(value)
+                    except OSError as error:
+                        raise refused_sysctl(name, value, error.errno or errno.EIO) from error
+
+    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
+        with entered(netns):
+            return [Path(path).read_text() for path in paths]
+
+    def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
+        return _Child(argv, priority)
+
+
+HERE = Here()
+IPV6 = "/proc/sys/net/ipv6"
+
+
+def is_for_absent_ipv6(name: str, *, there: bool) -> bool:
+    """Returns True for a parameter of IPv6 where the kernel has none (`there`), and so cannot have it on."""
+    return name.startswith("net/ipv6/") and not there
+
+
+def refused_sysctl(name: str, value: str, number: int) -> FabricError:
+    """Returns the error for a kernel parameter that was refused with this errno."""
+    return FabricError(f"set {name.replace('/', '.')} to '{value}': {os.strerror(number)}")
