@@ -240,7 +240,7 @@ class Session:
         private = make_folders(self._folder, experiment.spec)
         self._flow_rows = _rows(len(experiment.schedule.flows))
         publish = publish_ns(experiment.spec)
-        self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
+        _, self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
         self._episodes = 1
         self._reasons.clear()
         spec = experiment.spec

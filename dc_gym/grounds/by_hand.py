@@ -61,13 +61,15 @@ class HandSite(LabSite):
         return -told.result
 
 
-def run(lab: Lab, folder: Path, on_line: Callable[[str], None], on_progress: Callable[[LabState], None]) -> dict[str, Any]:
-    """Carries out the plan in a folder in a lab that has booted with ARGV. Returns what was counted, when the lab is to end.
+def run(
+    lab: Lab, plan: Plan, folder: Path, on_line: Callable[[str], None], on_progress: Callable[[LabState], None]
+) -> dict[str, Any]:
+    """Carries out the plan of a folder in a lab that has booted with ARGV. Returns what was counted, when the lab is to end.
 
     Raises TestbedError as the same plan's program in a ground does, and LostLab.
     """
     hand = Hand(lab, on_progress)
-    counts = main.run(folder, HandSite(hand, on_line))
+    counts = main.run(plan, folder, HandSite(hand, on_line))
     assert counts is not None, "it is no shell"
     hand.end()
     return counts

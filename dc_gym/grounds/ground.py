@@ -15,7 +15,7 @@ from dc_gym.base import contents
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress, Quiet
-from dc_gym.grounds.guest.plan import CAPTURES, OUT
+from dc_gym.grounds.guest.plan import CAPTURES, OUT, Plan
 from dc_gym.kernel import openvswitch
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
@@ -46,14 +46,14 @@ class Ground(Protocol):
     def run(
         self,
         partial: Path,
-        plan: Callable[[], None],
+        plan: Callable[[], Plan],
         on_line: Callable[[str], None],
         progress: Progress,
         driver: Driver | None = None,
     ) -> int:
         """Runs the plan in `partial`/.lab to its end and returns its exit status. `on_line` gets each line that it prints.
 
-        `plan` writes the plan. It is called once, and a ground may start meanwhile.
+        `plan` writes the plan and returns it. It is called once, and a ground may start meanwhile.
         `driver` is the policy that answers the steps of a plan with an agent.
         """
 

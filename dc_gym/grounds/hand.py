@@ -11,7 +11,8 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 from dc_gym.base.errors import FabricError, LabError
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab
-from dc_gym.topologies.realize.rtnl import CLONE_NEWNET, MS_BIND, NetlinkSocket
+from dc_gym.topologies.realize.rtnl import CLONE_NEWNET, MS_BIND, SOCKET_OPTIONS, NetlinkSocket
 from dc_gym.topologies.realize.system import IPV6, RunningProgram, is_for_absent_ipv6, refused_sysctl
 
 PROGRAM = "lab-hand"
@@ -32,8 +33,12 @@ NUMBERS = {
     "start": START,
 }  # fmt: skip
 """System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
-PIECE_BYTES = 64 << 10
-"""Bytes that are read at once from a file or pipe."""
+PIECE_BYTES = 16 << 10
+"""Bytes that are read at once. The kernel lists objects in datagrams of as many bytes as are asked for, 32 KiB at most."""
+LISTED, OBJECT_BYTES = 2, 8 << 10
+"""Most datagrams that are awaited of a listing at once. More are of an object each, and have room for that."""
+KERNEL = struct.pack("=HHII", socket.AF_NETLINK, 0, 0, 0)
+"""The address of a netlink socket that is no one's in particular (struct sockaddr_nl)."""
 HOME, OWN_NETNS = "/proc/1/ns/net", "/proc/self/ns/net"
 """The first network namespace, and the hand's."""
 
@@ -101,7 +106,11 @@ class Hand:
     def __init__(self, lab: Lab, on_progress: Callable[[LabState], None] = lambda state: None) -> None:
         """`on_progress` is called now and then while the lab runs."""
         self._lab, self._on_progress = lab, on_progress
+        self._unsent: list[tuple[int, list[Call]]] = []
+        """Of netlink sockets: what they are to send, and to receive then."""
+        self._arrived: dict[int, deque[bytes]] = {}
         self._await()
+        self._room = len(lab.region) - AT - LIST.size
         self._has_ipv6 = self.make(Call.of("access", IPV6, 0, may_fail=True))[0].result == 0
 
     def make(self, *calls: Call) -> list[Done]:
@@ -111,7 +120,7 @@ class Hand:
             FabricError: One that may not fail did. Those after it were not made.
             LostLab: The lab ended, hangs, or answers what cannot be.
         """
-        if len(calls) > CALLS_MAX or LIST.size + sum(each.size for each in calls) > len(self._lab.region) - AT:
+        if len(calls) > CALLS_MAX or sum(each.size for each in calls) > self._room:
             raise FabricError(f"{len(calls)} system calls, the first of them {calls[0].name}, have no room in a lab's region")
         rooms = self._write(calls)
         self._lab.answer(GO_ON)
@@ -161,33 +170,65 @@ class Hand:
             raise FabricError(f"{made.name} in the lab: {os.strerror(-result)}")
         return Done(result, region[at : at + size])
 
+    def make_all(self, lists: Iterable[Sequence[Call]]) -> list[list[Done]]:
+        """Has the lab make several lists of calls, as many at once as there is room for, and returns what came of each."""
+        found: list[list[Done]] = []
+        for group in self._groups(lists):
+            done = iter(self.make(*(each for calls in group for each in calls)))
+            found += [[next(done) for _ in calls] for calls in group]
+        return found
+
+    def _groups(self, lists: Iterable[Sequence[Call]]) -> Iterator[list[Sequence[Call]]]:
+        group: list[Sequence[Call]] = []
+        room = count = 0
+        for calls in lists:
+            size = sum(each.size for each in calls)
+            if group and (size > room or len(calls) > count):
+                yield group
+                group = []
+            if not group:
+                room, count = self._room, CALLS_MAX
+            group.append(calls)
+            room, count = room - size, count - len(calls)
+        if group:
+            yield group
+
     # The System.
 
-    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
+    def netlinks(self, namespaces: Sequence[str | None], protocol: int = socket.NETLINK_ROUTE) -> Sequence[NetlinkSocket]:
         kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-        made = self.make(*_inside(netns, Call.of("socket", socket.AF_NETLINK, kind, protocol)))
-        return NetlinkSocket(opened=_FarSocket(self, made[2 if netns else 0].result))
+        options = enumerate(SOCKET_OPTIONS, 1)
+        calls = [
+            Call.of("socket", socket.AF_NETLINK, kind, protocol),
+            *(Call.of("setsockopt", Back(at), *option[:2], struct.pack("=i", option[2]), 4) for at, option in options),
+            Call.of("bind", Back(len(SOCKET_OPTIONS) + 1), KERNEL, len(KERNEL)),
+        ]
+        made = self.make_all(_inside(netns, *calls) for netns in namespaces)
+        fds = [done[_before(netns)].result for netns, done in zip(namespaces, made, strict=True)]
+        return [NetlinkSocket(opened=_FarSocket(self, fd)) for fd in fds]
 
     def add_namespaces(self, paths: Sequence[str]) -> None:
         for folder in {str(Path(path).parent) for path in paths}:
             self.make(Call.of("mkdir", folder, 0o755, may_fail=True))
-        for path in paths:
-            self.make(
+        self.make_all(
+            (
                 Call.of("open", path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644),
                 Call.of("close", Back(1)),
                 Call.of("unshare", CLONE_NEWNET),
                 Call.of("mount", OWN_NETNS, path, 0, MS_BIND, 0),
                 *_home(),
             )
+            for path in paths
+        )
 
     @contextmanager
     def namespaces(self, paths: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
-        fds = {key: self.make(Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC))[0].result for key, path in paths.items()}
+        made = self.make_all([Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC)] for path in paths.values())
+        fds = {key: done[0].result for key, done in zip(paths, made, strict=True)}
         yield fds
-        for fd in fds.values():
-            self.make(Call.of("close", fd))
+        self.make_all([Call.of("close", fd)] for fd in fds.values())
 
-    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
+    def write_sysctls(self, values: Mapping[str, str], namespaces: Sequence[str | None] = (None,)) -> None:
         given = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=self._has_ipv6)}
         calls = []
         for name, value in given.items():
@@ -196,12 +237,14 @@ class Hand:
                 Call.of("write", Back(1), value.encode(), len(value.encode()), may_fail=True),
                 Call.of("close", Back(2), may_fail=True),
             ]
-        made = self.make(*_inside(netns, *calls))[2 if netns else 0 :]
-        for (name, value), opened, written in zip(given.items(), made[::3], made[1::3], strict=False):
-            if (failed := min(opened.result, written.result)) < 0:
-                raise refused_sysctl(name, value, -(opened.result if opened.result < 0 else failed))
+        made = self.make_all(_inside(netns, *calls) for netns in namespaces)
+        for netns, done in zip(namespaces, made, strict=True):
+            results = [each.result for each in done[_before(netns) :]]
+            for (name, value), opened, written in zip(given.items(), results[::3], results[1::3], strict=False):
+                if min(opened, written) < 0:
+                    raise refused_sysctl(name, value, -(opened if opened < 0 else written))
 
-    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
+    def read(self, paths: Sequence[str], namespaces: Sequence[str | None]) -> list[list[str]]:
         calls = []
         for path in paths:
             calls += [
@@ -210,40 +253,62 @@ class Hand:
                 Call.of("read", Back(2), Room(1), 1),
                 Call.of("close", Back(3)),
             ]
-        made = self.make(*_inside(netns, *calls))[2 if netns else 0 :]
-        for path, more in zip(paths, made[2::4], strict=False):
-            if more.result:
-                raise FabricError(f"{path} in the lab has more than {PIECE_BYTES} bytes")
-        return [each.data.decode() for each in made[1::4][: len(paths)]]
+        found = []
+        for netns, done in zip(namespaces, self.make_all(_inside(netns, *calls) for netns in namespaces), strict=True):
+            reads = done[_before(netns) :][: len(calls)]
+            for path, more in zip(paths, reads[2::4], strict=True):
+                if more.result:
+                    raise FabricError(f"{path} in the lab has more than {PIECE_BYTES} bytes")
+            found.append([each.data.decode() for each in reads[1::4]])
+        return found
+
+    # Netlink: what several sockets have sent goes in one list, with the receiving of the answers.
+
+    def send(self, fd: int, data: bytes, answers: int) -> None:
+        """Has a datagram sent before anything is received from any socket."""
+        size = PIECE_BYTES if answers <= LISTED else OBJECT_BYTES
+        receives = [self._receive(fd, size, wait=not number) for number in range(answers)]
+        self._unsent.append((fd, [Call.of("sendto", fd, data, len(data), 0, 0, 0), *receives]))
+
+    def receive(self, fd: int) -> bytes:
+        """Waits for the next datagram of a socket."""
+        if not self._arrived.get(fd) and self._unsent:
+            unsent, self._unsent = self._unsent, []
+            for (each, _), done in zip(unsent, self.make_all(calls for _, calls in unsent), strict=True):
+                self._arrive(each, done[1:])
+        if not self._arrived.get(fd):
+            self._arrive(fd, self.make(self._receive(fd, PIECE_BYTES, wait=True)))
+        return self._arrived[fd].popleft()
+
+    def _receive(self, fd: int, size: int, *, wait: bool) -> Call:
+        flags = socket.MSG_TRUNC | (0 if wait else socket.MSG_DONTWAIT)
+        return Call.of("recvfrom", fd, Room(size), size, flags, 0, 0, may_fail=not wait)
+
+    def _arrive(self, fd: int, received: Sequence[Done]) -> None:
+        for each in received:
+            if each.result > len(each.buffer):
+                raise FabricError(f"netlink: a datagram of {each.result} bytes, and there is room for {len(each.buffer)}")
+            if each.result >= 0:
+                self._arrived.setdefault(fd, deque()).append(each.data)
 
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         return _FarProgram(self, argv, priority)
 
 
 class _FarSocket:
-    """What NetlinkSocket needs of a socket."""
+    """A netlink socket of the lab's: an rtnl.Transport."""
 
     def __init__(self, hand: Hand, fd: int) -> None:
         self._hand, self._fd = hand, fd
-        self._unsent: list[Call] = []
 
-    def setsockopt(self, level: int, option: int, value: int) -> None:
-        self._hand.make(Call.of("setsockopt", self._fd, level, option, struct.pack("=i", value), 4))
+    def send(self, data: bytes, answers: int) -> None:
+        self._hand.send(self._fd, data, answers)
 
-    def bind(self, address: tuple[int, int]) -> None:
-        name = struct.pack("=HHII", socket.AF_NETLINK, 0, *address)
-        self._hand.make(Call.of("bind", self._fd, name, len(name)))
-
-    def send(self, data: bytes) -> None:
-        """Keeps the data until something is to be received: both go in one list."""
-        self._unsent.append(Call.of("sendto", self._fd, data, len(data), 0, 0, 0))
-
-    def recv(self, size: int) -> bytes:
-        unsent, self._unsent = self._unsent, []
-        return self._hand.make(*unsent, Call.of("recvfrom", self._fd, Room(size), size, 0, 0, 0))[-1].data
+    def recv(self) -> bytes:
+        return self._hand.receive(self._fd)
 
     def close(self) -> None:
-        self._hand.make(Call.of("close", self._fd))
+        """Leaves it to the hand's end."""
 
 
 class _FarProgram:
@@ -316,6 +381,11 @@ def _home() -> list[Call]:
         Call.of("setns", Back(1), CLONE_NEWNET),
         Call.of("close", Back(2)),
     ]
+
+
+def _before(netns: str | None) -> int:
+    """Returns the number of calls that _inside() has before those that it is given."""
+    return 0 if netns is None else 2
 
 
 def _place(number: int) -> int:

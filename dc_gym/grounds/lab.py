@@ -20,7 +20,7 @@ from dc_gym.grounds import by_hand, frozen
 from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.grounds.guest import start
-from dc_gym.grounds.guest.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, REASON
+from dc_gym.grounds.guest.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, REASON, Plan
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
@@ -120,7 +120,7 @@ class LabGround:
     def run(
         self,
         partial: Path,
-        plan: Callable[[], None],
+        plan: Callable[[], Plan],
         on_line: Callable[[str], None],
         progress: Progress,
         driver: Driver | None = None,
@@ -156,11 +156,11 @@ class LabGround:
         counts: dict[str, Any] = {}
         with Lab(replace(config, argv=argv, reads=reads), hear, answer) as lab:
             self._lab = lab
-            plan()
+            written_plan = plan()
             let_lab_read(partial / ".lab")
             if outside:
                 try:
-                    counts = by_hand.run(lab, partial / ".lab", hear, on_progress)
+                    counts = by_hand.run(lab, written_plan, partial / ".lab", hear, on_progress)
                 except by_hand.LostLab as lost:
                     raise lost.error from lost
                 except TestbedError as error:

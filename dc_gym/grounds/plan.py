@@ -34,11 +34,11 @@ def write_plan(
     seed: int | None = None,
     nic_step_ns: int = 0,
     shell_folder: Path | None = None,
-) -> NicPlan | None:
+) -> tuple[Plan, NicPlan | None]:
     """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
     Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes what their
-    loader reads. It returns what the NICs are told, or None if there are none.
+    loader reads. It returns the plan, and what the NICs are told, or None if there are none.
 
     `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
     which keeps nothing but what it is shown.
@@ -91,7 +91,7 @@ def write_plan(
     if spec.controller.policy is not None:
         record_file.write(folder / ACTUATORS, *actuation.tables(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
-    return nic
+    return plan, nic
 
 
 def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) -> AgentPlan:

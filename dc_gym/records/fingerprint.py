@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -112,6 +113,11 @@ def _folder(pattern: str) -> str:
 
 
 def _digest(patterns: Iterable[str]) -> str:
+    return _digest_of(tuple(patterns))
+
+
+@cache  # what runs in this process was imported once
+def _digest_of(patterns: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for path in files(patterns):
         digest.update(f"{path.relative_to(PACKAGE)}\n".encode())

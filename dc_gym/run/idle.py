@@ -13,7 +13,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Progress, VirtualOnly
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import make_folders
-from dc_gym.grounds.guest.plan import OUT
+from dc_gym.grounds.guest.plan import OUT, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
 from dc_gym.grounds.selection import ground_of
@@ -102,8 +102,8 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
                 experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule, changes=(), reactions=()
             )
 
-            def plan() -> None:
-                write_plan(idle, ovs, private)
+            def plan() -> Plan:
+                return write_plan(idle, ovs, private)[0]
 
             execute(ground, spec.ground, folder, plan, Clock(), VirtualOnly(progress))
             return tgen_log.read_flows(private / OUT / "flows.bin")

@@ -19,6 +19,7 @@ from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs, make_folders
+from dc_gym.grounds.guest.plan import Plan
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records.copies import copy_inputs
@@ -68,12 +69,14 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         private = make_folders(partial, spec)
         nics: list[NicPlan | None] = []
 
-        def write_plan() -> None:
+        def write_plan() -> Plan:
             with collection_paused():
                 from dc_gym.grounds import plan  # imports numpy
 
-            nics.append(plan.write_plan(experiment, ovs, private, disturb))
+            written, nic = plan.write_plan(experiment, ovs, private, disturb)
+            nics.append(nic)
             loading.begin()
+            return written
 
         _begin("boot", clock, progress)
         execute(ground, spec.ground, partial, write_plan, clock, progress, driver)

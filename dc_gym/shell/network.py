@@ -19,6 +19,7 @@ from dc_gym.base.progress import DONE, Progress, Quiet
 from dc_gym.base.terminal import say
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs, make_folders
+from dc_gym.grounds.guest.plan import Plan
 from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.run.execution import Clock, execute
@@ -98,8 +99,8 @@ def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Pat
             if spec.ground == "lab":
                 _receive(conversation, work, stack, progress)
 
-            def write_plan() -> None:
-                plan.write_plan(experiment, ovs, private, shell_folder=folder)
+            def write_plan() -> Plan:
+                return plan.write_plan(experiment, ovs, private, shell_folder=folder)[0]
 
             shown = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
             execute(ground, spec.ground, work, write_plan, Clock(), shown, conversation)

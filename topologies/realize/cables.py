@@ -13,6 +13,7 @@ from dc_gym.topologies.changes import CUT, DELAY, LOSS, RATE
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
+    LINKS,
     NLA_F_NESTED,
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -188,14 +189,14 @@ def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
     device, unlike a dump, makes the kernel handle that device immediately (rtnl_getlink() in net/core/rtnetlink.c).
     """
     filters = attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
-    for ifindex in ifindexes:
-        sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + filters, flags=0)
+    bodies = (IFINFOMSG.pack(0, 0, ifindex, 0, 0) + filters for ifindex in ifindexes)
+    sock.each([NetlinkRequest(RTM_GETLINK, 0, body, "describe a device that was just set up") for body in bodies])
 
 
 def devices(sock: NetlinkSocket) -> dict[str, Device]:
     """Returns all cable ends in the socket's namespace, by name."""
     found = {}
-    for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(LINKS):
         if (device := device_of(payload)) is not None:
             found[device.ifname] = device
     return found

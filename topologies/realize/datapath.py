@@ -93,7 +93,7 @@ class DirectSwitches:
         self._datapaths: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        self._sock = self._system.netlink(protocol=NETLINK_GENERIC)
+        (self._sock,) = self._system.netlinks([None], NETLINK_GENERIC)
         self._families = {name: self._family(name) for name in FAMILIES}
         return self
 

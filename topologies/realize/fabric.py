@@ -24,12 +24,15 @@ from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
     CLONE_NEWUTS,
     IFADDRMSG,
+    LINKS,
     NDMSG,
     NLM_F_CREATE,
     NLM_F_EXCL,
     NLM_F_REPLACE,
+    QDISCS,
     RTM_NEWADDR,
     RTM_NEWNEIGH,
+    Listing,
     NetlinkRequest,
     NetlinkSocket,
     add_namespaces,
@@ -122,7 +125,7 @@ class Fabric:
         self._peers = peers if len(graph.hosts) > EVERYBODY else None
         self._stack = ExitStack()
         self._system = system
-        self._root = self._stack.enter_context(system.netlink())
+        self._root = self._stack.enter_context(system.netlinks([None])[0])
         self._sockets: dict[str, NetlinkSocket] = {}
         self._counting: dict[int, str] = {}  # the ports that count their queues, by ifindex
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
@@ -145,10 +148,17 @@ class Fabric:
 
     def devices(self) -> dict[str, cables.Device]:
         """Returns every cable end of the network, as the kernel has it now."""
-        found = self.devices_in(self._root)
-        for sock in self._sockets.values():
+        found: dict[str, cables.Device] = {}
+        for sock in self.asked(LINKS):
             found.update(self.devices_in(sock))
         return found
+
+    def asked(self, listing: Listing) -> Sequence[NetlinkSocket]:
+        """Returns all sockets, which have been asked for what will be read next from each."""
+        sockets = [self._root, *self._sockets.values()]
+        for sock in sockets:
+            sock.ask(listing)
+        return sockets
 
     def devices_in(self, sock: NetlinkSocket) -> dict[str, cables.Device]:
         """Returns every cable end in the socket's namespace."""
@@ -164,6 +174,7 @@ class Fabric:
         for port in self.graph.ports():
             node = port.node if port.node in self._sockets else ""
             by_node.setdefault(node, {})[ends[port.ifname].ifindex] = (port.ifname, port.queue)
+        self.asked(QDISCS)
         for node, queues in by_node.items():
             self._check_queues(self.socket_of(node), queues)
 
@@ -183,6 +194,7 @@ class Fabric:
         They are its cable's rate and delay, and its queue's kind, limit and thresholds.
         """
         ends, queues = self.devices(), dict[str, dict[int, tc.QueueSettings]]()
+        self.asked(QDISCS)
         for node in ("", *self._sockets):
             queues[node] = self._queue_settings(self.socket_of(node))
         found: dict[str, dict[str, int | str]] = {}
@@ -194,6 +206,7 @@ class Fabric:
 
     def marks(self) -> dict[str, int]:
         """Returns the packets that each port has marked, by its name."""
+        self.asked(QDISCS)
         marks = {node: tc.marks(self.socket_of(node)) for node in ("", *self._sockets)}
         ends = self.devices()
         return {
@@ -269,9 +282,9 @@ class Fabric:
             "datapath": self._ovs.misses()[1],
             "group": group_ports.dropped(self._root) if self._groups else 0,
         }
-        for host in self.graph.hosts:
+        for texts in self._system.read(COUNTER_FILES, [netns_path(host.name) for host in self.graph.hosts]):
             counters: dict[str, int] = {}
-            for text in self._system.read(COUNTER_FILES, netns_path(host.name)):
+            for text in texts:
                 counters |= _counters(text)
             for name in LOSS_COUNTERS:
                 found[name] = found.get(name, 0) + counters.get(name, 0)
@@ -279,7 +292,7 @@ class Fabric:
 
     def _dropped_by_softnet(self) -> int:
         """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""
-        (text,) = self._system.read(["/proc/net/softnet_stat"])
+        ((text,),) = self._system.read(["/proc/net/softnet_stat"], [None])
         return sum(int(line.split()[1], 16) for line in text.splitlines())
 
     def _build(self) -> None:
@@ -291,7 +304,7 @@ class Fabric:
         self._make_groups()
         self._ovs.add_bridges(self._bridges())
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
-        for sock in (self._root, *self._sockets.values()):
+        for sock in self.asked(LINKS):
             cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
         self._ovs.lift_flow_limit()
         self._ovs.add_flows({switch.name: self._rules[switch.name] for switch in self.graph.switches})
@@ -299,8 +312,9 @@ class Fabric:
 
     def _make_namespaces(self) -> None:
         self._system.add_namespaces([netns_path(host.name) for host in self.graph.hosts])
-        for host in self.graph.hosts:
-            self._sockets[host.name] = self._stack.enter_context(self._system.netlink(netns_path(host.name)))
+        names = [host.name for host in self.graph.hosts]
+        for name, sock in zip(names, self._system.netlinks([netns_path(name) for name in names]), strict=True):
+            self._sockets[name] = self._stack.enter_context(sock)
 
     def _make_cables(self) -> None:
         with self._system.namespaces({host.name: netns_path(host.name) for host in self.graph.hosts}) as fds:
@@ -328,21 +342,21 @@ class Fabric:
             self.socket_of(cable.a.node).batch([request])
 
     def _configure_hosts(self) -> None:
+        self._system.write_sysctls(self._sysctls, [netns_path(host.name) for host in self.graph.hosts])
+        self.asked(LINKS)
         for host in self.graph.hosts:
-            self._system.write_sysctls(self._sysctls, netns_path(host.name))
             sock = self._sockets[host.name]
             devices = self.devices_in(sock)
-            sock.batch([cables.set_up(LOOPBACK, "lo")])
+            requests = [cables.set_up(LOOPBACK, "lo")]
             for plane, port in enumerate(self.graph.ports_of(host.name)):
                 ifindex = devices[port.ifname].ifindex
-                sock.batch(
-                    [
-                        _add_address(ifindex, host.name, host.nics[plane]),
-                        *self._queue(ifindex, port),
-                        cables.set_up(ifindex, port.ifname),
-                        *self._neighbours(host, plane, ifindex),
-                    ]
-                )
+                requests += [
+                    _add_address(ifindex, host.name, host.nics[plane]),
+                    *self._queue(ifindex, port),
+                    cables.set_up(ifindex, port.ifname),
+                    *self._neighbours(host, plane, ifindex),
+                ]
+            sock.batch(requests)
 
     def keep_neighbours(self, names: Iterable[str]) -> None:
         """Lets hosts, at which commands will run, have their neighbours again when a command has set a device down and up."""

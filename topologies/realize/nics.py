@@ -17,12 +17,12 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
+    LINKS,
     NLA_F_NESTED,
     NLM_F_CREATE,
     NLM_F_EXCL,
     NLM_F_REPLACE,
-    RTM_GETLINK,
-    RTM_GETQDISC,
+    QDISCS,
     RTM_NEWLINK,
     RTM_NEWQDISC,
     TCMSG,
@@ -108,7 +108,7 @@ def _pair(nic: NicDevices, mtu_bytes: int) -> NetlinkRequest:
 
 def _numbers(sock: NetlinkSocket) -> dict[str, int]:
     found = {}
-    for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(LINKS):
         name = attributes(payload[IFINFOMSG.size :])[cables.IFLA_IFNAME]
         found[name.rstrip(b"\0").decode()] = IFINFOMSG.unpack_from(payload)[2]
     return found
@@ -126,7 +126,7 @@ def _fq(ifindex: int, name: str) -> NetlinkRequest:
 def _check(sock: NetlinkSocket, rings: dict[int, str]) -> None:
     """Raises FabricError unless each ring has the fq that was requested."""
     found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         if parent == tc.TC_H_ROOT:
             found[ifindex] = attributes(payload[TCMSG.size :])

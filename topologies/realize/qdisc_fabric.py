@@ -32,9 +32,9 @@ from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
+    LINKS,
     NLM_F_CREATE,
     NLM_F_EXCL,
-    RTM_GETLINK,
     RTM_NEWLINK,
     NetlinkRequest,
     NetlinkSocket,
@@ -118,7 +118,7 @@ class QdiscFabric(Fabric):
             names = [host.name for host in self.graph.hosts]
             if self._links == "netem":
                 self._system.add_namespaces([netns_path(WIRES)])
-                self._system.write_sysctls(WIRE_SYSCTLS, netns_path(WIRES))
+                self._system.write_sysctls(WIRE_SYSCTLS, [netns_path(WIRES)])
                 self._wires = self._stack.enter_context(NetlinkSocket(netns_path(WIRES)))
                 names.append(WIRES)
             fds = {name: os.open(netns_path(name), os.O_RDONLY) for name in names}
@@ -180,7 +180,7 @@ class Veth:
 
 def veths(sock: NetlinkSocket) -> dict[str, Veth]:
     found = {}
-    for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(LINKS):
         _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
         link = attributes(payload[IFINFOMSG.size :])
         if attributes(link.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"veth":

@@ -15,7 +15,7 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dc_gym.base.errors import FabricError
 
@@ -41,6 +41,7 @@ NAMESPACES = {CLONE_NEWNET: "net", CLONE_NEWUTS: "uts"}
 MS_BIND = 0x1000
 SEND_BYTES = 32 << 10
 RECEIVE_BYTES = 256 << 10
+ANSWERS_AT_ONCE = 32
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -83,6 +84,21 @@ def attributes(data: bytes) -> dict[int, bytes]:
     return dict(each_attribute(data))
 
 
+class Listing(NamedTuple):
+    """What the kernel is asked to list."""
+
+    kind: int
+    body: bytes
+    flags: int = NLM_F_DUMP
+
+    def request(self) -> NetlinkRequest:
+        return NetlinkRequest(self.kind, self.flags, self.body, f"list objects of type {self.kind}")
+
+
+LINKS = Listing(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0))
+QDISCS = Listing(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0))
+
+
 class NetlinkRequest:
     """One message to the kernel. `what` describes it in words, for the error."""
 
@@ -98,36 +114,53 @@ class NetlinkRequest:
         return header + self.body + bytes(-length % 4)
 
 
-class PlainSocket(Protocol):
-    """What is used of a socket."""
+class Transport(Protocol):
+    """A netlink socket of some system."""
 
-    def setsockopt(self, level: int, option: int, value: int) -> None: ...
+    def send(self, data: bytes, answers: int) -> None:
+        """Sends a datagram, to which so many datagrams at least will be the answer."""
 
-    def bind(self, address: tuple[int, int]) -> None: ...
-
-    def send(self, data: bytes) -> object: ...
-
-    def recv(self, size: int) -> bytes: ...
+    def recv(self) -> bytes:
+        """Waits for a datagram."""
 
     def close(self) -> None: ...
+
+
+SOCKET_OPTIONS = (
+    (SOL_NETLINK, NETLINK_CAP_ACK, 1),
+    (SOL_NETLINK, NETLINK_EXT_ACK, 1),
+    (socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20),
+)
+
+
+class _OwnSocket:
+    """A netlink socket of this machine."""
+
+    def __init__(self, netns: str | None, protocol: int) -> None:
+        with entered(netns):
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+        for option in SOCKET_OPTIONS:
+            self._socket.setsockopt(*option)
+        self._socket.bind((0, 0))
+
+    def send(self, data: bytes, answers: int) -> None:
+        self._socket.send(data)
+
+    def recv(self) -> bytes:
+        return self._socket.recv(RECEIVE_BYTES)
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class NetlinkSocket:
     """A netlink socket in one network namespace. `netns` is a path; None means the caller's namespace."""
 
-    def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE, opened: PlainSocket | None = None) -> None:
-        """`opened` is a socket that takes the place of a new one; it need not be of this machine."""
+    def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE, opened: Transport | None = None) -> None:
+        """`opened` takes the place of a new socket of this machine."""
         self._seq = 0
-        self._socket: PlainSocket
-        if opened is not None:
-            self._socket = opened
-        else:
-            with entered(netns):
-                self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
-        self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
-        self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self._socket.bind((0, 0))
+        self._socket: Transport = opened or _OwnSocket(netns, protocol)
+        self._asked: list[Listing] = []
 
     def close(self) -> None:
         self._socket.close()
@@ -143,9 +176,11 @@ class NetlinkSocket:
 
         The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
         """
+        self._let_go()
         for group in _groups(requests):
             first, last = self._seq + 1, len(group) - 1
-            self._socket.send(b"".join(self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group)))
+            packed = (self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group))
+            self._socket.send(b"".join(packed), answers=1)
             done = False
             while not done:
                 for kind, _flags, seq, payload in self._receive():
@@ -154,10 +189,49 @@ class NetlinkSocket:
                     _check(group[seq - first], payload)
                     done = seq == first + last
 
+    def each(self, requests: Sequence[NetlinkRequest]) -> None:
+        """Asks for one object by each request, and lets the answers go."""
+        self._let_go()
+        for begin in range(0, len(requests), ANSWERS_AT_ONCE):
+            group = requests[begin : begin + ANSWERS_AT_ONCE]
+            self._socket.send(b"".join(self._pack(each, 0) for each in group), answers=len(group))
+            left = len(group)
+            while left:
+                for kind, _flags, _seq, payload in self._receive():
+                    if kind == NLMSG_ERROR:
+                        _check(group[0], payload)
+                    left -= 1
+
+    def ask(self, listing: Listing) -> None:
+        """Sends the request of the next `listed`, which then only waits for the answer. Asked of several sockets before they are
+        heard, a lab answers all of them at once. Whatever else is done first lets the answer go."""
+        self._send(listing)
+        self._asked.append(listing)
+
+    def listed(self, listing: Listing) -> list[bytes]:
+        """Returns all payloads that the kernel lists."""
+        while self._asked:
+            if (earlier := self._asked.pop(0)) == listing:
+                return self._heard(listing)
+            self._heard(earlier)
+        return self.dump(*listing)
+
     def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
         """Returns all payloads that the kernel lists for a dump request or, with flags 0, the one answer."""
-        request = NetlinkRequest(kind, flags, body, f"list objects of type {kind}")
-        self._socket.send(self._pack(request, 0))
+        listing = Listing(kind, body, flags)
+        self._send(listing)
+        return self._heard(listing)
+
+    def _let_go(self) -> None:
+        while self._asked:
+            self._heard(self._asked.pop(0))
+
+    def _send(self, listing: Listing) -> None:
+        self._let_go()
+        self._socket.send(self._pack(listing.request(), 0), answers=2 if listing.flags else 1)
+
+    def _heard(self, listing: Listing) -> list[bytes]:
+        request = listing.request()
         found: list[bytes] = []
         while True:
             for answer, answer_flags, _seq, payload in self._receive():
@@ -175,7 +249,7 @@ class NetlinkSocket:
         return request.message(self._seq, flags)
 
     def _receive(self) -> Iterator[tuple[int, int, int, bytes]]:
-        data = self._socket.recv(RECEIVE_BYTES)
+        data = self._socket.recv()
         at = 0
         while at + NLMSG_HDR.size <= len(data):
             length, kind, flags, seq, _pid = NLMSG_HDR.unpack_from(data, at)

@@ -17,7 +17,7 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_EXCL,
     NLM_F_REPLACE,
-    RTM_GETQDISC,
+    QDISCS,
     RTM_NEWQDISC,
     TCMSG,
     NetlinkRequest,
@@ -100,7 +100,7 @@ def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> N
     `rates_bps` holds the port's name and its rate by ifindex.
     """
     found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         if parent == TC_H_ROOT:
             found[ifindex] = attributes(payload[TCMSG.size :])

@@ -44,10 +44,10 @@ class RunningProgram(Protocol):
 
 
 class System(Protocol):
-    """The operations. Paths are the system's own; `netns` is the path of a network namespace, None the first one."""
+    """The operations. Paths are the system's own. Network namespaces are given by their paths; None is the first one."""
 
-    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
-        """Returns a netlink socket in a network namespace."""
+    def netlinks(self, namespaces: Sequence[str | None], protocol: int = socket.NETLINK_ROUTE) -> Sequence[NetlinkSocket]:
+        """Returns a netlink socket in each network namespace."""
 
     def add_namespaces(self, paths: Sequence[str]) -> None:
         """Creates a network namespace at each path, in a folder that it makes where there is none."""
@@ -55,11 +55,11 @@ class System(Protocol):
     def namespaces(self, paths: Mapping[str, str]) -> AbstractContextManager[Mapping[str, int]]:
         """Returns descriptors of network namespaces by the keys of their paths, for requests while the context is open."""
 
-    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
+    def write_sysctls(self, values: Mapping[str, str], namespaces: Sequence[str | None] = (None,)) -> None:
         """Sets kernel parameters by their paths below /proc/sys. Raises FabricError at the first that is refused."""
 
-    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
-        """Returns the text of files."""
+    def read(self, paths: Sequence[str], namespaces: Sequence[str | None]) -> list[list[str]]:
+        """Returns the text of files, as they are in each network namespace."""
 
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         """Starts a program with a priority of SCHED_FIFO (0: none)."""
@@ -106,8 +106,8 @@ class _Child:
 class Here:
     """The system in which this process runs."""
 
-    def netlink(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> NetlinkSocket:
-        return NetlinkSocket(netns, protocol)
+    def netlinks(self, namespaces: Sequence[str | None], protocol: int = socket.NETLINK_ROUTE) -> Sequence[NetlinkSocket]:
+        return [NetlinkSocket(netns, protocol) for netns in namespaces]
 
     def add_namespaces(self, paths: Sequence[str]) -> None:
         for folder in {Path(path).parent for path in paths}:
@@ -122,18 +122,22 @@ class Here:
                 stack.callback(os.close, fd)
             yield fds
 
-    def write_sysctls(self, values: Mapping[str, str], netns: str | None = None) -> None:
-        with entered(netns):
-            for name, value in values.items():
-                if not is_for_absent_ipv6(name, there=Path(IPV6).exists()):
+    def write_sysctls(self, values: Mapping[str, str], namespaces: Sequence[str | None] = (None,)) -> None:
+        given = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=Path(IPV6).exists())}
+        for netns in namespaces:
+            with entered(netns):
+                for name, value in given.items():
                     try:
                         Path("/proc/sys", name).write_text(value)
                     except OSError as error:
                         raise refused_sysctl(name, value, error.errno or errno.EIO) from error
 
-    def read(self, paths: Sequence[str], netns: str | None = None) -> list[str]:
-        with entered(netns):
-            return [Path(path).read_text() for path in paths]
+    def read(self, paths: Sequence[str], namespaces: Sequence[str | None]) -> list[list[str]]:
+        found = []
+        for netns in namespaces:
+            with entered(netns):
+                found.append([Path(path).read_text() for path in paths])
+        return found
 
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         return _Child(argv, priority)

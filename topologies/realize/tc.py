@@ -19,6 +19,7 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_ECHO,
     NLM_F_REPLACE,
+    QDISCS,
     RTM_GETQDISC,
     RTM_NEWQDISC,
     TCMSG,
@@ -99,7 +100,7 @@ def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], pare
     `queues` holds by ifindex the port's name and queue, which is the root or that of the class `parent`.
     """
     found: dict[int, bytes] = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
         if its_parent == parent:
             found[ifindex] = payload[TCMSG.size :]
@@ -122,7 +123,7 @@ class QueueSettings:
 def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
     """Returns the root qdisc (or that of the class `parent`) of every device in the socket's namespace, by ifindex."""
     found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
         if its_parent == parent:
             found[ifindex] = _settings(attributes(payload[TCMSG.size :]))
@@ -161,7 +162,7 @@ class QueueCounters:
 def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
     """Returns the counters of the root qdisc of every device in the socket's namespace, by ifindex."""
     found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         stats = attributes(attributes(payload[TCMSG.size :]).get(TCA_STATS2, b""))
         if parent == TC_H_ROOT and TCA_STATS_BASIC in stats:
@@ -176,7 +177,7 @@ def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
 def marks(sock: NetlinkSocket) -> dict[int, int]:
     """Returns the packets that the qdiscs of every device in the socket's namespace have marked, by ifindex."""
     found: dict[int, int] = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, *_ = TCMSG.unpack_from(payload)
         qdisc = attributes(payload[TCMSG.size :])
         own = attributes(qdisc.get(TCA_STATS2, b"")).get(TCA_STATS_APP, b"")
@@ -334,7 +335,7 @@ def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
     It is the first bucket that is not empty (metrics/queue_times.py), and the time in ns in it and in those that follow.
     """
     found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+    for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         qdisc = attributes(payload[TCMSG.size :])
         if parent == TC_H_ROOT and qdisc.get(TCA_KIND) == b"port\0":

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
         if ASK in argv[2:]:
             await_plan()
         folder = Path(argv[1]) / ".lab"
-        counts = run(folder, site or LabSite())
+        counts = run(Plan.read(folder / "plan.json"), folder, site or LabSite())
         if counts is not None:
             (folder / OUT / GROUND).write_text(json.dumps(counts))
     except TestbedError as error:
@@ -52,9 +52,8 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     return 0
 
 
-def run(folder: Path, site: Site) -> dict[str, Any] | None:
-    """Carries out the plan in a folder. Returns what was counted; None after a shell."""
-    plan = Plan.read(folder / "plan.json")
+def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
+    """Carries out the plan of a folder. Returns what was counted; None after a shell."""
     with ExitStack() as stack:
         site.phase("switches")
         ovs, rules = _switches(plan, folder, site, stack)

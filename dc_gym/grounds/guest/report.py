@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dc_gym.topologies.realize import tc
+from dc_gym.topologies.realize.rtnl import QDISCS
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
@@ -23,6 +24,7 @@ def phase(name: str) -> None:
 def count(fabric: Fabric) -> Counts:
     """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
     queues = {}
+    fabric.asked(QDISCS)
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         queues[node] = tc.queue_counters(fabric.socket_of(node))
     hosts = {host.name for host in fabric.graph.hosts}

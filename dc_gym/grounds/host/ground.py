@@ -20,7 +20,7 @@ from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver
-from dc_gym.grounds.guest.plan import GO_ON
+from dc_gym.grounds.guest.plan import GO_ON, Plan
 from dc_gym.grounds.host import calibration, needs
 from dc_gym.grounds.host.live import GRACE_S, SETUP_LIMIT_S, Ended, LiveNetwork
 from dc_gym.kernel import cable_module, openvswitch
@@ -75,7 +75,7 @@ class HostGround:
     def run(
         self,
         partial: Path,
-        plan: Callable[[], None],
+        plan: Callable[[], Plan],
         on_line: Callable[[str], None],
         progress: Progress,
         driver: Driver | None = None,
