@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import FabricError
+from dc_gym.base.errors import FabricError, LabError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.grounds.guest import main
 from dc_gym.grounds.guest.plan import Plan
@@ -26,6 +26,7 @@ NAME_BYTES, FLOW_BYTES, HEAD_BYTES = 32, 64, 4096
 """Of monitors/state_matrix.h: SM_NAME_LEN, the size of struct sm_flow, and more than what comes before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
 O_WRONLY = 1
+NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)
 
 
 class HandSite(LabSite):
@@ -69,7 +70,10 @@ def run(
     Raises TestbedError as the same plan's program in a ground does, and LostLab.
     """
     hand = Hand(lab, on_progress)
-    counts = main.run(plan, folder, HandSite(hand, on_line))
+    try:
+        counts = main.run(plan, folder, HandSite(hand, on_line))
+    except NOT_UNDERSTOOD as error:  # whatever reads what a lab gives back, a lab that lies ends the run in one line
+        raise LostLab(LabError(f"the lab gave back what cannot be read ({type(error).__name__}: {error})")) from error
     assert counts is not None, "it is no shell"
     hand.end()
     return counts

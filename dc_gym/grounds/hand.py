@@ -33,6 +33,7 @@ NUMBERS = {
     "start": START,
 }  # fmt: skip
 """System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
+MOST_ERRNO = 4095
 PIECE_BYTES = 16 << 10
 """Bytes that are read at once. The kernel lists objects in datagrams of as many bytes as are asked for, 32 KiB at most."""
 LISTED, OBJECT_BYTES = 2, 8 << 10
@@ -166,6 +167,8 @@ class Hand:
     def _read(self, number: int, made: Call, at: int, size: int) -> Done:
         region = self._lab.region
         result = int(CALL.unpack_from(region, _place(number))[-1])
+        if result < -MOST_ERRNO:
+            raise LostLab(LabError(f"the lab answers {made.name} with {result}, which is no errno"))
         if result < 0 and not made.may_fail:
             raise FabricError(f"{made.name} in the lab: {os.strerror(-result)}")
         return Done(result, region[at : at + size])
