@@ -22,7 +22,7 @@ from dc_gym.topologies.ecmp import EXACT_PRIORITY, PORTED, Packet, Router, draw
 PORT_MASK = 0xF
 """The low bits of either port, which the rules read."""
 ADDRESS_MASK = 0x3
-"""Of other protocols: the low bits of either address."""
+"""The low bits of either address, which rules for other protocols read."""
 MOST_NEXT_HOPS = PORT_MASK + 1
 PORTED_PRIORITY, OTHER_PRIORITY = 20, 10
 """The buckets of all other destinations in table 0, and those of a group in table 1."""

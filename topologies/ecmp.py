@@ -95,7 +95,7 @@ def number_of(address: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a switch does with packets for an address."""
+    """The port to which a switch sends packets for an address."""
 
     switch: str
     destination: str

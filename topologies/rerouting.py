@@ -24,7 +24,7 @@ Place = tuple[str, Packet]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a switch does with packets for a destination."""
+    """The next hops of a switch for a destination."""
 
     switch: str
     destination: str

@@ -128,7 +128,7 @@ class TopologySpec(LinkSpec):
         TEXT,
         "ecmp",
         names=lambda: ROUTINGS,
-        help="choice among equally short paths: `ecmp` (seeded hash buckets of the ports), or `single` (one path to each "
+        help="choice among equally short paths: `ecmp` (a seeded hash of addresses, protocol and ports), or `single` (one path to each "
         "host; paths are assigned round-robin)",
     )
     shape: tuple[tuple[str, Any], ...] = own_keys(TOPOLOGIES, _kind)

@@ -36,7 +36,7 @@ MODULES = (
     *("dc_gym.grounds.lab", "dc_gym.grounds.plan", "dc_gym.grounds.nics", "dc_gym.grounds.frozen", "dc_gym.records.results"),
     *("numpy.ma", "encodings.utf_8_sig", "encodings.idna"),
 )
-"""What a run on the lab imports, with all that these import."""
+"""Modules that a run on the lab imports, with all that these import."""
 ALLOCATOR = "JE_ARROW_MALLOC_CONF"
 """The settings of an allocator that pyarrow contains and does not use by default. It starts a thread unless told otherwise."""
 

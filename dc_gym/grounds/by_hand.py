@@ -23,7 +23,7 @@ from dc_gym.topologies.graph import Graph
 __all__ = ["ARGV", "LostLab", "run"]
 
 NAME_BYTES, FLOW_BYTES, HEAD_BYTES = 32, 64, 4096
-"""Of monitors/state_matrix.h: SM_NAME_LEN, the size of struct sm_flow, and more than what comes before the rows."""
+"""SM_NAME_LEN of monitors/state_matrix.h, the size of its struct sm_flow, and more than what comes before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
 O_WRONLY = 1
 NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)

@@ -82,7 +82,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a call: its result (negative: an errno) and its buffer, whole."""
+    """A call that was made: its result (negative: an errno) and its buffer, whole."""
 
     result: int
     buffer: bytes
@@ -108,7 +108,7 @@ class Hand:
         """`on_progress` is called now and then while the lab runs."""
         self._lab, self._on_progress = lab, on_progress
         self._unsent: list[tuple[int, list[Call]]] = []
-        """Of netlink sockets: what they are to send, and to receive then."""
+        """By netlink socket what it is to send, and to receive then."""
         self._arrived: dict[int, deque[bytes]] = {}
         self._await()
         self._room = len(lab.region) - AT - LIST.size

@@ -45,8 +45,7 @@ FORMULAS = (
             "p99_queue_bytes": "Longest queue, 99th percentile",
             "max_queue_bytes": "Longest queue, maximum",
         },
-        "of the bottleneck port in the window: mean and maximum are [exact](#exact-queues) at switch ports, else over the sweeps,"
-        " as the 99th percentile is",
+        "of the bottleneck port in the window: [exact](#exact-queues) at switch ports, else over the sweeps",
     ),
     Metrics(
         {

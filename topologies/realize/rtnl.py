@@ -85,7 +85,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 class Listing(NamedTuple):
-    """What the kernel is asked to list."""
+    """A request for all objects of a type."""
 
     kind: int
     body: bytes
