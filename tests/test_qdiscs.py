@@ -170,11 +170,11 @@ def test_pie_holds_its_target(port: Callable[..., Any]) -> None:
 @pytest.mark.lab
 def test_dualpi2_couples_its_queues(port: Callable[..., Any]) -> None:
     """RFC 9332, section 2.1: classic packets are dropped with p'^2, L4S packets marked with k p', k = 2."""
-    flows = [flow(0.6), flow(0.5, ECT1)]
+    flows = [flow(0.55), flow(0.5, ECT1)]  # with more, p' passes 1/2 at times: then L4S packets are dropped, too
     found = port("dualpi2", flows, seconds=60, warm=30, look_us=10_000, settle_s=3, step_threshold=10**9)
     dropped = 1 - found["got"][0] / found["sent"][0]
     marked = found["marked"][1] / found["got"][1]
-    assert dropped == pytest.approx(1 / 6, abs=0.02) and found["got"][1] == pytest.approx(found["sent"][1], abs=2)
+    assert dropped == pytest.approx(1 / 11, abs=0.005) and found["got"][1] == pytest.approx(found["sent"][1], abs=2)
     assert marked == pytest.approx(2 * sqrt(dropped), rel=0.05)
 
 
