@@ -105,8 +105,7 @@ def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
 
 
 def _disturb(command: str, site: Site) -> None:
-    program = site.system.start(["/bin/sh", "-c", command], 0)
-    program.rest()
+    program = site.system.start(["/bin/sh", "-c", f"exec >&2; {command}"], 0)  # what it leaves running may say something later
     if status := program.wait():
         raise FabricError(f"{command}: ended with status {status}")
 
