@@ -128,8 +128,8 @@ class TopologySpec(LinkSpec):
         TEXT,
         "ecmp",
         names=lambda: ROUTINGS,
-        help="choice among equally short paths: `ecmp` (a seeded hash of addresses, protocol and ports), or `single` (one path to each "
-        "host; paths are assigned round-robin)",
+        help="choice among equally short paths: `ecmp` (a seeded hash of addresses, protocol and ports), or `single` (one path "
+        "to each host; paths are assigned round-robin)",
     )
     shape: tuple[tuple[str, Any], ...] = own_keys(TOPOLOGIES, _kind)
     """The keys that the kind declares, as the file gives them."""
