@@ -4,27 +4,21 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
-import random
 import signal
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dc_gym.base.errors import FabricError, LabError, TestbedError
+from dc_gym.base.errors import FabricError, TestbedError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Quiet
 from dc_gym.grounds import by_hand, hand
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.guest.plan import DAEMONS
-from dc_gym.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Hand, LostLab, Room
-from dc_gym.grounds.plan import write_plan
+from dc_gym.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Hand, Room
 from dc_gym.kernel.lab import Lab
 from dc_gym.run import runner
 from dc_gym.spec import Spec
@@ -117,41 +111,6 @@ def test_networks_are_set_up_from_outside(in_lab: Hand) -> None:
     with pytest.raises(FabricError, match="make it so: "):
         sockets[0].batch([NetlinkRequest(9999, 0, b"", "make it so")])
     assert sorted(cables.devices(sockets[0])) == ["a"], "it goes on after an error"
-
-
-class Liar:
-    """A lab that answers whatever it likes: random bytes where results are expected."""
-
-    def __init__(self, seed: int, wild: float) -> None:
-        self.region = mmap.mmap(-1, 4 << 20)
-        self._draw, self._wild = random.Random(seed), wild
-
-    def answer(self, code: int) -> None:
-        (count, _) = LIST.unpack_from(self.region, AT)
-        for number in range(count):
-            place = AT + LIST.size + CALL.size * number
-            fields = list(CALL.unpack_from(self.region, place))
-            honest = self._draw.choice([0, 1, 4, 16, 100])
-            any_number = self._draw.choice([-1, -2, -4095, -4096, -(2**63), 2**63 - 1, 1 << 20, 16 << 10])
-            fields[-1] = any_number if self._draw.random() < self._wild else honest
-            CALL.pack_into(self.region, place, *fields)
-        begin = AT + LIST.size + CALL.size * count
-        for at in range(begin, begin + 4096, 4):
-            struct.pack_into("=I", self.region, at, self._draw.choice([0, 1, 2, 16, 20, 36, 1 << 31, self._draw.getrandbits(32)]))
-
-    def until_step(self, **_: Any) -> tuple[int, int]:
-        return (STEP if self._draw.random() > self._wild / 50 else 7), 0
-
-
-@pytest.mark.parametrize("seed", range(300))
-def test_a_lab_that_lies_ends_the_run_in_one_line(seed: int, tmp_path: Path) -> None:
-    spec = made({"topology": {"preset": "dumbbell-10m"}, "workload": {"kind": "pairs"}, "controller": {"name": "dctcp"}})
-    plan, _ = write_plan(Experiment.of(spec), SimpleNamespace(folder=tmp_path), tmp_path)  # type: ignore[arg-type]
-    liar: Any = Liar(seed, random.Random(seed).choice([0.0, 0.01, 0.2]))
-    with pytest.raises((FabricError, LostLab, LabError)) as told:
-        by_hand.run(liar, plan, tmp_path, lambda line: None, lambda state: None)
-    assert len(str(told.value).splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["datapath.flows", "flows.records", "plan.json", "ports.records"]
 
 
 SPECS: dict[str, dict[str, Any]] = {

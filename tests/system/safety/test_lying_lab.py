@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab that was taken over lies to the host that sets it up: the run ends in one line, and nothing is written."""
+
+from __future__ import annotations
+
+import mmap
+import random
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dc_gym.base.errors import FabricError, LabError
+from dc_gym.grounds import by_hand
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.hand import AT, CALL, LIST, STEP, LostLab
+from dc_gym.grounds.plan import write_plan
+from dc_gym.spec.load import from_dict
+
+SPEC = {
+    "topology": {"preset": "dumbbell-10m"},
+    "workload": {"kind": "pairs"},
+    "controller": {"name": "dctcp"},
+    "time": {"duration": "100ms"},
+}
+
+
+class Liar:
+    """A lab that answers whatever it likes: random bytes where results are expected."""
+
+    def __init__(self, seed: int, wild: float) -> None:
+        self.region = mmap.mmap(-1, 4 << 20)
+        self._draw, self._wild = random.Random(seed), wild
+
+    def answer(self, code: int) -> None:
+        (count, _) = LIST.unpack_from(self.region, AT)
+        for number in range(count):
+            place = AT + LIST.size + CALL.size * number
+            fields = list(CALL.unpack_from(self.region, place))
+            honest = self._draw.choice([0, 1, 4, 16, 100])
+            any_number = self._draw.choice([-1, -2, -4095, -4096, -(2**63), 2**63 - 1, 1 << 20, 16 << 10])
+            fields[-1] = any_number if self._draw.random() < self._wild else honest
+            CALL.pack_into(self.region, place, *fields)
+        begin = AT + LIST.size + CALL.size * count
+        for at in range(begin, begin + 4096, 4):
+            struct.pack_into("=I", self.region, at, self._draw.choice([0, 1, 2, 16, 20, 36, 1 << 31, self._draw.getrandbits(32)]))
+
+    def until_step(self, **_: Any) -> tuple[int, int]:
+        return (STEP if self._draw.random() > self._wild / 50 else 7), 0
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_lab_that_lies_ends_the_run_in_one_line(seed: int, tmp_path: Path) -> None:
+    spec = from_dict(SPEC, tmp_path)
+    plan, _ = write_plan(Experiment.of(spec), SimpleNamespace(folder=tmp_path), tmp_path)  # type: ignore[arg-type]
+    liar: Any = Liar(seed, random.Random(seed).choice([0.0, 0.01, 0.2]))
+    with pytest.raises((FabricError, LostLab, LabError)) as told:
+        by_hand.run(liar, plan, tmp_path, lambda line: None, lambda state: None)
+    assert len(str(told.value).splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["datapath.flows", "flows.records", "plan.json", "ports.records"]
