@@ -221,6 +221,7 @@ for name, flows in rules.items():
     assert before == shown(name) and len(before) == len(flows), name
 for switch in graph.switches:
     ports = {port.ifname: port.number for port in graph.ports_of(switch.name)}
+    ports |= {group.ifname: group.number for group in groups if group.switch == switch.name}
     listed = tool("ovs-vsctl", "list-ports", switch.name).split()
     assert sorted(listed) == sorted(ports)
     assert {name: int(tool("ovs-vsctl", "get", "Interface", name, "ofport")) for name in listed} == ports
