@@ -302,9 +302,14 @@ def fields_by_key(cls: type) -> dict[str, Any]:
 
     With `INHERITED_FIRST` in the class it is the other way round.
     """
-    known = [each for each in fields(cls) if "kind" in each.metadata]
-    own = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
-    return {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
+    if cls not in _FIELDS:
+        known = [each for each in fields(cls) if "kind" in each.metadata]
+        own = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
+        _FIELDS[cls] = {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
+    return dict(_FIELDS[cls])
+
+
+_FIELDS: dict[type, dict[str, Any]] = {}
 
 
 def own_fields(cls: type) -> list[Any]:

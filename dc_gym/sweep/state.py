@@ -63,6 +63,8 @@ class SweepFolder:
     grid: Grid
     fingerprints: Mapping[str, str]
     """Fingerprint that a result must have to count, by kind of run. Other results would not be comparable."""
+    _known: dict[str, tuple[tuple[int, ...], Status]] = field(default_factory=dict)
+    """Status of each result that was read, with the identity of its manifest."""
 
     def make(self) -> None:
         if (self.path / "manifest.json").exists():
@@ -89,7 +91,11 @@ class SweepFolder:
         folder = self.result_of(point)
         if not folder.exists():
             return Status(point, RunState.WAITING)
-        return self._status_of(point, self._load(folder, point.spec))
+        if (stamp := _stamp(folder / "manifest.json")) and self._known.get(point.name, ((),))[0] == stamp:
+            return self._known[point.name][1]
+        status = self._status_of(point, self._load(folder, point.spec))
+        self._known[point.name] = stamp, status
+        return status
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
         record = {"exit": status, "message": message, "spec": plain(point.spec)}
@@ -128,6 +134,15 @@ class SweepFolder:
             return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
         except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: the run is repeated
             return None
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Returns what another file of this name would not have; nothing if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def plain(spec: Spec) -> Any:
