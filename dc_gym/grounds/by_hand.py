@@ -17,7 +17,6 @@ from dc_gym.grounds.hand import AT, PROGRAM, Back, Call, Hand, LostLab
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab
 from dc_gym.kernel.user import let_lab_read
-from dc_gym.monitors.state_matrix import COLUMNS
 from dc_gym.topologies.graph import Graph
 
 __all__ = ["ARGV", "LostLab", "run"]
@@ -48,6 +47,8 @@ class HandSite(LabSite):
         """Does nothing: there are no programs in hosts, which alone ask for names."""
 
     def agree_t0(self, plan: Plan, fabric: Any) -> int:
+        from dc_gym.monitors.state_matrix import COLUMNS  # imports numpy, which the plan has imported by now
+
         rows = len(plan.graph.rows())
         if (size := HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + plan.flow_rows * FLOW_BYTES) > AT:
             raise FabricError(f"the state matrix of {rows} ports and queues has {size} bytes, and there is room for {AT}")
