@@ -57,7 +57,7 @@ CLAIMS = [
     Claim("the victim gets {:.2f} Gbit/s. That", "pauses", "flow_goodput_bps.0", "hpcc", 500 * MBIT, GBIT),
     Claim("{:.2f} Gbit/s, whatever h8 does", "pauses-class", "flow_goodput_bps.0", "fixed", 500 * MBIT, GBIT),
     Claim("h2 gets {:.3f} Gbit/s with h8 at 500", "pauses-class", "flow_goodput_bps.1", "fixed", 500 * MBIT, GBIT),
-    Claim("h2 alone gets {:.2f} Gbit/s", "pauses-class", "flow_goodput_bps.1", "hpcc", 5 * GBIT, GBIT),
+    Claim("h2 gets {:.2f} Gbit/s", "pauses-class", "flow_goodput_bps.1", "hpcc", 5 * GBIT, GBIT),
     Claim("longest queue is {:.1f} MB", "telemetry", "max_queue_bytes", "dcqcn", 15, 1e6),
     Claim("{:.0f} kB, and", "telemetry", "max_queue_bytes", "hpcc", 15, 1e3),
     Claim("{:.0f} kB with 8 flows", "telemetry", "max_queue_bytes", "hpcc", 8, 1e3),
