@@ -65,7 +65,7 @@ CLAIMS = [
     Claim("for {:.1f} % under HPCC", "telemetry", "utilization", "hpcc", 8, PERCENT),
     Claim("after {:.2f} ms under DCQCN", "telemetry", "fct_p99_s", "dcqcn", 15, MS),
     Claim("after {:.2f} ms under HPCC", "telemetry", "fct_p99_s", "hpcc", 15, MS),
-    Claim("{:.1f} % and 99.8 %", "telemetry", "utilization", "hpcc", 1, PERCENT),
+    Claim("{:.1f} % and 99.9 %", "telemetry", "utilization", "hpcc", 1, PERCENT),
     Claim("94.8 % and {:.1f} %", "telemetry", "utilization", "powertcp", 1, PERCENT),
     Claim("{:.0f} packets are lost with 4 flows", "telemetry-1MB", "drops", "dcqcn", 4),
     Claim("{:.0f} with 15", "telemetry-1MB", "drops", "dcqcn", 15),
