@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
     [
         ("open", r"^\S+:iterdir (\S+:empty )?folder\.py:\d+:_claim ", errno.EACCES, 2, "out.partial: Permission denied"),
         pytest.param(  # root alone compares the programs with their list
-            *("open", r"contents\.py:\d+:_digest ", errno.EMFILE, 2, "Too many open files; raise the limit on open files"),
+            *("open", r"contents\.py:\d+:digest_of_file ", errno.EMFILE, 2, "Too many open files; raise the limit on open files"),
             marks=pytest.mark.root,
         ),
         ("read", r"import run\.py:\d+:main ", errno.EIO, 2, r"/.*\.py: Input/output error; its disk or network failed"),

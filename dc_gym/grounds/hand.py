@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import struct
 from collections import deque
@@ -110,6 +111,8 @@ class Hand:
         self._unsent: list[tuple[int, list[Call]]] = []
         """By netlink socket what it is to send, and to receive then."""
         self._arrived: dict[int, deque[bytes]] = {}
+        self.waits = False
+        """True if the hand waits for a list: not while the lab runs, nor after it ended, or this process was interrupted."""
         self._await()
         self._room = len(lab.region) - AT - LIST.size
         self._has_ipv6 = self.make(Call.of("access", IPV6, 0, may_fail=True))[0].result == 0
@@ -133,12 +136,14 @@ class Hand:
         self._lab.answer(status)
 
     def _await(self) -> None:
+        self.waits = False
         try:
             step, _ = self._lab.until_step(on_progress=self._on_progress)
             if step != STEP:
                 raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
         except LabError as error:
             raise LostLab(error) from error
+        self.waits = True
 
     def _write(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
         """Lays calls into the region. Returns the place and size of each one's buffer."""
@@ -352,10 +357,12 @@ class _FarProgram:
         return said
 
     def signal(self, number: int) -> None:
-        if self._status is None:
+        if self._status is None and self._hand.waits:  # otherwise it ends with its lab
             self._hand.make(Call.of("kill", self._pid, number, may_fail=True))
 
     def wait(self) -> int:
+        if not self._hand.waits:
+            return -signal.SIGKILL
         if self._status is None:
             (made,) = self._hand.make(Call.of("wait4", self._pid, Room(4), 0, 0))
             self._status = os.waitstatus_to_exitcode(int.from_bytes(made.buffer, "little"))
