@@ -377,13 +377,13 @@ def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, la
 
 @pytest.mark.lab
 def test_a_run_that_cannot_be_is_listed_with_its_reason(folder: Path, lab_kernel: Path) -> None:
-    text = 'base = "spec.toml"\n[grid]\n"lab.t0" = ["20s", "11s"]'  # at 11 s of virtual time nothing is set up yet
+    text = 'base = "spec.toml"\n[grid]\n"lab.memory" = ["256MiB", "40MiB"]'
     (folder / "grid.toml").write_text(text)
     done = dcgym("sweep", folder / "grid.toml", "--quiet", "--out", folder / "out")
     assert done.returncode == 1
-    assert "t0-20s" in done.stdout and "t0-11s: exit 1: dcgym: " in done.stdout and "late" in done.stdout, done.stdout
-    done = dcgym("run", folder / "out" / "specs" / "t0-11s.json", "--quiet", "--out", folder / "again")
-    assert done.returncode == 1 and "late" in done.stderr
+    assert "memory-256MiB" in done.stdout and "memory-40MiB: exit 1: dcgym: " in done.stdout and "raise lab.memory" in done.stdout
+    done = dcgym("run", folder / "out" / "specs" / "memory-40MiB.json", "--quiet", "--out", folder / "again")
+    assert done.returncode == 1 and "raise lab.memory" in done.stderr
 
 
 @pytest.mark.lab

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 from dc_gym.base import process_room
 from dc_gym.base.errors import MachineError
+from dc_gym.base.terminal import say
 from dc_gym.base.warm import ENDED, LONGEST_REQUEST
 from dc_gym.cli import early
 from dc_gym.cli.signals import tie_to_parent
@@ -164,7 +165,7 @@ def _run(argv: list[str], parent: int) -> int:
 def _code_of(ended: SystemExit) -> int:
     if ended.code is None or isinstance(ended.code, int):
         return ended.code or 0
-    print(ended.code, file=sys.stderr)
+    say(ended.code, file=sys.stderr)
     return 1
 
 
