@@ -377,12 +377,13 @@ def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, la
 
 @pytest.mark.lab
 def test_a_run_that_cannot_be_is_listed_with_its_reason(folder: Path, lab_kernel: Path) -> None:
-    text = 'base = "spec.toml"\n[grid]\n"lab.memory" = ["256MiB", "40MiB"]'
+    (folder / "big.toml").write_text(SPEC.replace("dumbbell-10m", "fattree-k8").replace("600ms", "1ms"))
+    text = 'base = "big.toml"\n[grid]\n"lab.memory" = ["512MiB", "64MiB"]'
     (folder / "grid.toml").write_text(text)
     done = dcgym("sweep", folder / "grid.toml", "--quiet", "--out", folder / "out")
     assert done.returncode == 1
-    assert "memory-256MiB" in done.stdout and "memory-40MiB: exit 1: dcgym: " in done.stdout and "raise lab.memory" in done.stdout
-    done = dcgym("run", folder / "out" / "specs" / "memory-40MiB.json", "--quiet", "--out", folder / "again")
+    assert "memory-512MiB" in done.stdout and "memory-64MiB: exit 1: dcgym: " in done.stdout and "raise lab.memory" in done.stdout
+    done = dcgym("run", folder / "out" / "specs" / "memory-64MiB.json", "--quiet", "--out", folder / "again")
     assert done.returncode == 1 and "raise lab.memory" in done.stderr
 
 
