@@ -153,7 +153,8 @@ class LabGround:
         reads = [*config.reads, *_readable(self._shell_folder)]
         outside = driver is None and may_be_direct(spec, self._shell_folder is not None)
         argv = by_hand.ARGV if outside else [*config.argv, ASK]
-        counts: dict[str, Any] = {}
+        counts: dict[str, Any] | None = None
+        failed = 0
         with Lab(replace(config, argv=argv, reads=reads), hear, answer) as lab:
             self._lab = lab
             written_plan = plan()
@@ -165,17 +166,18 @@ class LabGround:
                     raise lost.error from lost
                 except TestbedError as error:
                     hear(f"{REASON}{error}")
-                    return error.exit_code
-            self._ended = lab.wait(on_progress)
-            self._state = lab.state()
+                    failed = error.exit_code
+            if not failed:
+                self._ended = lab.wait(on_progress)
+                self._state = lab.state()
         for written in written_by_ground(partial):
             if removed := take_over(written):
                 shown = ", ".join(removed[:MOST_SHOWN])
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
-        if outside:  # only now: what lies in a folder that the lab writes to leads nowhere else any more
+        if counts is not None:  # only now: what lies in a folder that the lab writes to leads nowhere else any more
             with whole(partial / ".lab" / OUT / GROUND) as file:
                 file.write_text(json.dumps(counts))
-        return self._ended.status
+        return failed or self._ended.status
 
     def end_computation(self) -> None:
         self._lab.end_computation()
