@@ -34,6 +34,7 @@ static long start(const char *path, char *const argv[], int input, int output, i
 	if (pid < 0)
 		return -1;
 	if (pid == 0) {
+		signal(SIGPIPE, SIG_DFL);
 		if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
 		    (priority && sched_setscheduler(0, SCHED_FIFO, &param)))
 			error = errno;
@@ -59,8 +60,8 @@ static int64_t make(const struct hand_call *call, const int64_t a[6])
 	return result < 0 ? -errno : result;
 }
 
-/* Carries out a list that has room for `room` calls. Returns the number of calls that were made. */
-static uint32_t carry_out(struct hand_list *list, uint32_t room)
+/* Carries out a list that has room for `room` calls. */
+static void carry_out(struct hand_list *list, uint32_t room)
 {
 	uint32_t count = list->count < room ? list->count : room;
 
@@ -76,9 +77,8 @@ static uint32_t carry_out(struct hand_list *list, uint32_t room)
 		}
 		call->result = make(call, arguments);
 		if (call->result < 0 && !call->may_fail)
-			return at + 1;
+			return;
 	}
-	return count;
 }
 
 int main(void)
@@ -95,6 +95,7 @@ int main(void)
 		      device, 0);
 	if (region == MAP_FAILED)
 		return fail("map the region");
+	signal(SIGPIPE, SIG_IGN); /* who writes to a program that has ended gets an error */
 	list = (void *)(region + HAND_AT);
 	room = (length - HAND_AT - sizeof(*list)) / sizeof(list->call[0]);
 	for (;;) {
@@ -107,6 +108,6 @@ int main(void)
 			return fail("ask the host");
 		if (code != HAND_GO_ON)
 			return code;
-		list->done = carry_out(list, room < HAND_CALLS_MAX ? room : HAND_CALLS_MAX);
+		carry_out(list, room < HAND_CALLS_MAX ? room : HAND_CALLS_MAX);
 	}
 }

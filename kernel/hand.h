@@ -42,7 +42,7 @@ struct hand_call {
 #define HAND_AT (7u << 19)
 struct hand_list {
 	uint32_t count;
-	uint32_t done; /* calls that were made */
+	uint32_t reserved;
 	struct hand_call call[];
 };
 

@@ -94,6 +94,19 @@ def test_a_program_is_started_told_heard_and_ended(in_lab: Hand) -> None:
 
 
 @pytest.mark.lab
+def test_what_is_written_to_a_program_that_has_ended_ends_nothing_else(in_lab: Hand) -> None:
+    over = in_lab.start(["/bin/true"], 0)
+    assert over.wait() == 0
+    with pytest.raises(BrokenPipeError):
+        over.write(b"go\n")
+    reader = in_lab.start(["/bin/sh", "-c", "yes | head -1; kill -PIPE $$; echo unheard"], 0)  # signals are as in any program
+    assert (reader.rest(), reader.wait()) == (b"y\n", -signal.SIGPIPE)
+    reader.hang_up()
+    with pytest.raises(FabricError, match="write in the lab: Bad file descriptor"):
+        reader.write(b"go\n")
+
+
+@pytest.mark.lab
 def test_networks_are_set_up_from_outside(in_lab: Hand) -> None:
     paths = [f"/run/netns/n{number}" for number in range(40)]
     in_lab.add_namespaces(paths)

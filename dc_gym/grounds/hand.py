@@ -27,7 +27,7 @@ from dc_gym.topologies.realize.system import IPV6, RunningProgram, is_for_absent
 PROGRAM = "lab-hand"
 BASE, STEP, GO_ON, AT, CALLS_MAX, START = 0x200000000, 0x68616E64, 0x100, 7 << 19, 4096, 0x10000
 """HAND_... of kernel/hand.h."""
-LIST, CALL = struct.Struct("=II"), struct.Struct("=I6B?5x6qq")
+LIST, CALL = struct.Struct("=I4x"), struct.Struct("=I6B?5x6qq")
 NUMBERS = {
     "read": 0, "write": 1, "open": 2, "close": 3, "ioctl": 16, "access": 21, "socket": 41, "sendto": 44, "recvfrom": 45,
     "bind": 49, "setsockopt": 54, "wait4": 61, "kill": 62, "mkdir": 83, "mount": 165, "unshare": 272, "pipe2": 293, "setns": 308,
@@ -74,6 +74,10 @@ class Call:
     @classmethod
     def of(cls, name: str, *arguments: Argument, may_fail: bool = False) -> Call:
         return cls(name, arguments, may_fail)
+
+    def failure(self, result: int) -> FabricError:
+        """Returns the error for a negative result."""
+        return FabricError(f"{self.name} in the lab: {os.strerror(-result)}")
 
     @property
     def size(self) -> int:
@@ -149,7 +153,7 @@ class Hand:
         """Lays calls into the region. Returns the place and size of each one's buffer."""
         region, at = self._lab.region, AT + LIST.size + CALL.size * len(calls)
         rooms: list[tuple[int, int]] = []
-        LIST.pack_into(region, AT, len(calls), 0)
+        LIST.pack_into(region, AT, len(calls))
         for number, each in enumerate(calls):
             back, given, room = [0] * 6, [0] * 6, (at, 0)
             for place, argument in enumerate(each.arguments):
@@ -175,7 +179,7 @@ class Hand:
         if result < -MOST_ERRNO:
             raise LostLab(LabError(f"the lab answers {made.name} with {result}, which is no errno"))
         if result < 0 and not made.may_fail:
-            raise FabricError(f"{made.name} in the lab: {os.strerror(-result)}")
+            raise made.failure(result)
         return Done(result, region[at : at + size])
 
     def make_all(self, lists: Iterable[Sequence[Call]]) -> list[list[Done]]:
@@ -337,9 +341,12 @@ class _FarProgram:
         self._pid = started.result
 
     def write(self, data: bytes) -> None:
-        (made,) = self._hand.make(Call.of("write", self._stdin, data, len(data), may_fail=True))
+        write = Call.of("write", self._stdin, data, len(data), may_fail=True)
+        (made,) = self._hand.make(write)
         if made.result == -errno.EPIPE:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        if made.result < 0:
+            raise write.failure(made.result)
 
     def hang_up(self) -> None:
         self._hand.make(Call.of("close", self._stdin))

@@ -35,7 +35,7 @@ class Liar:
         self._draw, self._wild = random.Random(seed), wild
 
     def answer(self, code: int) -> None:
-        (count, _) = LIST.unpack_from(self.region, AT)
+        (count,) = LIST.unpack_from(self.region, AT)
         for number in range(count):
             place = AT + LIST.size + CALL.size * number
             fields = list(CALL.unpack_from(self.region, place))
