@@ -135,10 +135,14 @@ class _OnePath:
         return self._first.setdefault((_protocol(asked), plane, asked.src, asked.dst), crossed) == crossed
 
 
+def plane_of(flow: Flow, graph: Graph) -> int:
+    """Returns the plane whose addresses the flow uses."""
+    return next(plane for plane, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
+
+
 def ways_from(flow: Flow, graph: Graph, router: Router, src_port: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the ports that the flow's data and the answers would cross if it had another source port."""
-    plane = next(plane for plane, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
-    there = path(graph, router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow.request), plane)
+    there = path(graph, router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow.request), plane_of(flow, graph))
     moved = replace(flow, src_port=src_port, ports=tuple(there))
     return next(both_ways([moved], graph, router))
 

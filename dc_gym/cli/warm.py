@@ -53,15 +53,15 @@ def main() -> None:
 
 def load() -> None:
     """Imports what a run needs, and reads the sources that it will name in its manifest."""
-    own = ALLOCATOR not in os.environ
-    if own:
+    is_ours = ALLOCATOR not in os.environ
+    if is_ours:
         os.environ[ALLOCATOR] = "background_thread:false"
     from dc_gym.cli.main import NUMPY_THREADS
 
     os.environ.setdefault(NUMPY_THREADS, "1")
     for name in MODULES:
         importlib.import_module(name)
-    if own:
+    if is_ours:
         del os.environ[ALLOCATOR]  # a run does not hand it on to its programs
     from dc_gym.records import fingerprint
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,6 @@ __all__ = ["ARGV", "LostLab", "run"]
 NAME_BYTES, FLOW_BYTES, HEAD_BYTES = 32, 64, 4096
 """SM_NAME_LEN of monitors/state_matrix.h, the size of its struct sm_flow, and more than what comes before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
-O_WRONLY = 1
 NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)
 
 
@@ -46,17 +46,9 @@ class HandSite(LabSite):
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         """Does nothing: there are no programs in hosts, which alone ask for names."""
 
-    def agree_t0(self, plan: Plan, fabric: Any) -> int:
-        from dc_gym.monitors.state_matrix import COLUMNS  # imports numpy, which the plan has imported by now
-
-        rows = len(plan.graph.rows())
-        if (size := HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + plan.flow_rows * FLOW_BYTES) > AT:
-            raise FabricError(f"the state matrix of {rows} ports and queues has {size} bytes, and there is room for {AT}")
-        return plan.t0_ns
-
     def _tell(self, request: int, value: int) -> int:
         _, told, _ = self._hand.make(
-            Call.of("open", LAB_DEVICE, O_WRONLY),
+            Call.of("open", LAB_DEVICE, os.O_WRONLY),
             Call.of("ioctl", Back(1), request, struct.pack("<Q", value), may_fail=True),
             Call.of("close", Back(2)),
         )
@@ -70,6 +62,7 @@ def run(
 
     Raises TestbedError as the same plan's program in a ground does, and LostLab.
     """
+    _check_room(plan)
     hand = Hand(lab, on_progress)
     try:
         counts = main.run(plan, folder, HandSite(hand, on_line))
@@ -78,3 +71,12 @@ def run(
     assert counts is not None, "it is no shell"
     hand.end()
     return counts
+
+
+def _check_room(plan: Plan) -> None:
+    """Raises FabricError unless the state matrix ends below what the hand uses of the region."""
+    from dc_gym.monitors.state_matrix import COLUMNS  # imports numpy, which the plan has imported by now
+
+    rows = len(plan.graph.rows())
+    if (size := HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + plan.flow_rows * FLOW_BYTES) > AT:
+        raise FabricError(f"the state matrix of {rows} ports and queues has {size} bytes, and there is room for {AT}")

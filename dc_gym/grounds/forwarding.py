@@ -43,18 +43,18 @@ def groups_of(experiment: Experiment) -> Groups:
     """Returns the group ports that the run's routing needs, reactions included. The host ground has none."""
     if isinstance(experiment.router.spread, buckets.Buckets):
         return Groups((), 0)
-    later = ((entry.switch, entry.hops) for each in experiment.reactions for entry in each.entries)
-    return Groups(chain(hops_of(experiment.router), later), experiment.router.spread.seed)
+    after_reactions = ((entry.switch, entry.hops) for reaction in experiment.reactions for entry in reaction.entries)
+    return Groups(chain(hops_of(experiment.router), after_reactions), experiment.router.spread.seed)
 
 
 def rules_of(experiment: Experiment, groups: Groups) -> dict[str, list[str]]:
     """Returns the rules of each switch for the daemons, as lines for ovs-ofctl."""
     if isinstance(experiment.router.spread, buckets.Buckets):
         return buckets.flows(experiment.router)
-    found: dict[str, list[str]] = {switch.name: [] for switch in experiment.graph.switches}
+    lines: dict[str, list[str]] = {switch.name: [] for switch in experiment.graph.switches}
     for rule in rules(experiment.router, groups):
-        found[rule.switch].append(rule.flow())
-    return found
+        lines[rule.switch].append(rule.flow())
+    return lines
 
 
 def warm_mask(experiment: Experiment, groups: Groups) -> int:
@@ -86,11 +86,11 @@ def write(experiment: Experiment, groups: Groups, path: Path, *, may_change: boo
 def _needed(experiment: Experiment) -> dict[tuple[str, str], None]:
     """Returns each switch that packets of the run's flows come to, with the address that they are for."""
     flows, graph = experiment.schedule.flows, experiment.graph
-    found: dict[tuple[str, str], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     for flow, (there, back) in zip(flows, both_ways(flows, graph, experiment.router), strict=True):
-        found |= dict.fromkeys((switch, flow.dst_addr) for switch in _switches(graph, there))
-        found |= dict.fromkeys((switch, flow.src_addr) for switch in _switches(graph, back))
-    return found
+        pairs |= dict.fromkeys((switch, flow.dst_addr) for switch in _switches(graph, there))
+        pairs |= dict.fromkeys((switch, flow.src_addr) for switch in _switches(graph, back))
+    return pairs
 
 
 def _switches(graph: Graph, way: Iterable[str]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serializati
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.topologies.telemetry import RateUnits
 from dc_gym.traffic.flows import RDMA_PORT
-from dc_gym.traffic.schedule import Flow, Schedule
+from dc_gym.traffic.schedule import Flow, Schedule, plane_of
 
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
@@ -249,10 +249,6 @@ def way_back(flow: Flow, graph: Graph, router: Router, src_port: int | None = No
     """Returns the ports that answers cross. `src_port` is that of the frames that they answer; None means the flow's."""
     ports = flow.src_port if src_port is None else src_port, RDMA_PORT
     return tuple(path(graph, router, flow.dst, flow.src, *ports, "udp", plane_of(flow, graph)))
-
-
-def plane_of(flow: Flow, graph: Graph) -> int:
-    return next(n for n, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
 
 
 def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], packet_bytes: int) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import MTU_BYTES
@@ -163,12 +164,38 @@ def describe(ifindex: int, ifname: str) -> NetlinkRequest:
 
 def device_of(payload: bytes) -> Device | None:
     """Returns the end of a cable that the kernel describes, or None if it describes another device."""
+    described = of_kind(payload, "cable")
+    return None if described is None else _device(described)
+
+
+class Described(NamedTuple):
+    """A device as the kernel describes it."""
+
+    ifindex: int
+    flags: int
+    link: dict[int, bytes]
+    """Its attributes."""
+    data: dict[int, bytes]
+    """Those of its kind."""
+
+    @property
+    def ifname(self) -> str:
+        return self.link[IFLA_IFNAME].rstrip(b"\0").decode()
+
+
+def of_kind(payload: bytes, kind: str) -> Described | None:
+    """Returns the device that the kernel describes, or None if it is of another kind."""
     _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
     link = attributes(payload[IFINFOMSG.size :])
     info = attributes(link.get(IFLA_LINKINFO, b""))
-    if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") != b"cable":
+    if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") != kind.encode():
         return None
-    return _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+    return Described(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+
+
+def all_of_kind(sock: NetlinkSocket, kind: str) -> list[Described]:
+    """Returns all devices of a kind in the socket's namespace."""
+    return [described for payload in sock.listed(LINKS) if (described := of_kind(payload, kind)) is not None]
 
 
 def seed_of(seed: int, ifname: str) -> int:
@@ -195,11 +222,7 @@ def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
 
 def devices(sock: NetlinkSocket) -> dict[str, Device]:
     """Returns all cable ends in the socket's namespace, by name."""
-    found = {}
-    for payload in sock.listed(LINKS):
-        if (device := device_of(payload)) is not None:
-            found[device.ifname] = device
-    return found
+    return {described.ifname: _device(described) for described in all_of_kind(sock, "cable")}
 
 
 def check_cable(cable: Cable, ends: dict[str, Device], mtu_bytes: int) -> None:
@@ -237,16 +260,17 @@ def _end(end: CableEnd, mtu_bytes: int) -> bytes:
     return body
 
 
-def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, bytes]) -> Device:
+def _device(described: Described) -> Device:
+    link, data = described.link, described.data
     rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_dropped, tx_dropped, _, _ = STATS64.unpack_from(link[IFLA_STATS64])
 
     def u64(kind: int) -> int:  # or u32
         return int.from_bytes(data[kind], "little")
 
     return Device(
-        ifindex=ifindex,
-        ifname=link[IFLA_IFNAME].rstrip(b"\0").decode(),
-        up=flags & (IFF_UP | IFF_LOWER_UP) == IFF_UP | IFF_LOWER_UP,
+        ifindex=described.ifindex,
+        ifname=described.ifname,
+        up=described.flags & (IFF_UP | IFF_LOWER_UP) == IFF_UP | IFF_LOWER_UP,
         rate_bps=u64(IFLA_CABLE_RATE),
         delay_ns=u64(IFLA_CABLE_DELAY),
         gso_max_segs=int.from_bytes(link[IFLA_GSO_MAX_SEGS], "little"),

@@ -27,12 +27,19 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
 from dc_gym.topologies.realize import cables, shapers, tc
-from dc_gym.topologies.realize.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
+from dc_gym.topologies.realize.cables import (
+    IFLA_ADDRESS,
+    IFLA_IFNAME,
+    IFLA_INFO_DATA,
+    IFLA_INFO_KIND,
+    IFLA_LINKINFO,
+    Described,
+    Device,
+)
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
-    LINKS,
     NLM_F_CREATE,
     NLM_F_EXCL,
     RTM_NEWLINK,
@@ -41,7 +48,6 @@ from dc_gym.topologies.realize.rtnl import (
     attr_text,
     attr_u32,
     attribute,
-    attributes,
     nested,
 )
 
@@ -107,7 +113,7 @@ class QdiscFabric(Fabric):
         held = tc.queue_counters(self._wires)
         return {name: self._with_wire(link, wires, held) for name, link in ports.items()}
 
-    def _with_wire(self, link: Veth, wires: Mapping[str, Veth], held: Mapping[int, tc.QueueCounters]) -> Device:
+    def _with_wire(self, link: Described, wires: Mapping[str, Described], held: Mapping[int, tc.QueueCounters]) -> Device:
         cable = self._cable_of[link.ifname]
         far = wires[self._wire_of[self.graph.peer(_port(cable, link.ifname)).ifname]]
         queue = held[far.ifindex]
@@ -168,25 +174,8 @@ class QdiscFabric(Fabric):
         return tc.queue_settings(sock) | tc.queue_settings(sock, parent=shapers.TBF_CLASS)
 
 
-class Veth:
-    """The kernel's description of one end of a pair."""
-
-    __slots__ = ("flags", "ifindex", "ifname", "link")
-
-    def __init__(self, ifindex: int, flags: int, link: dict[int, bytes]) -> None:
-        self.ifindex, self.flags, self.link = ifindex, flags, link
-        self.ifname = link[IFLA_IFNAME].rstrip(b"\0").decode()
-
-
-def veths(sock: NetlinkSocket) -> dict[str, Veth]:
-    found = {}
-    for payload in sock.listed(LINKS):
-        _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
-        link = attributes(payload[IFINFOMSG.size :])
-        if attributes(link.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"veth":
-            veth = Veth(ifindex, flags, link)
-            found[veth.ifname] = veth
-    return found
+def veths(sock: NetlinkSocket) -> dict[str, Described]:
+    return {veth.ifname: veth for veth in cables.all_of_kind(sock, "veth")}
 
 
 def pair(a: cables.CableEnd, b: cables.CableEnd) -> NetlinkRequest:
@@ -203,7 +192,7 @@ def _end(end: cables.CableEnd) -> bytes:
     return body + (attr_u32(IFLA_NET_NS_FD, end.netns_fd) if end.netns_fd is not None else b"")
 
 
-def _device(veth: Veth, cable: Cable, flight_packets: int = 0, flight_bytes: int = 0, lost: int = 0) -> Device:
+def _device(veth: Described, cable: Cable, flight_packets: int = 0, flight_bytes: int = 0, lost: int = 0) -> Device:
     stats = dict(zip(STATS, cables.STATS64.unpack_from(veth.link[cables.IFLA_STATS64]), strict=False))
     return Device(
         ifindex=veth.ifindex,

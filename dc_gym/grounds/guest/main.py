@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,10 +117,10 @@ def _switches(plan: Plan, folder: Path, site: Site, stack: ExitStack) -> tuple[S
         programs = Programs(Path(plan.openvswitch))
         os.environ.update(programs.environment())
         return stack.enter_context(OpenVSwitchDaemons(programs)), plan.rules
-    flows, at, found = (folder / DATAPATH).read_bytes(), 0, {}
-    for switch, number in plan.direct.items():
-        found[switch], at = flows[at : at + number * FLOW_BYTES], at + number * FLOW_BYTES
-    return stack.enter_context(DirectSwitches(site.system)), found
+    flows, flows_of = BytesIO((folder / DATAPATH).read_bytes()), {}
+    for switch, count_of_flows in plan.direct.items():
+        flows_of[switch] = flows.read(count_of_flows * FLOW_BYTES)
+    return stack.enter_context(DirectSwitches(site.system)), flows_of
 
 
 def _set_default_tcp(name: str) -> None:

@@ -23,11 +23,11 @@ CAPTURED are the ports that are captured, as PORTS are all.
 GROUND = "ground.json"
 """The file with what a ground has counted."""
 EVENTS, EVENTS_DONE = "events.records", "events.done"
+"""Record files of what eventd is to do, and of what it has done."""
 REACTING_EVENTS = "reacting-events.records"
 """EVENTS with the reactions of routing, which are complete only where the network stands."""
 REACTION_TAG = 1 << 31
 """Added to the number of an event: the tag of the requests that react to it. Other tags are numbers of changes."""
-"""Record files of what eventd is to do, and of what it has done."""
 CAPTURES = "capture"
 """Folder of a result with a file for each captured port."""
 NICS, NIC_TABLE = "nics.records", "nic_table"

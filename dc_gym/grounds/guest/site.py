@@ -113,12 +113,9 @@ def await_plan() -> None:
     LabSite().ask(PLAN_STEP)
 
 
-class LabSite:
-    """The site of a lab kernel: t0 is fixed, and time stands still while programs start."""
+class InnerSite:
+    """The part of a site that is the same wherever the plan is carried out inside the ground."""
 
-    matrix = LAB_DEVICE
-    virtual = True
-    qmon_options: tuple[str, ...] = ()
     system: System = HERE
 
     def phase(self, name: str) -> None:
@@ -127,6 +124,14 @@ class LabSite:
     def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
         (path := folder / OUT / name).write_bytes(content)
         return path
+
+
+class LabSite(InnerSite):
+    """The site of a lab kernel: t0 is fixed, and time stands still while programs start."""
+
+    matrix = LAB_DEVICE
+    virtual = True
+    qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         from dc_gym.topologies.ecmp import Group

@@ -23,17 +23,16 @@ from typing import Any
 
 from dc_gym.base.errors import FabricError
 from dc_gym.grounds.guest.main import main as run_plan
-from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, OUT, Plan
+from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, Plan
 from dc_gym.grounds.guest.report import count, phase
 from dc_gym.grounds.guest.shell_memory import SIZE, ShellMemory
-from dc_gym.grounds.guest.site import S
+from dc_gym.grounds.guest.site import InnerSite, S
 from dc_gym.grounds.host import calibration, fidelity, one_cpu
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
 from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.realize.ovs import Switches
 from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
-from dc_gym.topologies.realize.system import HERE, System
 from dc_gym.topologies.waits import Waits
 
 OWN_SYSCTLS: Mapping[str, str] = {
@@ -67,11 +66,10 @@ class HostQdiscFabric(QdiscFabric):
     SYSCTLS = OWN_SYSCTLS
 
 
-class HostSite:
+class HostSite(InnerSite):
     """A `guest.site.Site`."""
 
     virtual = False
-    system: System = HERE
     qmon_options: tuple[str, ...] = ("--check-late",)
 
     def __init__(
@@ -101,13 +99,6 @@ class HostSite:
         self._late_limit_ns = fidelity.LATE_NS
         self._watch: fidelity.FidelityWatch | None = None
         self._fidelity: fidelity.Fidelity | None = None
-
-    def phase(self, name: str) -> None:
-        phase(name)
-
-    def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
-        (path := folder / OUT / name).write_bytes(content)
-        return path
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
         self._duration_ns, self._waits = plan.duration_ns, plan.waits
