@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import synthetic
@@ -478,3 +479,20 @@ def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match=r"/run/dcgym-demo: a run's folder may not be below .*give another --out"):
         demo.main(SimpleNamespace(out=Path("/run/dcgym-demo"), jobs=1), Quiet())
     assert not Path("/run/dcgym-demo").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "kept"),
+    [
+        ([1, None, 2], pa.int64(), [1, None, 2]),
+        ([True, None, False], pa.bool_(), [True, None, False]),
+        ([1.5, 2, None], pa.float64(), [1.5, 2.0, None]),
+        (["a", None, "é"], pa.string(), ["a", None, "é"]),
+        ([[1], {"a": None}, None], pa.string(), ["[1]", '{"a": null}', None]),
+        ([1, "x", None], pa.string(), ["1", "x", None]),
+        ([None, None], pa.null(), [None, None]),
+    ],
+)
+def test_a_column_has_one_type(values: list[object], kind: pa.DataType, kept: list[object]) -> None:
+    column = summary._column(values)
+    assert (column.type, column.to_pylist()) == (kind, kept)

@@ -151,22 +151,22 @@ def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> 
 
 
 def to_arrow(values: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Converts numbers, truth values and strings without pa.array(). Numbers that are not `known` become null.
+    """Converts numbers, truth values and strings without pa.array(). Values that are not `known` become null.
 
     pa.array() imports pandas if it is installed: half a second a run.
     """
+    valid = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
     if values.dtype.kind == "b":
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(np.packbits(values, bitorder="little"))])
     if values.dtype.kind in "iuf":
         values = np.ascontiguousarray(values)
-        valid = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
         return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
     texts = values.tolist()
     if not all(isinstance(text, str) for text in texts):
         return pa.array(values)
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+    return pa.Array.from_buffers(pa.string(), len(texts), [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 def from_arrow(values: pa.Array, unknown: int | None = None) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -18,6 +19,7 @@ from dc_gym.base import readable
 from dc_gym.base.files import put
 from dc_gym.base.terminal import console, say
 from dc_gym.metrics.summary import has_idle_time, told_of_equal_seeds
+from dc_gym.records.parquet import to_arrow
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
@@ -127,10 +129,10 @@ def counts(statuses: Sequence[Status]) -> str:
 def _column(values: list[Any]) -> pa.Array:
     """Returns a column with one type. Where values are of several types, it contains their texts."""
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1 and kinds != {int, float}:
-        values = [None if value is None else str(value) for value in values]
-    elif kinds & {list, dict}:
-        values = [None if value is None else json.dumps(value) for value in values]
-    elif kinds == {int, float}:
-        values = [None if value is None else float(value) for value in values]
-    return pa.array(values)
+    if not kinds:
+        return pa.nulls(len(values))
+    known = np.array([value is not None for value in values])
+    if kinds in ({bool}, {int}, {float}, {int, float}):
+        return to_arrow(np.array([0 if value is None else value for value in values], np.result_type(*kinds)), known)
+    to_text = json.dumps if kinds <= {list, dict} else str
+    return to_arrow(np.array(["" if value is None else to_text(value) for value in values], object), known)
