@@ -220,7 +220,7 @@ def in_nics(in_fabric: Callable[..., str], request: pytest.FixtureRequest) -> Ca
     native = sorted(PROGRAMS.glob("nic-*.native")) if request.param == "native" else []
     head = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom nic_guest import *\n"
     head += f"nic = Nics(fabric, {bool(native)})\nnic.warm(ovs)\nout = {{}}\n"
-    tail = "\novs.thaw()\nprint(json.dumps([out, fabric.losses()]))"
+    tail = "\novs.thaw()\nprint(json.dumps([out, fabric.losses(fabric.devices())]))"
 
     def run(body: str, **topology: Any) -> Any:
         params = {"kind": "single", "rate_bps": 10**10, "delay_ns": 2_500, "buffer_bytes": 4_000_000} | topology

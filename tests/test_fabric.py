@@ -146,7 +146,7 @@ for request in (cables.change(index, "s1-eth3", rate_bps=123), tc.set_queue(inde
     sock.batch([cables.change(index, "s1-eth3", rate_bps=10**7)])
 try: sock.batch([cables.change(index, "s1-eth3", rate_bps=0)])
 except FabricError as error: print(error)
-print(sorted(fabric.losses()))
+print(sorted(fabric.losses(fabric.devices())))
 """
     lines = in_fabric({"preset": "dumbbell-10m"}, body).splitlines()
     assert lines[0] == "s1-eth3: asked for rate 10000000, read back 123"

@@ -76,7 +76,7 @@ with entered(netns_path("h1")):
 for port in range(50):
     sock.sendto(b"x", (graph.host("h2").address, 1000 + port))
 time.sleep(0.01)
-print("lost", fabric.losses())
+print("lost", fabric.losses(fabric.devices()))
 """
 
 

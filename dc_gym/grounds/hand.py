@@ -36,9 +36,7 @@ NUMBERS = {
 """System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
 MOST_ERRNO = 4095
 PIECE_BYTES = 16 << 10
-"""Bytes that are read at once. The kernel lists objects in datagrams of as many bytes as are asked for, 32 KiB at most."""
-LISTED, OBJECT_BYTES = 2, 8 << 10
-"""Most datagrams that are awaited of a listing at once. More are of an object each, and have room for that."""
+"""Bytes that are read at once."""
 KERNEL = struct.pack("=HHII", socket.AF_NETLINK, 0, 0, 0)
 """The address of a netlink socket that is no one's in particular (struct sockaddr_nl)."""
 HOME, OWN_NETNS = "/proc/1/ns/net", "/proc/self/ns/net"
@@ -114,6 +112,8 @@ class Hand:
         self._lab, self._on_progress = lab, on_progress
         self._unsent: list[tuple[int, list[Call]]] = []
         """By netlink socket what it is to send, and to receive then."""
+        self._awaited: dict[int, tuple[int, int]] = {}
+        """By netlink socket the datagrams that may still come, and the bytes of each at most."""
         self._arrived: dict[int, deque[bytes]] = {}
         self.waits = False
         """True if the hand waits for a list: not while the lab runs, nor after it ended, or this process was interrupted."""
@@ -276,11 +276,11 @@ class Hand:
 
     # Netlink: what several sockets have sent goes in one list, with the receiving of the answers.
 
-    def send(self, fd: int, data: bytes, answers: int) -> None:
+    def send(self, fd: int, data: bytes, answers: int, answer_bytes: int) -> None:
         """Has a datagram sent before anything is received from any socket."""
-        size = PIECE_BYTES if answers <= LISTED else OBJECT_BYTES
-        receives = [self._receive(fd, size, wait=not number) for number in range(answers)]
-        self._unsent.append((fd, [Call.of("sendto", fd, data, len(data), 0, 0, 0), *receives]))
+        send = Call.of("sendto", fd, data, len(data), 0, 0, 0)
+        self._awaited[fd] = answers, answer_bytes
+        self._unsent.append((fd, [send, *self._receives(fd, self._room - send.size)]))
 
     def receive(self, fd: int) -> bytes:
         """Waits for the next datagram of a socket."""
@@ -289,12 +289,19 @@ class Hand:
             for (each, _), done in zip(unsent, self.make_all(calls for _, calls in unsent), strict=True):
                 self._arrive(each, done[1:])
         if not self._arrived.get(fd):
-            self._arrive(fd, self.make(self._receive(fd, PIECE_BYTES, wait=True)))
+            self._arrive(fd, self.make(*self._receives(fd, self._room)))
         return self._arrived[fd].popleft()
 
-    def _receive(self, fd: int, size: int, *, wait: bool) -> Call:
-        flags = socket.MSG_TRUNC | (0 if wait else socket.MSG_DONTWAIT)
-        return Call.of("recvfrom", fd, Room(size), size, flags, 0, 0, may_fail=not wait)
+    def _receives(self, fd: int, room: int) -> list[Call]:
+        """Returns calls that receive the datagrams that are awaited, as many as have room. The first waits for one."""
+        answers, size = self._awaited.get(fd, (1, PIECE_BYTES))
+        wait, rest = (
+            Call.of("recvfrom", fd, Room(size), size, socket.MSG_TRUNC | flags, 0, 0, may_fail=bool(flags))
+            for flags in (0, socket.MSG_DONTWAIT)
+        )
+        count = max(1, min(answers, room // wait.size))
+        self._awaited[fd] = max(1, answers - count), size
+        return [wait, *[rest] * (count - 1)]
 
     def _arrive(self, fd: int, received: Sequence[Done]) -> None:
         for each in received:
@@ -313,8 +320,8 @@ class _FarSocket:
     def __init__(self, hand: Hand, fd: int) -> None:
         self._hand, self._fd = hand, fd
 
-    def send(self, data: bytes, answers: int) -> None:
-        self._hand.send(self._fd, data, answers)
+    def send(self, data: bytes, answers: int, answer_bytes: int) -> None:
+        self._hand.send(self._fd, data, answers, answer_bytes)
 
     def recv(self) -> bytes:
         return self._hand.receive(self._fd)

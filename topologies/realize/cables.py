@@ -20,6 +20,7 @@ from dc_gym.topologies.realize.rtnl import (
     NLM_F_EXCL,
     RTM_GETLINK,
     RTM_NEWLINK,
+    Listing,
     NetlinkRequest,
     NetlinkSocket,
     attr_text,
@@ -30,6 +31,7 @@ from dc_gym.topologies.realize.rtnl import (
     nested,
 )
 
+KIND = "cable"
 IFF_UP = 1
 IFF_LOWER_UP = 1 << 16
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_STATS64 = 1, 3, 4, 18, 23
@@ -108,7 +110,7 @@ def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int, mtu_bytes: in
     """Returns the request for a cable between two new devices, with the same rate and delay in both directions."""
     peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b, mtu_bytes))
     data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
-    body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a, mtu_bytes) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
+    body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a, mtu_bytes) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, KIND), data)
     what = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
     return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
 
@@ -153,7 +155,7 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
 
 def _change(ifindex: int, values: Sequence[bytes], what: str) -> NetlinkRequest:
     """Returns the request that gives this end these attributes of a cable."""
-    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
+    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, KIND), nested(IFLA_INFO_DATA, *values))
     return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, what)
 
 
@@ -164,7 +166,7 @@ def describe(ifindex: int, ifname: str) -> NetlinkRequest:
 
 def device_of(payload: bytes) -> Device | None:
     """Returns the end of a cable that the kernel describes, or None if it describes another device."""
-    described = of_kind(payload, "cable")
+    described = of_kind(payload, KIND)
     return None if described is None else _device(described)
 
 
@@ -193,9 +195,14 @@ def of_kind(payload: bytes, kind: str) -> Described | None:
     return Described(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
 
 
+def listing(kind: str) -> Listing:
+    """Returns the request for all devices of a kind."""
+    return LINKS._replace(body=LINKS.body + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, kind)))
+
+
 def all_of_kind(sock: NetlinkSocket, kind: str) -> list[Described]:
     """Returns all devices of a kind in the socket's namespace."""
-    return [described for payload in sock.listed(LINKS) if (described := of_kind(payload, kind)) is not None]
+    return [described for payload in sock.listed(listing(kind)) if (described := of_kind(payload, kind)) is not None]
 
 
 def seed_of(seed: int, ifname: str) -> int:
@@ -210,7 +217,7 @@ def set_up(ifindex: int, ifname: str) -> NetlinkRequest:
 
 
 def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
-    """Returns when each device has a stable carrier and its queue lets frames through.
+    """Sees to it that each device has a stable carrier and its queue lets frames through, by `sock.finish()` at the latest.
 
     The kernel's own worker handles two hundred new carriers at once and a hundred in each second after that. A request for one
     device, unlike a dump, makes the kernel handle that device immediately (rtnl_getlink() in net/core/rtnetlink.c).
@@ -222,7 +229,7 @@ def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
 
 def devices(sock: NetlinkSocket) -> dict[str, Device]:
     """Returns all cable ends in the socket's namespace, by name."""
-    return {described.ifname: _device(described) for described in all_of_kind(sock, "cable")}
+    return {described.ifname: _device(described) for described in all_of_kind(sock, KIND)}
 
 
 def check_cable(cable: Cable, ends: dict[str, Device], mtu_bytes: int) -> None:

@@ -24,7 +24,6 @@ from dc_gym.topologies.realize.ovsdb import Bridge
 from dc_gym.topologies.realize.rtnl import (
     CLONE_NEWUTS,
     IFADDRMSG,
-    LINKS,
     NDMSG,
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -96,6 +95,8 @@ class Fabric:
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
     CHANGES = True
+    LINKS = cables.listing(cables.KIND)
+    """The request for all devices that are cable ends."""
     """True if links can change while they work."""
 
     def __init__(
@@ -127,6 +128,8 @@ class Fabric:
         self._system = system
         self._root = self._stack.enter_context(system.netlinks([None])[0])
         self._sockets: dict[str, NetlinkSocket] = {}
+        self.ifindexes: dict[str, int] = {}
+        """Of every cable end."""
         self._counting: dict[int, str] = {}  # the ports that count their queues, by ifindex
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = self._dropped_by_softnet()
@@ -149,7 +152,7 @@ class Fabric:
     def devices(self) -> dict[str, cables.Device]:
         """Returns every cable end of the network, as the kernel has it now."""
         found: dict[str, cables.Device] = {}
-        for sock in self.asked(LINKS):
+        for sock in self.asked(self.LINKS):
             found.update(self.devices_in(sock))
         return found
 
@@ -166,14 +169,13 @@ class Fabric:
 
     def verify(self) -> None:
         """Raises FabricError unless every cable and every queue is what the graph asks for."""
-        ends = self.devices()
-        self._check_cables(ends)
+        self._check_cables(self.devices())
         if self._groups:
-            group_ports.check(self._root, self._groups, {name: end.ifindex for name, end in ends.items()})
+            group_ports.check(self._root, self._groups, self.ifindexes)
         by_node: dict[str, dict[int, tuple[str, Any]]] = {}
         for port in self.graph.ports():
             node = port.node if port.node in self._sockets else ""
-            by_node.setdefault(node, {})[ends[port.ifname].ifindex] = (port.ifname, port.queue)
+            by_node.setdefault(node, {})[self.ifindexes[port.ifname]] = (port.ifname, port.queue)
         self.asked(QDISCS)
         for node, queues in by_node.items():
             self._check_queues(self.socket_of(node), queues)
@@ -188,12 +190,12 @@ class Fabric:
     def _queue_settings(self, sock: NetlinkSocket) -> dict[int, tc.QueueSettings]:
         return tc.queue_settings(sock)
 
-    def read_back(self) -> dict[str, dict[str, int | str]]:
-        """Returns the kernel's settings of every port by name.
+    def read_back(self, ends: Mapping[str, cables.Device]) -> dict[str, dict[str, int | str]]:
+        """Returns the kernel's settings of every port by name. `ends`: what `devices()` has returned.
 
         They are its cable's rate and delay, and its queue's kind, limit and thresholds.
         """
-        ends, queues = self.devices(), dict[str, dict[int, tc.QueueSettings]]()
+        queues: dict[str, dict[int, tc.QueueSettings]] = {}
         self.asked(QDISCS)
         for node in ("", *self._sockets):
             queues[node] = self._queue_settings(self.socket_of(node))
@@ -208,9 +210,8 @@ class Fabric:
         """Returns the packets that each port has marked, by its name."""
         self.asked(QDISCS)
         marks = {node: tc.marks(self.socket_of(node)) for node in ("", *self._sockets)}
-        ends = self.devices()
         return {
-            port.ifname: marks[port.node if port.node in self._sockets else ""].get(ends[port.ifname].ifindex, 0)
+            port.ifname: marks[port.node if port.node in self._sockets else ""].get(self.ifindexes[port.ifname], 0)
             for port in self.graph.ports()
         }
 
@@ -240,10 +241,9 @@ class Fabric:
             if any(way.impairment != NO_IMPAIRMENT for way in cable.directions())
             or not {cable.a.ifname, cable.b.ifname}.isdisjoint(lossy)
         ]
-        devices = self.devices() if impaired else {}
         for cable in impaired:
             for port in (cable.a, cable.b):
-                index, own = devices[port.ifname].ifindex, cables.seed_of(seed, port.ifname)
+                index, own = self.ifindexes[port.ifname], cables.seed_of(seed, port.ifname)
                 sent = cable.sent_by(port.ifname).impairment
                 request = cables.impair(index, port.ifname, sent, own, from_ns)
                 self.socket_of(port.node).batch([request])
@@ -253,16 +253,14 @@ class Fabric:
 
     def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
         """Changes cables, each by what the port at its end sends: quantities of topologies/changes.py by the port's name."""
-        ends = self.devices()
         for name, values in changes.items():
             given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
-            self.socket_of(self.graph.port(name).node).batch([cables.change(ends[name].ifindex, name, **given)])
+            self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **given)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
         """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
-        ends = self.devices() if of_cables or of_queues else {}
         for port in self.graph.ports():
-            requests, ifindex = [], ends[port.ifname].ifindex if ends else 0
+            requests, ifindex = [], self.ifindexes[port.ifname]
             if port.ifname in of_cables:
                 cable = self.graph.cable_of(port)
                 requests.append(cables.change(ifindex, port.ifname, cable.rate_bps, cable.delay_ns, 0, 0))
@@ -271,14 +269,14 @@ class Fabric:
             if requests:
                 self.socket_of(port.node).batch(requests)
 
-    def losses(self) -> dict[str, int]:
+    def losses(self, ends: Mapping[str, cables.Device]) -> dict[str, int]:
         """Returns the packets lost outside the queues since the fabric began, by the name of the counter; empty in a valid run.
 
-        SNMP counters are summed over the hosts.
+        `ends`: what `devices()` has returned. SNMP counters are summed over the hosts.
         """
         found = {
             "softnet": self._dropped_by_softnet() - self._softnet_drops,
-            "cable": sum(device.lost_packets for device in self.devices().values()),
+            "cable": sum(device.lost_packets for device in ends.values()),
             "datapath": self._ovs.misses()[1],
             "group": group_ports.dropped(self._root) if self._groups else 0,
         }
@@ -299,13 +297,15 @@ class Fabric:
         self._system.write_sysctls(self.SYSCTLS)
         self._make_namespaces()
         self._make_cables()
+        self.ifindexes = {name: end.ifindex for name, end in self.devices().items()}
         self._set_ways()
         self._configure_hosts()
         self._make_groups()
         self._ovs.add_bridges(self._bridges())
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
-        for sock in self.asked(LINKS):
-            cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
+        for node in ("", *self._sockets):
+            ports = self.graph.ports_of(node) if node else self.graph.switch_ports()
+            cables.settle(self.socket_of(node), [self.ifindexes[port.ifname] for port in ports])
         self._ovs.lift_flow_limit()
         self._ovs.add_flows({switch.name: self._rules[switch.name] for switch in self.graph.switches})
         self.verify()
@@ -335,36 +335,33 @@ class Fabric:
     def _set_ways(self) -> None:
         """Gives cables whose directions differ the rate and delay of what their second end sends."""
         unlike = [cable.sent_by(cable.b.ifname) for cable in self.graph.cables if cable.back is not None]
-        ends = self.devices() if unlike else {}
         for cable in unlike:
             name = cable.a.ifname
-            request = cables.change(ends[name].ifindex, name, cable.rate_bps, cable.delay_ns)
+            request = cables.change(self.ifindexes[name], name, cable.rate_bps, cable.delay_ns)
             self.socket_of(cable.a.node).batch([request])
 
     def _configure_hosts(self) -> None:
         self._system.write_sysctls(self._sysctls, [netns_path(host.name) for host in self.graph.hosts])
-        self.asked(LINKS)
         for host in self.graph.hosts:
-            sock = self._sockets[host.name]
-            devices = self.devices_in(sock)
             requests = [cables.set_up(LOOPBACK, "lo")]
             for plane, port in enumerate(self.graph.ports_of(host.name)):
-                ifindex = devices[port.ifname].ifindex
+                ifindex = self.ifindexes[port.ifname]
                 requests += [
                     _add_address(ifindex, host.name, host.nics[plane]),
                     *self._queue(ifindex, port),
                     cables.set_up(ifindex, port.ifname),
                     *self._neighbours(host, plane, ifindex),
                 ]
-            sock.batch(requests)
+            self._sockets[host.name].begin(requests)
+        for sock in self._sockets.values():
+            sock.finish()
 
     def keep_neighbours(self, names: Iterable[str]) -> None:
         """Lets hosts, at which commands will run, have their neighbours again when a command has set a device down and up."""
         kept: dict[str, dict[int, neighbours.Requests]] = {}
         for name in names:
-            host, devices = self.graph.host(name), self.devices_in(self._sockets[name])
-            ports = enumerate(self.graph.ports_of(name))
-            indexes = {devices[port.ifname].ifindex: plane for plane, port in ports}
+            host = self.graph.host(name)
+            indexes = {self.ifindexes[port.ifname]: plane for plane, port in enumerate(self.graph.ports_of(name))}
             kept[netns_path(name)] = {
                 ifindex: partial(self._neighbours, host, plane, ifindex) for ifindex, plane in indexes.items()
             }
@@ -382,8 +379,7 @@ class Fabric:
 
     def _make_groups(self) -> None:
         if self._groups:
-            indexes = {name: end.ifindex for name, end in self.devices_in(self._root).items()}
-            self._root.batch([group_ports.create(group, indexes) for group in self._groups])
+            self._root.batch([group_ports.create(group, self.ifindexes) for group in self._groups])
 
     def _bridges(self) -> list[Bridge]:
         """Returns the switches, each with its ports and group ports."""
@@ -395,10 +391,9 @@ class Fabric:
         return [Bridge(name, f"{number:016x}", mine) for number, (name, mine) in enumerate(ports.items(), 1)]
 
     def _configure_switch_ports(self) -> None:
-        ends = self.devices_in(self._root)
         requests = []
         for port in self.graph.switch_ports():
-            ifindex = ends[port.ifname].ifindex
+            ifindex = self.ifindexes[port.ifname]
             requests += [*self._queue(ifindex, port), cables.set_up(ifindex, port.ifname)]
             if port.queue.kind == "port":
                 self._counting[ifindex] = port.ifname

@@ -82,6 +82,7 @@ class QdiscFabric(Fabric):
     """The network of a graph on veth, tbf and netem."""
 
     CHANGES = False
+    LINKS = cables.listing("veth")
 
     def __init__(
         self,

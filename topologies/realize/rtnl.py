@@ -13,6 +13,7 @@ import ctypes
 import os
 import socket
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -20,6 +21,7 @@ from typing import NamedTuple, Protocol
 from dc_gym.base.errors import FabricError
 
 NLMSG_HDR = struct.Struct("=IHHII")
+_unpack_attribute = struct.Struct("=HH").unpack_from
 IFINFOMSG = struct.Struct("=BxHiII")
 TCMSG = struct.Struct("=BxxxiIII")
 IFADDRMSG = struct.Struct("=BBBBI")
@@ -42,6 +44,10 @@ MS_BIND = 0x1000
 SEND_BYTES = 32 << 10
 RECEIVE_BYTES = 256 << 10
 ANSWERS_AT_ONCE = 32
+LISTING_BYTES, OBJECT_BYTES, ANSWER_BYTES = 16 << 10, 8 << 10, 1 << 10
+"""Room for a datagram of a listing, in which the kernel puts as many objects as it may, for one object, and for a refusal."""
+FEWEST_DATAGRAMS = 2
+"""Datagrams of a listing: the objects, and the end."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -72,16 +78,28 @@ def each_attribute(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields type and payload of every attribute in `data`. Raises FabricError when a length is wrong."""
     at = 0
     while at + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
+        length, kind = _unpack_attribute(data, at)
         if length < 4 or at + length > len(data):
-            raise FabricError(f"netlink: attribute of {length} bytes at {at} of {len(data)}")
+            raise _wrong_length(length, at, len(data))
         yield kind & NLA_TYPE_MASK, data[at + 4 : at + length]
         at += length + (-length % 4)
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Returns the attributes in `data` by type (the last of each type wins). Raises FabricError when a length is wrong."""
-    return dict(each_attribute(data))
+    found: dict[int, bytes] = {}
+    at, end = 0, len(data)
+    while at + 4 <= end:  # as each_attribute(), at half its cost: a large network has a million of them
+        length, kind = _unpack_attribute(data, at)
+        if length < 4 or at + length > end:
+            raise _wrong_length(length, at, end)
+        found[kind & NLA_TYPE_MASK] = data[at + 4 : at + length]
+        at += (length + 3) & ~3
+    return found
+
+
+def _wrong_length(length: int, at: int, end: int) -> FabricError:
+    return FabricError(f"netlink: attribute of {length} bytes at {at} of {end}")
 
 
 class Listing(NamedTuple):
@@ -114,11 +132,18 @@ class NetlinkRequest:
         return header + self.body + bytes(-length % 4)
 
 
+class Batch(NamedTuple):
+    """Requests that were sent together, and the number of the first. The kernel acknowledges the last."""
+
+    requests: Sequence[NetlinkRequest]
+    first: int
+
+
 class Transport(Protocol):
     """A netlink socket of some system."""
 
-    def send(self, data: bytes, answers: int) -> None:
-        """Sends a datagram, to which so many datagrams at least will be the answer."""
+    def send(self, data: bytes, answers: int, answer_bytes: int) -> None:
+        """Sends a datagram, to which about so many datagrams, of so many bytes at most, will be the answer."""
 
     def recv(self) -> bytes:
         """Waits for a datagram."""
@@ -143,7 +168,7 @@ class _OwnSocket:
             self._socket.setsockopt(*option)
         self._socket.bind((0, 0))
 
-    def send(self, data: bytes, answers: int) -> None:
+    def send(self, data: bytes, answers: int, answer_bytes: int) -> None:
         self._socket.send(data)
 
     def recv(self) -> bytes:
@@ -160,7 +185,9 @@ class NetlinkSocket:
         """`opened` takes the place of a new socket of this machine."""
         self._seq = 0
         self._socket: Transport = opened or _OwnSocket(netns, protocol)
-        self._asked: list[Listing] = []
+        self._asked: deque[Listing | Batch] = deque()
+        self._datagrams: dict[Listing, int] = {}
+        """The number of datagrams that a listing took last time."""
 
     def close(self) -> None:
         self._socket.close()
@@ -176,31 +203,49 @@ class NetlinkSocket:
 
         The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
         """
-        self._let_go()
+        self.begin(requests)
+        self.finish()
+
+    def begin(self, requests: Sequence[NetlinkRequest]) -> None:
+        """Sends requests as `batch` does. It is `finish`, or whatever is done with this socket next, that raises.
+
+        Of several sockets whose requests are begun before one is finished, a lab carries out all at once.
+        """
+        self.finish()
         for group in _groups(requests):
-            first, last = self._seq + 1, len(group) - 1
-            packed = (self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group))
-            self._socket.send(b"".join(packed), answers=1)
-            done = False
-            while not done:
-                for kind, _flags, seq, payload in self._receive():
-                    if kind != NLMSG_ERROR or not first <= seq <= first + last:
-                        raise FabricError(f"netlink: message of type {kind} where an answer was expected")
-                    _check(group[seq - first], payload)
-                    done = seq == first + last
+            self._begin(group, answers=1, answer_bytes=ANSWER_BYTES)
 
     def each(self, requests: Sequence[NetlinkRequest]) -> None:
-        """Asks for one object by each request, and lets the answers go."""
-        self._let_go()
+        """Asks for one object by each request, and lets the answers go. A refusal raises as with `begin`."""
         for begin in range(0, len(requests), ANSWERS_AT_ONCE):
+            self.finish()
             group = requests[begin : begin + ANSWERS_AT_ONCE]
-            self._socket.send(b"".join(self._pack(each, 0) for each in group), answers=len(group))
-            left = len(group)
-            while left:
-                for kind, _flags, _seq, payload in self._receive():
-                    if kind == NLMSG_ERROR:
-                        _check(group[0], payload)
-                    left -= 1
+            self._begin(group, answers=len(group) + 1, answer_bytes=OBJECT_BYTES)
+
+    def finish(self) -> None:
+        """Waits until the kernel has answered what it was sent."""
+        while self._asked:
+            self._hear(self._asked.popleft())
+
+    def _begin(self, group: Sequence[NetlinkRequest], answers: int, answer_bytes: int) -> None:
+        self._asked.append(Batch(group, self._seq + 1))
+        last = len(group) - 1
+        packed = (self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group))
+        self._socket.send(b"".join(packed), answers, answer_bytes)
+
+    def _hear(self, asked: Listing | Batch) -> None:
+        if isinstance(asked, Listing):
+            self._heard(asked)
+            return
+        requests, first = asked
+        last, done = first + len(requests) - 1, False
+        while not done:
+            for kind, _flags, seq, payload in self._receive():
+                if not first <= seq <= last:
+                    raise FabricError(f"netlink: message of type {kind} where an answer was expected")
+                if kind == NLMSG_ERROR:
+                    _check(requests[seq - first], payload)
+                    done = seq == last
 
     def ask(self, listing: Listing) -> None:
         """Sends the request of the next `listed`, which then only waits for the answer. Asked of several sockets before they are
@@ -211,9 +256,9 @@ class NetlinkSocket:
     def listed(self, listing: Listing) -> list[bytes]:
         """Returns all payloads that the kernel lists."""
         while self._asked:
-            if (earlier := self._asked.pop(0)) == listing:
+            if (earlier := self._asked.popleft()) == listing:
                 return self._heard(listing)
-            self._heard(earlier)
+            self._hear(earlier)
         return self.dump(*listing)
 
     def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
@@ -222,18 +267,17 @@ class NetlinkSocket:
         self._send(listing)
         return self._heard(listing)
 
-    def _let_go(self) -> None:
-        while self._asked:
-            self._heard(self._asked.pop(0))
-
     def _send(self, listing: Listing) -> None:
-        self._let_go()
-        self._socket.send(self._pack(listing.request(), 0), answers=2 if listing.flags else 1)
+        self.finish()
+        answers = self._datagrams.get(listing, FEWEST_DATAGRAMS) if listing.flags else 1
+        self._socket.send(self._pack(listing.request(), 0), answers, LISTING_BYTES)
 
     def _heard(self, listing: Listing) -> list[bytes]:
         request = listing.request()
         found: list[bytes] = []
+        self._datagrams[listing] = 0
         while True:
+            self._datagrams[listing] += 1
             for answer, answer_flags, _seq, payload in self._receive():
                 if answer == NLMSG_ERROR:
                     _check(request, payload)

@@ -185,9 +185,10 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
 
 def _require_fit(stage: Stage, before: Counts) -> None:
     """Raises FabricError if an episode is as a run that is unfit. `before` are the counters before it."""
-    after = count(stage.fabric)
+    devices = stage.fabric.devices()
+    after = count(stage.fabric, devices)
     stage.ovs.thaw()
-    if unfit := conservation.violations(stage.fabric.graph, before, after, stage.fabric.losses()):
+    if unfit := conservation.violations(stage.fabric.graph, before, after, stage.fabric.losses(devices)):
         raise FabricError(f"{UNFIT}: {'; '.join(unfit)}")
 
 
@@ -231,8 +232,7 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
     time.sleep((control.delay_ns + S) / S)
     for host in fabric.graph.hosts:
         sock = fabric.socket_of(host.name)
-        devices = fabric.devices_in(sock)
-        queues = {devices[port.ifname].ifindex: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
+        queues = {fabric.ifindexes[port.ifname]: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
         sock.batch([tc.set_queue(ifindex, queue, name) for ifindex, (name, queue) in queues.items()])
         tc.check_queues(sock, queues)
 

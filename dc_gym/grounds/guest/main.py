@@ -33,6 +33,7 @@ from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
 if TYPE_CHECKING:
+    from dc_gym.topologies.realize.cables import Device
     from dc_gym.topologies.realize.fabric import Fabric
 
 Conclude = Callable[[str], Counts]
@@ -76,15 +77,17 @@ def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
         captures = stack.enter_context(Captures(plan, folder, t0_ns, site))
         if plan.disturb:
             _disturb(plan.disturb, site)
-        read_back = fabric.read_back() if plan.events else {}
+        read_back = fabric.read_back(fabric.devices()) if plan.events else {}
         ends: list[dict[str, Any]] = []
+        devices: dict[str, Device] = {}
 
         def conclude(late_sweeps: str) -> Counts:
             """Ends what sends beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
             ends.extend(programs_in_hosts.finish())
             site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
             captures.terminate()
-            return count(fabric)
+            devices.update(fabric.devices())
+            return count(fabric, devices)
 
         if plan.agent is None:
             before, after = _undirected(plan, folder, site, fabric, ovs, t0_ns, conclude)
@@ -94,9 +97,9 @@ def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
             before, after = episodes.run(plan, folder, site, fabric, ovs, t0_ns, conclude)
         site.phase("counting")
         ovs.thaw()
-        counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(), "before": before, "after": after}
+        counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(devices), "before": before, "after": after}
         counts |= {
-            "losses": fabric.losses(),
+            "losses": fabric.losses(devices),
             "queue_times": fabric.queue_times(),
             "exec": ends,
             **captures.finish(),

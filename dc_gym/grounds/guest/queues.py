@@ -17,7 +17,8 @@ HEAD = ("port", "backlog", "packets", "limit", "K", "marks", "drops", "sent")
 
 def table(fabric: Fabric, ports: Collection[str]) -> str:
     """Returns the lines for these ports, below a head."""
-    settings, counts, marks = fabric.read_back(), count(fabric), fabric.marks()
+    devices = fabric.devices()
+    settings, counts, marks = fabric.read_back(devices), count(fabric, devices), fabric.marks()
     rows = [HEAD]
     for name in ports:
         own, counted = settings[name], counts[name]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from dc_gym.topologies.realize import tc
 from dc_gym.topologies.realize.rtnl import QDISCS
 
 if TYPE_CHECKING:
+    from dc_gym.topologies.realize.cables import Device
     from dc_gym.topologies.realize.fabric import Fabric
 
 Counts = dict[str, dict[str, int]]
@@ -21,15 +23,18 @@ def phase(name: str) -> None:
     print(f"::phase {name}", flush=True)
 
 
-def count(fabric: Fabric) -> Counts:
-    """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
+def count(fabric: Fabric, devices: Mapping[str, Device] | None = None) -> Counts:
+    """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's.
+
+    `devices`: what `fabric.devices()` has returned at that instant; None asks for them.
+    """
     queues = {}
     fabric.asked(QDISCS)
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         queues[node] = tc.queue_counters(fabric.socket_of(node))
     hosts = {host.name for host in fabric.graph.hosts}
     ports = {}
-    devices = fabric.devices()
+    devices = devices or fabric.devices()
     for port in fabric.graph.ports():
         device = devices[port.ifname]
         queue = queues[port.node if port.node in hosts else ""][device.ifindex]
