@@ -8,7 +8,7 @@ fewest hops. If there are several such paths, the slowest counts. BDPs in a spec
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dc_gym.topologies.graph import Cable, Graph
 
@@ -61,26 +61,29 @@ def _longest_in_plane_ns(graph: Graph, plane: int, time_ns: Callable[[Cable], in
             switch = graph.peer(f"{host.name}-eth{plane}").node
             access[switch] = sorted([*access.get(switch, []), time_ns(cable)], reverse=True)[:2]
     longest = max((sum(links) for links in access.values() if len(links) == 2), default=0)
+    toward = {
+        switch.name: [(graph.peer(port).node, time_ns(graph.cable_of(port))) for port in graph.ports_of(switch.name)]
+        for switch in graph.switches
+    }
     for target, links in access.items():
-        between = _slowest_ns(graph, target, time_ns)
+        between = _slowest_ns(toward, target)
         longest = max([longest, *(between[other] + links[0] + access[other][0] for other in access if other != target)])
     return longest
 
 
-def _slowest_ns(graph: Graph, target: str, time_ns: Callable[[Cable], int]) -> dict[str, int]:
-    """Returns by switch the longest time to the target switch over the fewest hops."""
+def _slowest_ns(toward: Mapping[str, Sequence[tuple[str, int]]], target: str) -> dict[str, int]:
+    """Returns by switch the longest time to the target switch over the fewest hops. `toward`: by switch each neighbour, and the
+    time of the cable to it."""
     found, hops, todo = {target: 0}, {target: 0}, deque([target])
-    switches = {switch.name for switch in graph.switches}
     while todo:
         node = todo.popleft()
-        for port in graph.ports_of(node):
-            peer = graph.peer(port).node
-            if peer not in switches or hops.get(peer, hops[node] + 1) != hops[node] + 1:
+        for peer, time_ns in toward[node]:
+            if peer not in toward or hops.get(peer, hops[node] + 1) != hops[node] + 1:
                 continue
             if peer not in hops:
                 hops[peer] = hops[node] + 1
                 todo.append(peer)
-            found[peer] = max(found.get(peer, 0), found[node] + time_ns(graph.cable_of(port)))
+            found[peer] = max(found.get(peer, 0), found[node] + time_ns)
     return found
 
 

@@ -46,35 +46,38 @@ COUNT = Number(0, 2**63 - 1, whole=True)
 
 def fault(value: Any, shape: Any, key: str = "") -> str | None:
     """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `key`: the value's own key."""
-    if shape is ANY:
+    if _holds(value, shape):
         return None
     if isinstance(shape, tuple):
-        alike = [part for part in shape if isinstance(value, dict | list) and isinstance(part, type(value))]
-        faults = [fault(value, part, key) for part in (*alike, *shape)]
-        return None if None in faults else faults[0] if alike else _wrong(value, shape, key)
+        alike = [part for part in shape if isinstance(value, dict | list) and isinstance(part, (type(value), tuple))]
+        faults = [fault(value, part, key) for part in alike]
+        return None if None in faults else faults[0] if faults else _wrong(value, shape, key)
     if isinstance(shape, dict) and isinstance(value, dict):
         return _fault_of_keys(value, shape, key)
     if isinstance(shape, list) and isinstance(value, list):
         return next((words for row, entry in enumerate(value) if (words := fault(entry, shape[0], f"{key}[{row}]"))), None)
-    return None if _holds(value, shape) else _wrong(value, shape, key)
+    return _wrong(value, shape, key)
 
 
 def _fault_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any], key: str) -> str | None:
     rest = shape.get(str, ANY)
-    named = {name.removesuffix("?"): part for name, part in shape.items() if isinstance(name, str)}
     for name in shape:
         if isinstance(name, str) and not name.endswith("?") and name not in value:
             return f"{_inside(key, name)}: is missing"
     for name, entry in value.items():
-        if words := fault(entry, named.get(name, rest), _inside(key, name)):
+        part = shape[name] if name in shape else shape.get(f"{name}?", rest)
+        if not _holds(entry, part) and (words := fault(entry, part, _inside(key, name))):
             return words
     return None
 
 
 def _holds(value: Any, shape: Any) -> bool:
+    """Returns True if a value is of a shape without parts, or of one of them. What has parts is to be looked into."""
     if isinstance(shape, Number):
         return shape.holds(value)
-    return value is None if shape is None else isinstance(shape, type) and isinstance(value, shape)
+    if isinstance(shape, tuple):
+        return any(_holds(value, part) for part in shape)
+    return shape is ANY or (value is None if shape is None else isinstance(shape, type) and isinstance(value, shape))
 
 
 def _wrong(value: Any, shape: Any, key: str) -> str:

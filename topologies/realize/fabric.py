@@ -11,7 +11,7 @@ import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
@@ -435,10 +435,14 @@ def _add_address(ifindex: int, host: str, nic: Nic) -> NetlinkRequest:
     return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host}: add address {nic.address}/{PREFIX_BITS}")
 
 
+@cache  # every other host of a network asks for it
+def _addresses(nic: Nic) -> bytes:
+    address, mac = IPv4Address(nic.address).packed, bytes.fromhex(nic.mac.replace(":", ""))
+    return attribute(NDA_DST, address) + attribute(NDA_LLADDR, mac)
+
+
 def _add_neighbour(ifindex: int, other: Nic) -> NetlinkRequest:
-    body = NDMSG.pack(socket.AF_INET, ifindex, NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, IPv4Address(other.address).packed)
-    body += attribute(NDA_LLADDR, bytes.fromhex(other.mac.replace(":", "")))
+    body = NDMSG.pack(socket.AF_INET, ifindex, NUD_PERMANENT, 0, 0) + _addresses(other)
     return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
 
 
