@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.bounded import sha256_of
+from dc_gym.base.contents import digest_of_file
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.progress import choose as choose_progress
@@ -85,10 +86,10 @@ class Parts:
 
     def digests(self) -> dict[str, str]:
         return {
-            "config": sha256_of(self.config),
+            "config": digest_of_file(self.config),
             "patches": _digest_files(self.patch_files()),
             "drivers": _digest_files(self.driver_files()),
-            "profile": sha256_of(self.profile),
+            "profile": digest_of_file(self.profile),
         }
 
     def key(self, source: Source) -> str:
@@ -424,7 +425,7 @@ def _check_machine() -> None:
 def _load(folder: Path, key: str) -> KernelBuild | None:
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
-        if manifest["key"] != key or sha256_of(folder / "linux") != manifest["linux_sha256"]:
+        if manifest["key"] != key or digest_of_file(folder / "linux") != manifest["linux_sha256"]:
             return None
         return KernelBuild(folder / "linux", key, manifest["version"], manifest["fingerprint"], manifest)
     except (OSError, ValueError, KeyError, TypeError):
@@ -498,7 +499,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _digest_files(paths: Sequence[Path]) -> str:
-    rows = "".join(f"{path.name} {sha256_of(path)}\n" for path in sorted(paths, key=lambda path: path.name))
+    rows = "".join(f"{path.name} {digest_of_file(path)}\n" for path in sorted(paths, key=lambda path: path.name))
     return hashlib.sha256(rows.encode()).hexdigest()
 
 

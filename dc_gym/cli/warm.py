@@ -22,11 +22,13 @@ import socket
 import struct
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dc_gym.base import process_room
-from dc_gym.base.errors import MachineError
+from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base.progress import Quiet
 from dc_gym.base.terminal import say
 from dc_gym.base.warm import ENDED, LONGEST_REQUEST
 from dc_gym.cli import early
@@ -52,7 +54,7 @@ def main() -> None:
 
 
 def load() -> None:
-    """Imports what a run needs, and reads the sources that it will name in its manifest."""
+    """Imports what a run needs, and reads the files whose digests it checks or names in its manifest."""
     is_ours = ALLOCATOR not in os.environ
     if is_ours:
         os.environ[ALLOCATOR] = "background_thread:false"
@@ -63,9 +65,14 @@ def load() -> None:
         importlib.import_module(name)
     if is_ours:
         del os.environ[ALLOCATOR]  # a run does not hand it on to its programs
+    from dc_gym.grounds.ground import check_programs
+    from dc_gym.kernel import build
     from dc_gym.records import fingerprint
 
     fingerprint.programs()
+    with suppress(TestbedError):  # each run says so itself
+        build.lookup(build.choose(Quiet()))
+        check_programs()
     gc.collect()
     gc.freeze()
 

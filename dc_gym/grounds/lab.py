@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,10 @@ STILL_S = 3.0
 """Wall time without virtual time after which the user is told which program computes."""
 
 
-def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
-    """Returns the settings of the lab that runs the plan in `folder`/.lab."""
+def lab_config(
+    spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int, argv: Sequence[str] | None = None
+) -> LabConfig:
+    """Returns the settings of the lab that runs the plan in `folder`/.lab. `argv`: its program; None: the one in Python."""
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
     env = inside("/tmp")
     native = nic_configuration.native_object(spec)
@@ -48,7 +50,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         kernel=kernel.path,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=_program(folder, env),
+        argv=_program(folder, env) if argv is None else argv,
         env=env,
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
@@ -149,10 +151,10 @@ class LabGround:
             progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns)
             still.look(state, self._lab.programs)
 
-        config = lab_config(spec, self._kernel, partial, limit_ns)
-        reads = [*config.reads, *_readable(self._shell_folder)]
         outside = driver is None and may_be_direct(spec, self._shell_folder is not None)
-        argv = by_hand.ARGV if outside else [*config.argv, ASK]
+        config = lab_config(spec, self._kernel, partial, limit_ns, by_hand.ARGV if outside else None)
+        reads = [*config.reads, *_readable(self._shell_folder)]
+        argv = config.argv if outside else [*config.argv, ASK]
         counts: dict[str, Any] | None = None
         failed = 0
         with Lab(replace(config, argv=argv, reads=reads), hear, answer) as lab:
