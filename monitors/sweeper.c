@@ -127,7 +127,7 @@ int sweeper_open(struct sweeper *s, const char *ports_file, struct fault *f)
 	if (!rc)
 		rc = open_sources(s, f);
 	if (!rc)
-		rc = batch_open(&s->batch, s->n_sources * NL_MAX_OPS) || calls_open(&s->calls, 2)
+		rc = batch_open(&s->batch, s->n_sources * NL_MAX_OPS) || calls_open(&s->calls, 3)
 			     ? fault_say(f, -ENOMEM, "ports: out of memory for %u namespaces", s->n_sources)
 			     : 0;
 	if (!rc)
@@ -348,7 +348,7 @@ int sweeper_sweep(struct sweeper *s, uint64_t t_ns, struct fault *f)
 	int rc;
 
 	plan_dumps(s);
-	rc = batch_run_at(&s->batch, &s->calls, t_ns);
+	rc = batch_run_at(&s->batch, s->first, &s->calls, t_ns);
 	if (rc == 1)
 		return 0;
 	rc = take_dumps(s, rc, f);

@@ -23,7 +23,8 @@ struct sweeper {
 	struct source *sources; /* one a namespace */
 	uint32_t n_sources;
 	struct batch batch;             /* of all their dumps */
-	struct calls calls;             /* a sleep and that */
+	struct batch *first;            /* what a sweep carries out before it sleeps, or NULL */
+	struct calls calls;             /* that, a sleep, and the dumps */
 	struct port_sample *samples;    /* of all rows, as of the last sweep */
 	struct port_counters *counters; /* since the first */
 	uint64_t *cells;

@@ -172,6 +172,7 @@ int enforcer_open(struct enforcer *e, const struct actuators *actuators, struct 
 	link_rows(e);
 	sweeper->on_root = on_root;
 	sweeper->on_root_arg = e;
+	sweeper->first = &e->batch;
 	rc = sweeper_sample(sweeper, f);
 	for (uint32_t i = 0; i < actuators->n && !rc; i++)
 		rc = prepare(e, i, f);
@@ -232,16 +233,14 @@ static int refusal(const struct enforcer *e, uint32_t i, const uint64_t *wanted,
 static void plan(struct enforcer *e, uint32_t i)
 {
 	e->planned[nl_plan_change(e->targets[i].sock, &e->batch, e->targets[i].request)] = i;
+	e->n_planned = e->batch.n;
 }
 
-/* Send what was planned. */
-static int flush(struct enforcer *e, struct fault *f)
+int enforcer_check(struct enforcer *e, struct fault *f)
 {
-	uint32_t n = e->batch.n;
-	int rc = n ? batch_run(&e->batch) : 0;
+	uint32_t n = e->n_planned;
 
-	if (rc)
-		return fault_say(f, -EIO, "change %u qdiscs: io_submit: %s", n, strerror(-rc));
+	e->n_planned = 0;
 	for (uint32_t op = 0; op < n; op++) {
 		uint32_t i = e->planned[op];
 		int64_t sent = e->batch.results[op];
@@ -254,21 +253,33 @@ static int flush(struct enforcer *e, struct fault *f)
 	return 0;
 }
 
-int enforcer_apply(struct enforcer *e, const uint64_t *wanted, struct fault *f)
+int enforcer_flush(struct enforcer *e, struct fault *f)
 {
-	for (uint32_t i = 0; i < e->actuators->n; i++)
+	int rc = e->batch.n ? batch_run(&e->batch) : 0;
+
+	if (rc)
+		return fault_say(f, -EIO, "change %u qdiscs: io_submit: %s", e->n_planned, strerror(-rc));
+	return enforcer_check(e, f);
+}
+
+int enforcer_plan(struct enforcer *e, const uint64_t *wanted, struct fault *f)
+{
+	int rc = enforcer_flush(e, f); /* of a command before this one */
+
+	for (uint32_t i = 0; !rc && i < e->actuators->n; i++)
 		if (fill(e, i, &wanted[i * SM_MAX_VALUES]))
 			plan(e, i);
-	return flush(e, f);
+	return rc;
 }
 
 int enforcer_reset(struct enforcer *e, struct fault *f)
 {
+	e->batch.n = 0; /* it is over */
 	for (uint32_t i = 0; i < e->actuators->n; i++) {
 		fill(e, i, e->actuators->row[i].start);
 		plan(e, i);
 	}
-	return flush(e, f);
+	return enforcer_flush(e, f);
 }
 
 int enforcer_set(struct enforcer *e, uint32_t i, const uint64_t *wanted, struct fault *f)

@@ -21,7 +21,8 @@ struct enforcer {
 	struct target *targets; /* one a row of the actuators file */
 	uint32_t *first;        /* by row of the ports file: its first row of the actuators file */
 	struct batch batch;
-	uint32_t *planned; /* row of each operation in the batch */
+	uint32_t *planned,
+		n_planned; /* rows of the operations in the batch, of which it has not been heard */
 };
 
 /* Prepare the requests. Each row's port must have a root qdisc of the kind that its actuator sets. */
@@ -29,14 +30,19 @@ int enforcer_open(struct enforcer *e, const struct actuators *actuators, struct 
 		  struct fault *f);
 void enforcer_close(struct enforcer *e);
 
-/* Tell the kernel the values that differ from the last ones; SM_MAX_VALUES for each row. */
-int enforcer_apply(struct enforcer *e, const uint64_t *wanted, struct fault *f);
+/* Plan to tell the kernel the values that differ from the last ones; SM_MAX_VALUES for each row. It is told
+ * by the next sweep before that sleeps, or by enforcer_flush() if that comes first. */
+int enforcer_plan(struct enforcer *e, const uint64_t *wanted, struct fault *f);
+int enforcer_flush(struct enforcer *e, struct fault *f);
 
 /* Tell the kernel every row's values of the start. */
 int enforcer_reset(struct enforcer *e, struct fault *f);
 
 /* Tell the kernel one row's values, whatever they were, and wait for its answer. */
 int enforcer_set(struct enforcer *e, uint32_t i, const uint64_t *wanted, struct fault *f);
+
+/* After a sweep: whether it told the kernel what was planned. */
+int enforcer_check(struct enforcer *e, struct fault *f);
 
 /* Returns the row's values of the last sweep, SM_MAX_VALUES of them; all 0 if the port has another qdisc. */
 const uint64_t *enforcer_in_force(const struct enforcer *e, uint32_t i);

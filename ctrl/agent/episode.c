@@ -80,7 +80,10 @@ static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
 
 	if (!rc)
 		rc = sweeper_sweep(&a->sweeper, t_ns, f);
-	if (!rc && !program_stop)
+	if (rc || program_stop)
+		return rc;
+	rc = enforcer_check(&a->enforcer, f);
+	if (!rc)
 		publish_in_force(a);
 	return rc;
 }
@@ -89,8 +92,10 @@ static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
 static int enforce(struct agent *a, const struct command *c, struct fault *f)
 {
 	const struct matrix *m = &a->sweeper.matrix;
-	int rc = enforcer_apply(&a->enforcer, c->wanted, f);
+	int rc = enforcer_plan(&a->enforcer, c->wanted, f);
 
+	if (!rc && a->channel_fd < 0) /* others act meanwhile */
+		rc = enforcer_flush(&a->enforcer, f);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < a->actuators.n; i++)
@@ -133,6 +138,9 @@ static int carry_out_before(struct agent *a, uint64_t t_ns, struct fault *f)
 	int rc = 0;
 
 	while (!rc && !program_stop && (c = commands_first(&a->pending)) && c->due_ns < t_ns) {
+		rc = enforcer_flush(&a->enforcer, f);
+		if (rc)
+			return rc;
 		rc = sleep_until(c->due_ns);
 		if (rc)
 			return fault_say(f, -EIO, "sleep until %" PRIu64 ": %s", c->due_ns, strerror(-rc));

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -137,23 +138,6 @@ static int submit(struct batch *b, uint32_t done)
 	return rc;
 }
 
-/* -EINTR: a signal came first. */
-static int sleep_and_submit(struct batch *b, struct calls *c, uint64_t t_ns, uint32_t *done)
-{
-	const struct timespec until = { (time_t)(t_ns / NS_PER_SEC), (long)(t_ns % NS_PER_SEC) };
-	const __s64 *slept, *submitted;
-	int n;
-
-	slept = calls_add(c, "clock_nanosleep", SYS_clock_nanosleep,
-			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&until });
-	submitted =
-		calls_add(c, "io_submit", SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
-	n = calls_run(c);
-	if (n < 2)
-		return n < 0 ? n : (int)*slept;
-	return note_submitted(b, *submitted, done);
-}
-
 /* Sockets know RWF_NOWAIT from Linux 6.4 on; the first operation says so, and nothing was done. */
 static int finish(struct batch *b, int rc)
 {
@@ -174,14 +158,50 @@ int batch_run(struct batch *b)
 	return finish(b, b->context ? submit(b, 0) : -EOPNOTSUPP);
 }
 
-int batch_run_at(struct batch *b, struct calls *c, uint64_t t_ns)
+static const __s64 *add_submit(struct calls *c, const struct batch *b)
+{
+	return calls_add(c, "io_submit", SYS_io_submit, (__u64[6]){ b->context, b->n, (uintptr_t)b->order });
+}
+
+/* After the call that was to submit all of a batch. */
+static int finish_submitted(struct batch *b, int64_t submitted)
 {
 	uint32_t done = 0;
+	int rc = note_submitted(b, submitted, &done);
+
+	return finish(b, rc ? rc : submit(b, done));
+}
+
+/* -EINTR: a signal came first. -ECANCELED: `first` needed more than one call, and `b` is still to come. */
+static int sleep_and_submit(struct batch *b, struct batch *first, struct calls *c, uint64_t t_ns,
+			    uint32_t *done)
+{
+	const struct timespec until = { (time_t)(t_ns / NS_PER_SEC), (long)(t_ns % NS_PER_SEC) };
+	const __s64 *early = first && first->n ? add_submit(c, first) : NULL, *slept, *submitted;
 	int rc;
 
+	slept = calls_add(c, "clock_nanosleep", SYS_clock_nanosleep,
+			  (__u64[6]){ CLOCK_MONOTONIC, TIMER_ABSTIME, (uintptr_t)&until });
+	submitted = add_submit(c, b);
+	rc = calls_run(c);
+	if (rc >= 0)
+		rc = early ? finish_submitted(first, *early) : 0;
+	if (rc)
+		return rc;
+	return *slept ? (int)*slept : note_submitted(b, *submitted, done);
+}
+
+int batch_run_at(struct batch *b, struct batch *first, struct calls *c, uint64_t t_ns)
+{
+	bool apart = first && first->n && !(b->context && first->context);
+	uint32_t done = 0;
+	int rc = apart ? batch_run(first) : 0;
+
+	if (rc)
+		return rc;
 	do {
-		rc = b->context ? sleep_and_submit(b, c, t_ns, &done) : sleep_until(t_ns);
-	} while (rc == -EINTR && !program_stop);
+		rc = b->context ? sleep_and_submit(b, first, c, t_ns, &done) : sleep_until(t_ns);
+	} while ((rc == -EINTR || rc == -ECANCELED) && !program_stop);
 	if (program_stop && !done) {
 		b->n = 0;
 		return 1;

@@ -35,8 +35,9 @@ uint32_t batch_write(struct batch *b, int fd, const void *buf, size_t len);
 /* Carries all operations out, and empties the batch. Returns 0 with all results in place, or -errno. */
 int batch_run(struct batch *b);
 
-/* Sleeps until t_ns of CLOCK_MONOTONIC, then does the same. Returns 1 if the program was told to stop before;
- * then nothing was carried out. `c` has room for two calls. */
-int batch_run_at(struct batch *b, struct calls *c, uint64_t t_ns);
+/* Carries out `first` (may be NULL) as batch_run() does, sleeps until t_ns of CLOCK_MONOTONIC, and then
+ * carries out `b`. Returns 1 if the program was told to stop before that; then nothing of `b` was carried
+ * out. `c` has room for three calls. */
+int batch_run_at(struct batch *b, struct batch *first, struct calls *c, uint64_t t_ns);
 
 #endif

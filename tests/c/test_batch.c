@@ -141,15 +141,42 @@ static void waits_for_its_time(void **state)
 	uint64_t at = now_ns() + 1000000;
 	char got[8];
 
-	assert_int_equal(calls_open(&c, 2), 0);
+	assert_int_equal(calls_open(&c, 3), 0);
 	batch_write(&p->b, p->fd[0], "one", 4);
 	batch_read(&p->b, p->fd[1], got, sizeof(got));
-	assert_int_equal(batch_run_at(&p->b, &c, at), 0);
+	assert_int_equal(batch_run_at(&p->b, NULL, &c, at), 0);
 	assert_true(now_ns() >= at);
 	assert_int_equal(p->b.n, 0);
 	assert_int_equal(p->b.results[1], 4);
 	assert_string_equal(got, "one");
 	calls_close(&c);
+	calls_close(&c);
+}
+
+/* What goes first is carried out before the sleep, in the call that also carries out the rest. */
+static void carries_out_what_goes_first(void **state)
+{
+	struct pair *p = *state;
+	struct batch first;
+	struct calls c;
+	uint64_t at = now_ns() + 1000000;
+	char got[8];
+
+	assert_int_equal(calls_open(&c, 3) | batch_open(&first, 2), 0);
+	batch_write(&first, p->fd[0], "one", 4);
+	batch_read(&first, p->fd[0], got, sizeof(got));
+	batch_read(&p->b, p->fd[1], got, sizeof(got));
+	assert_int_equal(batch_run_at(&p->b, &first, &c, at), 0);
+	assert_true(now_ns() >= at);
+	assert_int_equal(first.n | p->b.n, 0);
+	assert_int_equal(first.results[0], 4);
+	assert_int_equal(first.results[1], -EAGAIN);
+	assert_int_equal(p->b.results[0], 4);
+	assert_string_equal(got, "one");
+	batch_read(&p->b, p->fd[1], got, sizeof(got));
+	assert_int_equal(batch_run_at(&p->b, &first, &c, at), 0); /* nothing goes first */
+	assert_int_equal(p->b.results[0], -EAGAIN);
+	batch_close(&first);
 	calls_close(&c);
 }
 
@@ -160,11 +187,11 @@ static void stops_before_its_time(void **state)
 	struct calls c;
 	char got[8];
 
-	assert_int_equal(calls_open(&c, 2), 0);
+	assert_int_equal(calls_open(&c, 3), 0);
 	signal(SIGALRM, stop);
 	setitimer(ITIMER_REAL, &soon, NULL);
 	batch_write(&p->b, p->fd[0], "one", 4);
-	assert_int_equal(batch_run_at(&p->b, &c, now_ns() + 3600 * NS_PER_SEC), 1);
+	assert_int_equal(batch_run_at(&p->b, NULL, &c, now_ns() + 3600 * NS_PER_SEC), 1);
 	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
 	program_stop = 0;
 	assert_int_equal(p->b.n, 0);
@@ -203,6 +230,7 @@ int main(void)
 					    WITH_PAIR(tells_each_failure),
 					    WITH_PAIR(fills_up),
 					    WITH_PAIR(waits_for_its_time),
+					    WITH_PAIR(carries_out_what_goes_first),
 					    WITH_PAIR(stops_before_its_time),
 					    cmocka_unit_test_setup_teardown(only_the_last_of_calls_fails,
 									    make_pair, free_pair) };

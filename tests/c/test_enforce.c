@@ -209,6 +209,13 @@ static void is_marking(const struct sent *sent, uint32_t kmin, uint32_t kmax, ui
 
 /* ---- requests ---- */
 
+static int apply(struct enforcer *e, const uint64_t *wanted, struct fault *f)
+{
+	int rc = enforcer_plan(e, wanted, f);
+
+	return rc ? rc : enforcer_flush(e, f);
+}
+
 /* The request is that of the file, but for device, handle and values. */
 static void sends_the_start(void **state)
 {
@@ -241,6 +248,29 @@ static void sends_the_start(void **state)
 	assert_int_equal(sent_to(s, 1).len, REQUEST_LEN);
 }
 
+/* What is planned twice before anything is sent is told in that order. */
+static void sends_what_is_planned_later(void **state)
+{
+	struct scene *s = *state;
+	struct sent got;
+
+	assert_int_equal(open_enforcer(s), 0);
+	assert_int_equal(enforcer_plan(&s->enforcer, ROWS(8000000, 0, 0, 0, 2000, 4000, 250000), &s->f), 0);
+	assert_int_equal(sent_to(s, 0).len | sent_to(s, 1).len, 0);
+	assert_int_equal(enforcer_plan(&s->enforcer, ROWS(16000000, 0, 0, 0, 2000, 4000, 250000), &s->f), 0);
+	got = sent_to(s, 1);
+	assert_int_equal(number(&got, 60, 4), 1000000);
+	assert_int_equal(sent_to(s, 1).len, 0);
+	assert_int_equal(enforcer_flush(&s->enforcer, &s->f), 0);
+	got = sent_to(s, 1);
+	assert_int_equal(number(&got, 60, 4), 2000000);
+	assert_int_equal(enforcer_plan(&s->enforcer, ROWS(8000000, 0, 0, 0, 2000, 4000, 250000), &s->f), 0);
+	assert_int_equal(enforcer_reset(&s->enforcer, &s->f), 0); /* an episode ends before it is told */
+	got = sent_to(s, 1);
+	assert_int_equal(number(&got, 60, 4), UINT32_MAX);
+	assert_int_equal(sent_to(s, 1).len, 0);
+}
+
 static void sends_what_differs(void **state)
 {
 	struct scene *s = *state;
@@ -248,18 +278,17 @@ static void sends_what_differs(void **state)
 	struct sent got;
 
 	assert_int_equal(open_enforcer(s), 0);
-	assert_int_equal(enforcer_apply(&s->enforcer, same, &s->f), 0);
+	assert_int_equal(apply(&s->enforcer, same, &s->f), 0);
 	got = sent_to(s, 1);
 	assert_int_equal(number(&got, 60, 4), 1000000);
 	assert_int_equal(number(&got, 88, 8), 1000000);
 	got = sent_to(s, 0);
 	is_marking(&got, 2000, 4000, UINT32_C(1) << 30);
-	assert_int_equal(enforcer_apply(&s->enforcer, same, &s->f), 0);
+	assert_int_equal(apply(&s->enforcer, same, &s->f), 0);
 	/* 7 bit/s more are no byte, and a fourth value is none of marking's */
-	assert_int_equal(enforcer_apply(&s->enforcer, ROWS(8000007, 9, 9, 9, 2000, 4000, 250000, 9), &s->f),
-			 0);
+	assert_int_equal(apply(&s->enforcer, ROWS(8000007, 9, 9, 9, 2000, 4000, 250000, 9), &s->f), 0);
 	assert_int_equal(sent_to(s, 0).len | sent_to(s, 1).len, 0);
-	assert_int_equal(enforcer_apply(&s->enforcer, ROWS(8000000, 0, 0, 0, 2000, 4001, 250000), &s->f), 0);
+	assert_int_equal(apply(&s->enforcer, ROWS(8000000, 0, 0, 0, 2000, 4001, 250000), &s->f), 0);
 	got = sent_to(s, 0);
 	is_marking(&got, 2000, 4001, UINT32_C(1) << 30);
 	assert_int_equal(sent_to(s, 1).len, 0);
@@ -272,14 +301,13 @@ static void sends_nothing_outside_the_bounds(void **state)
 
 	s->made.row[0].low[0] = 10000;
 	assert_int_equal(open_enforcer(s), 0);
-	assert_int_equal(enforcer_apply(&s->enforcer, ROWS(0), &s->f), 0);
+	assert_int_equal(apply(&s->enforcer, ROWS(0), &s->f), 0);
 	got = sent_to(s, 0);
 	is_marking(&got, 1514, 1514, 42949672); /* 1 % of 2^32, rounded down */
 	got = sent_to(s, 1);
 	assert_int_equal(number(&got, 88, 8), 1250);
-	assert_int_equal(
-		enforcer_apply(&s->enforcer, ROWS(UINT64_MAX, 0, 0, 0, 400001, UINT64_MAX, 1000001), &s->f),
-		0);
+	assert_int_equal(apply(&s->enforcer, ROWS(UINT64_MAX, 0, 0, 0, 400001, UINT64_MAX, 1000001), &s->f),
+			 0);
 	got = sent_to(s, 0);
 	is_marking(&got, 400000, 400000, UINT32_MAX);
 	got = sent_to(s, 1);
@@ -481,6 +509,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_SCENE(sends_the_start),
+		IN_SCENE(sends_what_is_planned_later),
 		IN_SCENE(sends_what_differs),
 		IN_SCENE(sends_nothing_outside_the_bounds),
 		IN_SCENE(sends_each_row_of_a_port),

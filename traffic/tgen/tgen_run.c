@@ -97,7 +97,7 @@ static int allocate(struct run *run)
 	run->listeners = no_descriptors(t->flows);
 	run->looks = calloc(LOOKS_MAX, sizeof(*run->looks));
 	if (!run->flows || !run->sinks || !run->udp || !run->under_way || !run->draining || !run->limits ||
-	    !run->namespaces || !run->listeners || !run->looks || calls_open(&run->calls, 2 * LOOKS_MAX))
+	    !run->namespaces || !run->listeners || !run->looks || calls_open(&run->calls, 2 + 2 * LOOKS_MAX))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->flows; i++)
 		run->flows[i] = (struct flow){ .spec = &t->flow[i],
@@ -289,18 +289,43 @@ static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
 	return true;
 }
 
-/* The kernel is asked about all of them by one call. */
-static int sample_flows(struct run *run, uint32_t count, int64_t at, unsigned int uses)
+/* Chooses the flows to look at from the flow `*next` on, at most LOOKS_MAX: how many. */
+static uint32_t choose_looks(struct run *run, uint32_t *next)
 {
-	const char *step;
-	int rc = 0;
+	uint32_t count = 0;
 
+	for (; *next < run->table->flows && count < LOOKS_MAX; ++*next) {
+		uint64_t bits = (run->under_way[*next / 64] | run->draining[*next / 64]) >> *next % 64;
+
+		if (!bits) /* none in the rest of this word */
+			*next |= 63;
+		else if (bits & 1)
+			run->looks[count++].flow = *next;
+	}
+	return count;
+}
+
+static void plan_looks(struct run *run, uint32_t count)
+{
 	for (uint32_t i = 0; i < count; i++)
 		flow_plan_look(run, &run->looks[i]);
-	if (run->calls.n)
-		rc = run_calls(run, &step);
-	if (rc)
-		return run_fault(run, rc, "%s of %u flows", step, count);
+}
+
+/* The kernel is asked about all of them by one call. */
+static int look(struct run *run, uint32_t count)
+{
+	const char *step;
+	int rc;
+
+	plan_looks(run, count);
+	rc = run->calls.n ? run_calls(run, &step) : 0;
+	return rc ? run_fault(run, rc, "%s of %u flows", step, count) : 0;
+}
+
+static int sample_flows(struct run *run, uint32_t count, int64_t at, unsigned int uses)
+{
+	int rc = 0;
+
 	for (uint32_t i = 0; !rc && i < count; i++)
 		rc = flow_sample(run, &run->looks[i], at, uses);
 	return rc;
@@ -310,23 +335,21 @@ static int sample(struct run *run, int64_t at)
 {
 	const struct run_config *c = run->config;
 	unsigned int uses = 0;
-	uint32_t count = 0;
+	uint32_t next = 0, count;
 	int rc;
 
 	uses |= is_due(&run->next_sample, c->sample_ns, at) ? SAMPLE_LOG : 0;
 	uses |= is_due(&run->next_publish, c->publish_ns, at) ? SAMPLE_PUBLISH : 0;
+	if (run->foreseen) {
+		rc = sample_flows(run, run->foreseen, at, uses);
+		return rc ? rc : plan_sample(run);
+	}
 	rc = udp_take(run);
-	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
-		for (uint64_t bits = run->under_way[word] | run->draining[word]; !rc && bits;
-		     bits &= bits - 1) {
-			run->looks[count++].flow = 64 * word + (uint32_t)__builtin_ctzll(bits);
-			if (count < LOOKS_MAX)
-				continue;
+	while (!rc && (count = choose_looks(run, &next))) {
+		rc = look(run, count);
+		if (!rc)
 			rc = sample_flows(run, count, at, uses);
-			count = 0;
-		}
-	if (!rc)
-		rc = sample_flows(run, count, at, uses);
+	}
 	return rc ? rc : plan_sample(run);
 }
 
@@ -356,6 +379,12 @@ static bool is_stale(const struct run *run, struct timer timer)
 	       run->flows[timer.flow].phase == PHASE_ENDED;
 }
 
+/* Something else happened than that it is time to look at flows. */
+static void surprise(struct run *run)
+{
+	run->foreseen = run->alike = 0;
+}
+
 /* The timer is armed for one instant; when it fires, everything planned for then is due, and no clock need be
  * read. */
 static int on_timer(struct run *run)
@@ -368,6 +397,8 @@ static int on_timer(struct run *run)
 		struct timer first = run->timers.heap[0];
 
 		timers_drop_first(&run->timers);
+		if (first.kind != TIMER_SAMPLE)
+			surprise(run);
 		rc = act(run, first);
 	}
 	return rc;
@@ -379,6 +410,21 @@ static int64_t next_due(struct run *run)
 	while (run->timers.count && is_stale(run, run->timers.heap[0]))
 		timers_drop_first(&run->timers);
 	return run->timers.heap[0].at; /* there always is the end */
+}
+
+/* Takes the looks that are due next with the wait for their time, where it is likely to end with that. A run
+ * of long flows, as an agent's, then enters the kernel half as often. */
+static void foresee(struct run *run)
+{
+	uint32_t next = 0;
+
+	run->foreseen = 0;
+	if (run->alike < ALIKE_MIN || run->udp_count || run->timers.heap[0].kind != TIMER_SAMPLE)
+		return;
+	run->foreseen = choose_looks(run, &next);
+	if (run->foreseen == LOOKS_MAX) /* there may be more, which a second call would ask about */
+		run->foreseen = 0;
+	plan_looks(run, run->foreseen);
 }
 
 /* Arms the timer and waits, by one call: how many events. */
@@ -395,6 +441,7 @@ static int wait_for_events(struct run *run, struct epoll_event events[EVENTS])
 			  (__u64[6]){ (__u64)run->timer, TFD_TIMER_ABSTIME, (uintptr_t)&when });
 	waited = calls_add(&run->calls, "epoll_wait", SYS_epoll_wait,
 			   (__u64[6]){ (__u64)run->epoll, (uintptr_t)events, EVENTS, (__u64)-1 });
+	foresee(run);
 	rc = run_calls(run, &step);
 	if (rc)
 		return run_fault(run, rc, "%s", step);
@@ -434,6 +481,9 @@ int run_loop(struct run *run)
 		if (n < 0)
 			return n;
 		run->now = 0;
+		run->alike++;
+		if (n != 1 || events[0].data.u64 >> 32 != WATCH_TIMER)
+			surprise(run);
 		for (int i = 0; !rc && !run->over && i < n; i++)
 			rc = dispatch(run, &events[i]);
 	}

@@ -66,6 +66,8 @@ struct flow {
 
 /* At what the kernel tells of a flow's two sockets. */
 #define LOOKS_MAX 64
+/* After so many waits in a row that ended alike, the next one is taken to end so, too. */
+#define ALIKE_MIN 2
 struct look {
 	uint32_t flow;
 	struct net_tcp_look sender, receiver;
@@ -115,6 +117,8 @@ struct run {
 	struct timers timers;
 	struct calls calls; /* calls that are made together, as one system call */
 	struct look *looks; /* LOOKS_MAX of them */
+	uint32_t foreseen;  /* looks that were taken with the wait for their time; 0: none */
+	unsigned int alike; /* waits in a row that ended with nothing but the time of looks */
 	struct tgen_log samples, log, nic_log;
 	int epoll, timer, payload;         /* payload: a file of zeros that takes no memory */
 	long memory;                       /* bytes that all sockets may hold unsent, and again unread */
