@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks on sweeps: two labs at once gain as much as two CPU loops at once, and a kill -9 costs only the runs under way.
 
-Two copies of a CPU loop rarely reach twice the speed of one, since CPUs share caches, power and a hypervisor. So labs are
-compared with loops on the same machine, in turns within the same minutes. Each figure is a median over rounds.
+The runs are long beside their start, which two labs share. Two copies of a CPU loop rarely reach twice the speed of one, since
+CPUs share caches, power and a hypervisor. So labs are compared with loops on the same machine, in turns within the same
+minutes. Each figure is a median over rounds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ name = "sweep"
 topology.preset = "dumbbell-1g"
 controller.name = "cubic"
 workload = { kind = "pairs", jitter = "10ms" }
-time = { duration = "4s" }
+time = { duration = "12s" }
 """
 SHORT = "time.duration=300ms"
 
