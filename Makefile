@@ -14,6 +14,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 DCGYM := $(VENV)/bin/dcgym
 BIN := dc_gym/bin
+ANY_PYTHON := $(abspath $(or $(wildcard $(PYTHON)),$(shell command -v python3)))
 CC := cc
 CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
@@ -122,7 +123,7 @@ lock: $(VENV)/.installed
 
 # The C programs. Their sources are named below dc_gym/, where a source distribution has them too. They are linked statically:
 # they run wherever the lab kernel does, whatever libraries are there. Each takes its place when it is whole.
-# A run compares sources.sha256 with the sources that are there, so that a stale program is noticed. Root's runs compare the
+# A run compares sources.sha256 with what the sources do that are there, so that a stale program is noticed. Root's runs compare the
 # programs with SHA256SUMS.
 programs: $(PROGRAMS) $(BIN)/sources.sha256 $(BIN)/SHA256SUMS
 
@@ -248,8 +249,8 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
-$(BIN)/sources.sha256: $(PROGRAMS)
-	@cd dc_gym && sha256sum $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
+$(BIN)/sources.sha256: $(PROGRAMS) dc_gym/base/behaviour.py
+	@cd dc_gym && PYTHONPATH=.. $(ANY_PYTHON) -P -m dc_gym.base.behaviour $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
 
 $(BIN)/SHA256SUMS: $(PROGRAMS)
 	@cd $(BIN) && sha256sum $(sort $(notdir $(PROGRAMS))) > sums.$$$$ && chmod 644 sums.$$$$ && mv -f sums.$$$$ SHA256SUMS

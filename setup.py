@@ -6,6 +6,7 @@ The sources of the C programs lie beside the Python that uses them. In a checkou
 """
 
 import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
@@ -22,7 +23,7 @@ class BuildWithPrograms(build_py):
     def run(self) -> None:
         if not self.editable_mode:
             try:
-                subprocess.run(["make", "programs"], cwd=HERE, check=True)
+                subprocess.run(["make", "programs", f"PYTHON={sys.executable}"], cwd=HERE, check=True)
             except (OSError, subprocess.CalledProcessError) as error:
                 raise SystemExit(
                     f"dc-gym: building its C programs failed ({error}): `scripts/packages.sh` installs what they need on Debian"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the lab kernel once from source, patches, drivers and configuration, and caches it under the hash of all four.
+"""Builds the lab kernel once from source, patches, drivers and configuration, and caches it under a hash of all four.
+
+A comment in them, or the header text of a patch, does not change the hash (base/behaviour.py).
 
 A run calls `ensure()`. The folder <cache>/kernel/<key>/ holds the kernel (linux), its configuration (config) and manifest.json.
 The folder gets this name only when it is complete. After a failed build, only its log stays beside it.
@@ -23,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import behaviour
 from dc_gym.base.bounded import sha256_of
 from dc_gym.base.contents import digest_of_file
 from dc_gym.base.errors import KernelError, UsageError
@@ -31,11 +34,22 @@ from dc_gym.base.progress import choose as choose_progress
 from dc_gym.kernel import headers, profile, selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run
-from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, for_make, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import (
+    blocked_folder,
+    cache_dir,
+    check_room,
+    find,
+    for_make,
+    keeping_behaviour,
+    locked,
+    make_folder,
+    partial,
+    publish,
+)
 from dc_gym.kernel.source import NotOnOffer, Source
 
 HERE = Path(__file__).parent
-RECIPE = 1  # increased when a change of this file changes the built kernel
+RECIPE = 1  # increased when the built kernel changes by a change of this file, or of the place of a patch's lines
 NEED_BYTES = 4_000_000_000  # the package, its unpacked tree of 1.8 GB and the object files
 COMPILE_STEPS = 1250  # number of `CC` and `AR` lines of a build; an estimate for the progress bar
 LAST_LINES = 15
@@ -85,12 +99,15 @@ class Parts:
         return sorted(path for path in self.drivers.iterdir() if path.name in names or path.suffix in (".c", ".h"))
 
     def digests(self) -> dict[str, str]:
-        return {
-            "config": digest_of_file(self.config),
-            "patches": _digest_files(self.patch_files()),
-            "drivers": _digest_files(self.driver_files()),
-            "profile": digest_of_file(self.profile),
-        }
+        """Returns by part the SHA-256 over what it does to the kernel."""
+        options = "".join(f"{name}={value}\n" for name, value in sorted(_options(self.config.read_text()).items()))
+        with keeping_behaviour():
+            return {
+                "config": hashlib.sha256(options.encode()).hexdigest(),
+                "patches": _digest_files(self.patch_files()),
+                "drivers": _digest_files(self.driver_files()),
+                "profile": digest_of_file(self.profile),
+            }
 
     def key(self, source: Source) -> str:
         rows = [f"recipe {RECIPE}", f"source {source.identity}", *(f"{name} {value}" for name, value in self.digests().items())]
@@ -499,7 +516,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _digest_files(paths: Sequence[Path]) -> str:
-    rows = "".join(f"{path.name} {digest_of_file(path)}\n" for path in sorted(paths, key=lambda path: path.name))
+    rows = "".join(f"{path.name} {behaviour.digest_of_file(path)}\n" for path in sorted(paths, key=lambda path: path.name))
     return hashlib.sha256(rows.encode()).hexdigest()
 
 

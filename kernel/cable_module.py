@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the cable driver and the qdisc `port` as a module for a stock kernel, keeps it in the cache, and loads and unloads it.
 
-It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash of the sources.
+It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash over what the sources do.
 kernel/module/ says what the module adds to the driver.
 """
 
@@ -15,10 +15,10 @@ import shutil
 import struct
 from pathlib import Path
 
-from dc_gym.base import contents
+from dc_gym.base import behaviour, contents
 from dc_gym.base.errors import KernelError
 from dc_gym.kernel.apt import run
-from dc_gym.kernel.cache import cache_dir, for_make, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import cache_dir, for_make, keeping_behaviour, locked, make_folder, partial, publish
 
 HERE = Path(__file__).resolve().parent
 SOURCES = (
@@ -35,11 +35,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def key() -> str:
-    """Returns the hash of the sources."""
-    digest = hashlib.sha256()
-    for name in SOURCES:
-        digest.update(f"{name}\n".encode() + (HERE / name).read_bytes())
-    return digest.hexdigest()[:16]
+    """Returns the hash over what the sources do."""
+    with keeping_behaviour():
+        rows = "".join(f"{name} {behaviour.digest_of_file(HERE / name)}\n" for name in SOURCES)
+    return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
 
 def headers_of(release: str) -> Path:

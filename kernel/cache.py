@@ -14,16 +14,17 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from dc_gym.base import behaviour
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import ODD, scratch
 
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a lock's file is opened: it is made if it does not exist, and never through a link."""
-PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers")
+PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers", "behaviour")
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
 """Environment variable by which root uses a cache that others may change, as in a VM that is thrown away."""
@@ -89,6 +90,14 @@ def make_folder(path: Path) -> Path:
         return path
     except OSError as error:
         raise UsageError(f"cache folder {path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
+
+
+def keeping_behaviour() -> AbstractContextManager[None]:
+    """Keeps in the cache the digests of sources that are computed meanwhile (base/behaviour.py), if this user may use it."""
+    try:
+        return behaviour.kept_in(cache_dir() / "behaviour", make_folder)
+    except UsageError:
+        return nullcontext()
 
 
 def blocked_folder(path: Path) -> Path | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the demo's plot, digest and environment into README.md and docs: python scripts/readme.py results/demo"""
+"""Writes the demo's plot, digest and environment of a release into README.md and docs: python scripts/readme.py results/demo"""
 
 import json
 import re
@@ -17,6 +17,7 @@ def main() -> None:
     shutil.copy(demo / "demo.png", ROOT / "docs" / "demo.png")
     environment = "\n".join(f"    {name}: {value}" for name, value in manifest["environment"].items())
     text = (ROOT / "README.md").read_text()
+    text = re.sub(r"(In dc-gym )\S+( the demo's)", rf"\g<1>{manifest['dcgym']}\g<2>", text)
     text = re.sub(r"(has the digest\n\n)    \S+", rf"\g<1>    {manifest['digest']}", text)
     pattern = r"(lists the same environment:\n\n)(    .*\n)+"
     text = re.sub(pattern, lambda found: f"{found[1]}    fingerprint: {manifest['fingerprint']}\n{environment}\n", text)

@@ -221,8 +221,13 @@ def test_the_key_is_of_source_config_patches_and_drivers(root: Path) -> None:
     assert parts.copy_to(root / "copy").key(chosen) == seen[0]
     (root / "patches/README").write_text("no patch")
     assert parts.key(chosen) == seen[0]
-    for name in ("lab.config", "patches/0001-drivers-lab.patch", "drivers/cable.c", "drivers/lab.h"):
-        (root / name).write_text((root / name).read_text() + "\n")
+    for name, more in (
+        ("lab.config", "# CONFIG_TTY is not set\n"),
+        ("patches/0001-drivers-lab.patch", PATCH.replace("Kconfig", "Makefile")),
+        ("drivers/cable.c", "int more;\n"),
+        ("drivers/lab.h", "int more;\n"),
+    ):
+        (root / name).write_text((root / name).read_text() + more)
         seen.append(parts.key(chosen))
     (root / "drivers/cable.c").rename(root / "drivers/wire.c")
     seen.append(parts.key(chosen))

@@ -256,7 +256,7 @@ def test_a_figure_s_sources_are_what_makes_and_judges_it(tmp_path: Path, monkeyp
         provenance.sources.cache_clear()
         before = provenance.sources(module)
         with (tmp_path / name).open("a") as file:
-            file.write("# another\n")
+            file.write("ANOTHER = 1\n")
         provenance.sources.cache_clear()
         return provenance.sources(module) != before
 

@@ -2,7 +2,8 @@
 """The environment fingerprint: what a digest may depend on besides the spec.
 
 Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
-it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts.
+it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts. What sources do counts, not
+their bytes (base/behaviour.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from dc_gym.base.contents import digest_of_file
+from dc_gym.base import behaviour
 from dc_gym.base.package import PACKAGE
+from dc_gym.kernel import cache as caches
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.spec import Spec
@@ -60,6 +62,11 @@ GUEST = (
 """The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
 AGENTS = ("envs/*.py", "envs/native/*.py", "envs/native/*.[ch]")
 """The sources of what acts besides where there are agents."""
+LEFT_OUT = (
+    *("base/checks.py", "base/progress.py", "base/readable.py", "base/renamed.py", "base/spelling.py", "base/tensorboard.py"),
+    *("base/terminal.py", "metrics/names.py", "notebook.py", "records/divergence.py", "records/learning_curve.py"),
+)
+"""Files of these folders that only tell a user something: hints, titles, tables of checks. No record depends on them."""
 
 
 def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
@@ -92,17 +99,17 @@ def _acting_parts(spec: Spec) -> tuple[str, ...]:
 
 
 def programs() -> str:
-    """Returns the SHA-256 over the sources of every run, by path."""
+    """Returns the SHA-256 over what the sources of every run do, by path."""
     return _digest(GUEST)
 
 
 def agents() -> str:
-    """Returns the SHA-256 over the sources of what acts besides where there are agents."""
+    """Returns the SHA-256 over what the sources do that act besides where there are agents."""
     return _digest(AGENTS)
 
 
 def sources(spec: Spec) -> dict[str, str]:
-    """Returns the SHA-256 over the sources of a run, folder by folder, which tells where two fingerprints differ."""
+    """Returns the SHA-256 over what the sources of a run do, folder by folder, which tells where two fingerprints differ."""
     patterns = GUEST + (AGENTS if "agents" in _acting_parts(spec) else ())
     folders = dict.fromkeys(map(_folder, patterns))
     return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in folders}
@@ -119,28 +126,35 @@ def _digest(patterns: Iterable[str]) -> str:
 @cache  # what runs in this process was imported once
 def _digest_of(patterns: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for path in files(patterns):
-        digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
-        digest.update(bytes.fromhex(digest_of_file(path)))
+    with caches.keeping_behaviour():
+        for path in files(patterns):
+            digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
+            digest.update(bytes.fromhex(behaviour.digest_of_file(path)))
     return digest.hexdigest()[:DIGITS]
 
 
 def files(patterns: Iterable[str]) -> list[Path]:
-    """Returns the files of the package that match, in the order of the patterns."""
-    return [path for pattern in patterns for path in sorted(PACKAGE.glob(pattern))]
+    """Returns the files of the package that match and are not left out, in the order of the patterns."""
+    left_out = {PACKAGE / name for name in LEFT_OUT}
+    return [path for pattern in patterns for path in sorted(PACKAGE.glob(pattern)) if path not in left_out]
 
 
 def stale() -> str | None:
-    """Returns a source that has changed since the C programs were built from it, or None. `make programs` writes the list."""
+    """Returns a source that does something else than that of which the C programs were built, or None.
+
+    `make programs` writes the list.
+    """
     stamp = PACKAGE / "bin" / STAMP
     if not stamp.is_file():
         return STAMP
-    for line in stamp.read_text().splitlines():
-        digest, _, name = line.partition("  ")
-        path = PACKAGE / name
-        if path.is_file() and digest_of_file(path) != digest:
-            return name
-    return None
+    rows = (line.partition("  ")[::2] for line in stamp.read_text().splitlines())
+    with caches.keeping_behaviour():
+        changed = (name for digest, name in rows if (PACKAGE / name).is_file() and _does(name) != digest)
+        return next(changed, None)
+
+
+def _does(name: str) -> str:
+    return behaviour.digest_of_file(PACKAGE / name)
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:

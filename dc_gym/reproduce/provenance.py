@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import behaviour
 from dc_gym.base.package import PACKAGE
 from dc_gym.kernel import build, openvswitch
 from dc_gym.kernel import cache as caches
@@ -92,20 +93,19 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 
 @cache
 def sources(module: str) -> str:
-    """Returns the SHA-256 over a figure's module and what it imports, directly or not, of JUDGES."""
-    found: dict[str, bytes] = {}
+    """Returns the SHA-256 over what a figure's module does, and what it imports, directly or not, of JUDGES."""
+    found: dict[str, Path] = {}
     todo = [module]
     while todo:
         name = todo.pop()
         path = _file(name)
         if name in found or name in DRAWS or path is None:
             continue
-        found[name] = path.read_bytes()
-        todo += [each for each in _imports(found[name]) if each.startswith(JUDGES)]
-    digest = hashlib.sha256()
-    for name in sorted(found):
-        digest.update(f"{name}\n{hashlib.sha256(found[name]).hexdigest()}\n".encode())
-    return digest.hexdigest()[: fingerprint.DIGITS]
+        found[name] = path
+        todo += [each for each in _imports(path.read_bytes()) if each.startswith(JUDGES)]
+    with caches.keeping_behaviour():
+        rows = "".join(f"{name} {behaviour.digest_of_file(found[name])}\n" for name in sorted(found))
+    return hashlib.sha256(rows.encode()).hexdigest()[: fingerprint.DIGITS]
 
 
 def _file(module: str) -> Path | None:

@@ -129,7 +129,7 @@ class Fabric:
         self._root = self._stack.enter_context(system.netlinks([None])[0])
         self._sockets: dict[str, NetlinkSocket] = {}
         self.ifindexes: dict[str, int] = {}
-        """Of every cable end."""
+        """By the name of a cable's end."""
         self._counting: dict[int, str] = {}  # the ports that count their queues, by ifindex
         self._marking: dict[int, str] = {}  # the ports that mark by draws of their own, by ifindex
         self._softnet_drops = self._dropped_by_softnet()

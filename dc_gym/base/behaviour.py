@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests of sources over what they do: a comment, a docstring, layout or the words of an error change none.
+
+- Python: its tokens without comments, strings that are statements (docstrings), layout, and what `raise` passes to an exception.
+  Annotations count, since dataclasses and the readers of specs act by them.
+- C: its tokens without comments, as text, so that nothing is included. A directive keeps its line. Linker scripts likewise.
+- Patches: the lines that they add and remove, and in which files. Context and numbers of lines are left out.
+- Files of kbuild: without lines that are comments. All else counts with each byte.
+
+No parser of Python's own is used, since their trees and tokens differ between versions: every Python finds the same digests.
+
+python -m dc_gym.base.behaviour FILE...   prints them as sha256sum(1) prints its own: `make programs` keeps those of C sources
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dc_gym.base import contents
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.files import put
+
+__all__ = ["MOST_KEPT", "digest_of_file", "kept_in"]
+
+STAND_IN = "\0"
+"""Stands for a string in code, so that what is done to code is not done to it. No source has this character."""
+OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
+QUOTES = frozenset("\"'")
+TOKEN = re.compile(
+    r"""[^\n"'#()\[\]{}\\]+|\"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*\"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
+    r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\#[^\n]*|\\\n|\n\s*|.""",
+    re.DOTALL,
+)
+"""A token of Python, or several in one: what lies between strings, brackets, comments and ends of lines."""
+ONLY_STRINGS = re.compile(r"(?:[ rRuUbB]*\0)+ *")
+RAISED = re.compile(r"raise [\w.]+ *")
+BLANKS = re.compile(r"[ \t\f\r]+")
+NEEDLESS = re.compile(r"(?<!\w) | (?!\w)")
+C_COMMENT_OR_STRING = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
+C_DIRECTIVE = re.compile(r"^[ \t]*(#.*)$", re.MULTILINE)
+C_NEEDLESS = re.compile(r"(?<=[()\[\]{};,]) | (?=[()\[\]{};,])|(?<=[\w\0]) (?![\w\0])|(?<![\w\0]) (?=[\w\0])")
+"""Blanks without which all tokens are the same: not the one in `a + +b`."""
+HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+KBUILD_COMMENT = re.compile(r"^[ \t]*(?:#.*)?\n", re.MULTILINE)
+MOST_KEPT = 4096
+PAIR = re.compile(r"([^ \n]+ [0-9a-f]{64}) ([0-9a-f]{64})")
+"""A line of the file of kept digests: the kind of a source, the SHA-256 of its content, and that of its behaviour."""
+
+_known: dict[str, str] = {}
+"""Digests by kind and content."""
+_read: set[Path] = set()
+
+
+def digest_of_file(path: Path) -> str:
+    """Returns the SHA-256 over what a source does, by the rule for its kind. Where there is no rule, its content counts."""
+    kind = path.suffix or path.name
+    digest = contents.digest_of_file(path)
+    if kind not in _RULES:
+        return digest
+    if (found := _known.get(f"{kind} {digest}")) is None:
+        data = path.read_bytes()
+        text = _RULES[kind](data.decode(errors="surrogateescape").replace("\r\n", "\n"))
+        found = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+        _known[f"{kind} {hashlib.sha256(data).hexdigest()}"] = found
+    return found
+
+
+@contextmanager
+def kept_in(folder: Path, make_folder: Callable[[Path], Path]) -> Iterator[None]:
+    """Keeps in a folder of the user's own the digests that are computed meanwhile, and computes none that are there.
+
+    An entry says which behaviour a content has. A file that others may write is not read, and another version of this module has
+    a file of its own. Where the folder cannot be written, nothing is kept.
+    """
+    path = folder / f"{contents.digest_of_file(Path(__file__))[:16]}.digests"
+    if path not in _read:
+        _known.update(_own_pairs(path))
+        _read.add(path)
+    before = len(_known)
+    yield
+    if len(_known) > before:
+        rows = [f"{source} {found}\n" for source, found in _known.items()][-MOST_KEPT:]
+        with suppress(OSError, TestbedError):
+            put(make_folder(folder) / path.name, "".join(rows).encode())
+
+
+def _own_pairs(path: Path) -> list[tuple[str, str]]:
+    with suppress(OSError, UnicodeDecodeError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd) as file:
+            found = os.fstat(fd)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
+                return PAIR.findall(file.read())
+    return []
+
+
+def _python(text: str) -> str:
+    """Returns statements with their indentation as a depth, and after them their strings."""
+    code, strings, widths = [], [], [0]
+    for width, tokens in _statements(text):
+        while width < widths[-1]:
+            widths.pop()
+        if width > widths[-1]:
+            widths.append(width)
+        statement = "".join(STAND_IN if token[0] in QUOTES else token for token in tokens)
+        if ONLY_STRINGS.fullmatch(statement):
+            continue
+        if statement.startswith("raise "):
+            tokens = _without_arguments(tokens)
+            statement = "".join(STAND_IN if token[0] in QUOTES else token for token in tokens)
+        code.append("\n" + "\1" * (len(widths) - 1) + statement)
+        strings += [token for token in tokens if token[0] in QUOTES]
+    return NEEDLESS.sub("", BLANKS.sub(" ", "".join(code))) + STAND_IN.join(["", "", *strings])
+
+
+def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields each logical line of Python: the width of its indentation, and its tokens."""
+    line: list[str] = []
+    depth = width = 0
+    for token in TOKEN.findall(f"\n{text}\n"):
+        first = token[0]
+        if first == "\n":
+            if depth:
+                line.append(" ")
+                continue
+            if line:
+                yield width, line
+                line = []
+            width = len(token) - 1 - token.rfind("\n")
+        elif first == "#":
+            continue
+        elif token == "\\\n":
+            line.append(" ")
+        else:
+            line.append(token)
+            if first in OPENING:
+                depth += 1
+            elif first in CLOSING:
+                depth -= 1
+
+
+def _without_arguments(tokens: list[str]) -> list[str]:
+    """Returns `raise Name(...) from error` as `raise Name() from error`, and any other statement as it is."""
+    if len(tokens) < 3 or tokens[1] != "(" or not RAISED.fullmatch(tokens[0]):
+        return tokens
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += (token in OPENING) - (token in CLOSING)
+        if token == ")" and not depth:
+            return [*tokens[:2], *tokens[at:]]
+    return tokens
+
+
+def _c(text: str) -> str:
+    code, strings = _without_comments(text)
+    parts = C_DIRECTIVE.split(code)  # every second one is a directive, in which a blank may be all that makes the difference
+    folded = [" ".join(part.split()) for part in parts]
+    folded[::2] = [C_NEEDLESS.sub("", part) for part in folded[::2]]
+    return "\n".join([*(part for part in folded if part), STAND_IN.join(["", *strings])])
+
+
+def _linker_script(text: str) -> str:
+    code, strings = _without_comments(text)
+    return "\n".join([" ".join(code.split()), *strings])
+
+
+def _without_comments(text: str) -> tuple[str, list[str]]:
+    """Returns C with joined lines, a blank for each comment and a stand-in for each string or character, and the latter."""
+    strings = []
+
+    def stand_in(found: re.Match[str]) -> str:
+        if found[0].startswith("/"):
+            return " "
+        strings.append(found[0])
+        return STAND_IN
+
+    return C_COMMENT_OR_STRING.sub(stand_in, text.replace("\\\n", "")), strings
+
+
+def _patch(text: str) -> str:
+    """Returns the lines that a patch in the unified format adds and removes, each file's after its names."""
+    made = []
+    old = new = 0  # lines of the hunk that are to come
+    for line in text.splitlines():
+        if line.startswith("\\"):
+            made.append(line)
+        elif old or new:
+            old -= line[:1] != "+"
+            new -= line[:1] != "-"
+            if line[:1] in ("+", "-"):
+                made.append(line)
+        elif hunk := HUNK.match(line):
+            old, new = (1 if count is None else int(count) for count in hunk.groups())
+        elif line.startswith(("--- ", "+++ ")):
+            made.append(line.partition("\t")[0])
+    return "\n".join(made)
+
+
+def _kbuild(text: str) -> str:
+    return KBUILD_COMMENT.sub("", text)
+
+
+_RULES: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys((".c", ".h", ".cc"), _c),
+    **dict.fromkeys(("Kconfig", "Makefile", "Kbuild"), _kbuild),
+    ".ld": _linker_script,
+    ".patch": _patch,
+    ".py": _python,
+}
+"""How a source is read, by the ending of its name, or by its name if that has none."""
+
+
+def main(names: Iterable[str]) -> None:
+    for name in names:
+        print(f"{digest_of_file(Path(name))}  {name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
