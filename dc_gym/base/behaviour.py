@@ -26,6 +26,7 @@ from pathlib import Path
 from dc_gym.base import contents
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import put
+from dc_gym.base.terminal import say
 
 __all__ = ["MOST_KEPT", "digest_of_file", "kept_in"]
 
@@ -219,7 +220,7 @@ _RULES: dict[str, Callable[[str], str]] = {
 
 def main(names: Iterable[str]) -> None:
     for name in names:
-        print(f"{digest_of_file(Path(name))}  {name}")
+        say(f"{digest_of_file(Path(name))}  {name}")
 
 
 if __name__ == "__main__":
