@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -202,7 +203,7 @@ def ours(text: str) -> list[tuple[int, str, list[str]]]:
     for width, tokens in behaviour._statements(text):
         code = "".join(behaviour.STAND_IN if token[0] in behaviour.QUOTES else token for token in tokens)
         strings = [token for token in tokens if token[0] in behaviour.QUOTES]
-        found.append((width, behaviour.NEEDLESS.sub("", behaviour.BLANKS.sub(" ", code)), strings))
+        found.append((width, re.sub(behaviour.NEEDLESS, "", re.sub(behaviour.BLANKS, " ", code)), strings))
     return found
 
 
@@ -234,14 +235,16 @@ def test_tokens_are_those_of_python_in_each_of_our_files() -> None:
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A source, in a process that knows no digest and has a cache of its own."""
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A source, in a process that knows no digest, has a cache of its own, and lets its group write what it makes."""
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv(cache.TRUST, "1")
     forget(monkeypatch)
     path = tmp_path / "a.py"
     path.write_text("x = 1\n")
-    return path
+    before = os.umask(0o002)
+    yield path
+    os.umask(before)
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,25 +34,24 @@ STAND_IN = "\0"
 """Stands for a string in code, so that what is done to code is not done to it. No source has this character."""
 OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 QUOTES = frozenset("\"'")
-TOKEN = re.compile(
-    r"""[^\n"'#()\[\]{}\\]+|\"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*\"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
-    r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\#[^\n]*|\\\n|\n\s*|.""",
-    re.DOTALL,
+# Patterns, each compiled when it is first used: a run finds its digests in the cache and uses none.
+TOKEN = (
+    r"""(?s)[^\n"'#()\[\]{}\\]+|\"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*\"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
+    r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\#[^\n]*|\\\n|\n\s*|."""
 )
 """A token of Python, or several in one: what lies between strings, brackets, comments and ends of lines."""
-ONLY_STRINGS = re.compile(r"(?:[ rRuUbB]*\0)+ *")
-RAISED = re.compile(r"raise [\w.]+ *")
-BLANKS = re.compile(r"[ \t\f\r]+")
-NEEDLESS = re.compile(r"(?<!\w) | (?!\w)")
-C_COMMENT_OR_STRING = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
-C_DIRECTIVE = re.compile(r"^[ \t]*(#.*)$", re.MULTILINE)
-C_NEEDLESS = re.compile(r"(?<=[()\[\]{};,]) | (?=[()\[\]{};,])|(?<=[\w\0]) (?![\w\0])|(?<![\w\0]) (?=[\w\0])")
+ONLY_STRINGS = r"(?:[ rRuUbB]*\0)+ *"
+RAISED = r"raise [\w.]+ *"
+BLANKS = r"[ \t\f\r]+"
+NEEDLESS = r"(?<!\w) | (?!\w)"
+C_COMMENT_OR_STRING = r"""(?s)//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+C_DIRECTIVE = r"(?m)^[ \t]*(#.*)$"
+C_NEEDLESS = r"(?<=[()\[\]{};,]) | (?=[()\[\]{};,])|(?<=[\w\0]) (?![\w\0])|(?<![\w\0]) (?=[\w\0])"
 """Blanks without which all tokens are the same: not the one in `a + +b`."""
-HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-KBUILD_COMMENT = re.compile(r"^[ \t]*(?:#.*)?\n", re.MULTILINE)
+HUNK = r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@"
+KBUILD_COMMENT = r"(?m)^[ \t]*(?:#.*)?\n"
 MOST_KEPT = 4096
-PAIR = re.compile(r"([^ \n]+ [0-9a-f]{64}) ([0-9a-f]{64})")
-"""A line of the file of kept digests: the kind of a source, the SHA-256 of its content, and that of its behaviour."""
+HEX_DIGITS = 64
 
 _known: dict[str, str] = {}
 """Digests by kind and content."""
@@ -89,17 +88,21 @@ def kept_in(folder: Path, make_folder: Callable[[Path], Path]) -> Iterator[None]
     if len(_known) > before:
         rows = [f"{source} {found}\n" for source, found in _known.items()][-MOST_KEPT:]
         with suppress(OSError, TestbedError):
-            put(make_folder(folder) / path.name, "".join(rows).encode())
+            put(make_folder(folder) / path.name, "".join(rows).encode()).chmod(0o644)
 
 
-def _own_pairs(path: Path) -> list[tuple[str, str]]:
+def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields what the file has: kind and SHA-256 of a source's content, and the SHA-256 of its behaviour."""
     with suppress(OSError, UnicodeDecodeError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd) as file:
             found = os.fstat(fd)
-            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
-                return PAIR.findall(file.read())
-    return []
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                return
+            for line in file.read().splitlines():
+                source, _, digest = line.rpartition(" ")
+                if len(digest) == len(source.partition(" ")[2]) == HEX_DIGITS:
+                    yield source, digest
 
 
 def _python(text: str) -> str:
@@ -111,21 +114,21 @@ def _python(text: str) -> str:
         if width > widths[-1]:
             widths.append(width)
         statement = "".join(STAND_IN if token[0] in QUOTES else token for token in tokens)
-        if ONLY_STRINGS.fullmatch(statement):
+        if re.fullmatch(ONLY_STRINGS, statement):
             continue
         if statement.startswith("raise "):
             tokens = _without_arguments(tokens)
             statement = "".join(STAND_IN if token[0] in QUOTES else token for token in tokens)
         code.append("\n" + "\1" * (len(widths) - 1) + statement)
         strings += [token for token in tokens if token[0] in QUOTES]
-    return NEEDLESS.sub("", BLANKS.sub(" ", "".join(code))) + STAND_IN.join(["", "", *strings])
+    return re.sub(NEEDLESS, "", re.sub(BLANKS, " ", "".join(code))) + STAND_IN.join(["", "", *strings])
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yields each logical line of Python: the width of its indentation, and its tokens."""
     line: list[str] = []
     depth = width = 0
-    for token in TOKEN.findall(f"\n{text}\n"):
+    for token in re.findall(TOKEN, f"\n{text}\n"):
         first = token[0]
         if first == "\n":
             if depth:
@@ -149,7 +152,7 @@ def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _without_arguments(tokens: list[str]) -> list[str]:
     """Returns `raise Name(...) from error` as `raise Name() from error`, and any other statement as it is."""
-    if len(tokens) < 3 or tokens[1] != "(" or not RAISED.fullmatch(tokens[0]):
+    if len(tokens) < 3 or tokens[1] != "(" or not re.fullmatch(RAISED, tokens[0]):
         return tokens
     depth = 0
     for at, token in enumerate(tokens):
@@ -161,9 +164,9 @@ def _without_arguments(tokens: list[str]) -> list[str]:
 
 def _c(text: str) -> str:
     code, strings = _without_comments(text)
-    parts = C_DIRECTIVE.split(code)  # every second one is a directive, in which a blank may be all that makes the difference
+    parts = re.split(C_DIRECTIVE, code)  # every second one is a directive, in which a blank may be all that makes the difference
     folded = [" ".join(part.split()) for part in parts]
-    folded[::2] = [C_NEEDLESS.sub("", part) for part in folded[::2]]
+    folded[::2] = [re.sub(C_NEEDLESS, "", part) for part in folded[::2]]
     return "\n".join([*(part for part in folded if part), STAND_IN.join(["", *strings])])
 
 
@@ -182,7 +185,7 @@ def _without_comments(text: str) -> tuple[str, list[str]]:
         strings.append(found[0])
         return STAND_IN
 
-    return C_COMMENT_OR_STRING.sub(stand_in, text.replace("\\\n", "")), strings
+    return re.sub(C_COMMENT_OR_STRING, stand_in, text.replace("\\\n", "")), strings
 
 
 def _patch(text: str) -> str:
@@ -197,7 +200,7 @@ def _patch(text: str) -> str:
             new -= line[:1] != "-"
             if line[:1] in ("+", "-"):
                 made.append(line)
-        elif hunk := HUNK.match(line):
+        elif hunk := re.match(HUNK, line):
             old, new = (1 if count is None else int(count) for count in hunk.groups())
         elif line.startswith(("--- ", "+++ ")):
             made.append(line.partition("\t")[0])
@@ -205,7 +208,7 @@ def _patch(text: str) -> str:
 
 
 def _kbuild(text: str) -> str:
-    return KBUILD_COMMENT.sub("", text)
+    return re.sub(KBUILD_COMMENT, "", text)
 
 
 _RULES: dict[str, Callable[[str], str]] = {
