@@ -72,7 +72,7 @@ GOLDEN = {
     "golden.py": "14de34041407934ee33a1657284814503f383a8e75ccc3863479864916d4e957",
     "golden.c": "51d874c2c4b5dcef92e72aed8c62f2e347d2107bbccc14c87cf049678b6d32c1",
 }
-"""What every Python finds. These digests change only together with all fingerprints and the lab kernel's key."""
+"""The digests that every Python finds. They change only together with all fingerprints and the lab kernel's key."""
 
 
 def digest(folder: Path, name: str, text: str) -> str:

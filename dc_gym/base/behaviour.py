@@ -212,7 +212,7 @@ def _kbuild(text: str) -> str:
 
 
 _RULES: dict[str, Callable[[str], str]] = {
-    **dict.fromkeys((".c", ".h", ".cc"), _c),
+    **dict.fromkeys((".c", ".h"), _c),
     **dict.fromkeys(("Kconfig", "Makefile", "Kbuild"), _kbuild),
     ".ld": _linker_script,
     ".patch": _patch,
