@@ -195,10 +195,10 @@ $(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(KERNEL)/drivers
 
 # Python loads this one. It has no libc of its own and names none: the symbols are those of Python's, whichever that is.
 STEPS := $(wildcard dc_gym/envs/native/*.c)
-STEPS_HEADERS := $(wildcard dc_gym/envs/native/*.h) $(MONITORS)/state_matrix.h $(KERNEL)/drivers/lab.h
+STEPS_HEADERS := $(wildcard dc_gym/envs/native/*.h) $(MONITORS)/state_matrix.h $(KERNEL)/drivers/lab.h $(KERNEL)/hand.h
 $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 	@echo "cc     $@"
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers \
+	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers -I$(KERNEL) \
 		-o $@.$$$$ $(STEPS) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
 # `dcgym bench faults` preloads this one into Python.

@@ -169,7 +169,7 @@ class Lab:
         self._stack, self._owner = ExitStack(), this_process()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self._asked: tuple[int, int] | None = None  # set by until_step: the request that has not been answered yet
+        self._asked: tuple[int, int] | None = None  # the request that has not been answered yet, unless the channel is lent
         self._keeps_questions = False
         self._borrower: tuple[Callable[[], tuple[int, int]], Callable[[], None]] | None = None
         self._attended = -1
@@ -238,18 +238,19 @@ class Lab:
         The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead. With `on_progress` the lab is
         looked after as by `wait`.
         """
-        self._keeps_questions, self._asked, self._borrower = True, None, None
+        self._keeps_questions, self._borrower = True, None
         self._standstill = _Standstill(-1, time.monotonic())
-        while True:
+        while (asked := self._question()) is None:
             if not self._serve(poll_s):
                 ended = self._end()
                 raise LabError(self._story(f"the lab ended with status {ended.status} where a step was expected"))
-            if (asked := self._question()) is not None:
-                return asked
+            if self._question() is not None:
+                continue
             if on_progress is None:
                 self._check_alive(self.state(), time.monotonic())
             else:
                 self._look(on_progress, poll_s)
+        return asked
 
     def _question(self) -> tuple[int, int] | None:
         return self._asked
@@ -278,14 +279,15 @@ class Lab:
         seconds, rest = divmod(patience_s, 1)
         timeout = struct.pack("@ll", int(seconds), int(rest * 1e6))
         self.channel.set_option(socket.SO_RCVTIMEO, timeout)
-        self._borrower = question, ended
+        self._asked, self._borrower = None, (question, ended)
 
-    def hear(self, data: bytes) -> None:
-        """Takes a message that the borrower received: any but a question."""
+    def hear(self, data: bytes) -> bool:
+        """Takes a message that the borrower received. Returns True for a question, with which the channel is the lab's again."""
         message = parse(data)
-        if message.type in (MessageType.HELLO, MessageType.STEP):
+        if message.type is MessageType.HELLO:
             raise ProtocolError(f"lab channel: {message.type.name} came while the lab runs")
         self._take(message)
+        return self._asked is not None
 
     def attend(self, step: int) -> None:
         """Serves readers, and raises LabError if a lab that was resumed in `step` hangs."""

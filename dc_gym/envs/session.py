@@ -25,7 +25,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import AgentError, LabError, UnfitError
+from dc_gym.base.errors import AgentError, LabError, TestbedError, UnfitError
 from dc_gym.base.files import scratch
 from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
@@ -36,9 +36,11 @@ from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds import inputs, nics
+from dc_gym.grounds.by_hand import ARGV, ByHand, LostLab
 from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import check_programs, make_folders
-from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, REASON, UNFIT, Episode
+from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, REASON, UNFIT, Episode, Plan
 from dc_gym.grounds.lab import lab_config
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import write_plan
@@ -116,6 +118,9 @@ class Session:
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack, self._owner = ExitStack(), this_process()
         self._lab: SteppedNetwork | None = None
+        self._by_hand: ByHand | None = None
+        """Carries out the plan in a lab in which no program of ours does; None if one does."""
+        self._plan: Plan
         self._folder: Path
         self._console: Console
         self._nic: NicPlan | None = None
@@ -158,7 +163,7 @@ class Session:
 
     def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:
         """Returns the configuration of the lab to boot."""
-        return lab_config(spec, kernel, folder, FOREVER_NS)
+        return lab_config(spec, kernel, folder, FOREVER_NS, ARGV if may_be_direct(spec, shell=False) else None)
 
     def begin(self, seed: int, *, fresh: bool = False) -> Frame:
         """Begins an episode with the traffic of `seed` and returns its first frame. `fresh`: in a newly booted lab."""
@@ -196,7 +201,7 @@ class Session:
         closes the lab."""
         assert self._lab is not None, "post comes first"
         try:
-            step, _ = self._lab.until_step()
+            step = self._until_step(self._lab)
             if not self._console.is_open:
                 self._console.open(self._lab.region, self._flow_rows)
             return self._console.frame(step)
@@ -206,6 +211,19 @@ class Session:
         except BaseException:
             self.close()
             raise
+
+    def _until_step(self, network: SteppedNetwork) -> int:
+        """Lets the network run up to the agent's next step, through the set-up of an episode, and returns the step's number."""
+        if self._by_hand is not None:
+            try:
+                if (step := self._by_hand.until_step()) is not None:
+                    return step
+            except LostLab as lost:
+                raise lost.error from lost
+            except TestbedError as error:
+                self._hear(f"{REASON}{error}")
+                self._by_hand.end(error.exit_code)
+        return network.until_step()[0]
 
     def _explained(self, error: LabError) -> LabError:
         """Returns the error with the reason of the network's own process first, if it gave one."""
@@ -220,7 +238,7 @@ class Session:
             return
         if self._lab is not None:
             self._console.close()
-            self._lab = None
+            self._lab = self._by_hand = None
         self._stack.close()
 
     def _start(self, experiment: Experiment, seed: int) -> None:
@@ -240,7 +258,7 @@ class Session:
         private = make_folders(self._folder, experiment.spec)
         self._flow_rows = _rows(len(experiment.schedule.flows))
         publish = publish_ns(experiment.spec)
-        _, self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
+        self._plan, self._nic = write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish, seed=seed)
         self._episodes = 1
         self._reasons.clear()
         spec = experiment.spec
@@ -249,7 +267,11 @@ class Session:
         self.boots += 1
 
     def _in_lab(self, experiment: Experiment) -> SteppedNetwork:
-        return self._stack.enter_context(Lab(self.lab_config(experiment.spec, build.ensure(Quiet()), self._folder), self._hear))
+        spec = experiment.spec
+        lab = self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder), self._hear))
+        if may_be_direct(spec, shell=False):
+            self._by_hand = ByHand(lab, self._plan, self._folder / ".lab", self._hear)
+        return lab
 
     def _on_host(self, experiment: Experiment) -> SteppedNetwork:
         from dc_gym.grounds.host.ground import HostGround

@@ -293,13 +293,14 @@ class LabStepper:
             try:
                 if own["state"] == LabState.SAID:
                     own["state"] = LabState.RUNS
-                    lab.hear(self._messages[place, : own["said"]].tobytes())
+                    if lab.hear(self._messages[place, : own["said"]].tobytes()):
+                        own["state"] = LabState.ENDED
                 lab.attend(int(own["step"]))
             except LabError as error:
                 self._let_die(place, error, died)
 
     def _bury(self, died: dict[int, LabError]) -> None:
-        """Lets each lab that has closed its channel say why."""
+        """Lets each lab that has closed its channel, or whose agent is gone, say why."""
         for place in np.flatnonzero(self._state == LabState.ENDED).tolist():
             try:
                 self.sessions[place].collect()

@@ -5,25 +5,26 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import FabricError, LabError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.grounds.guest import main
-from dc_gym.grounds.guest.plan import Plan
+from dc_gym.grounds.guest.events import HEADER
+from dc_gym.grounds.guest.plan import ACTUATORS, Plan
 from dc_gym.grounds.guest.site import LAB_DEVICE, LabSite
-from dc_gym.grounds.hand import AT, PROGRAM, Back, Call, Hand, LostLab
+from dc_gym.grounds.hand import AT, PROGRAM, STEP, Back, Call, Hand, LostLab
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab
 from dc_gym.kernel.user import let_lab_read
 from dc_gym.topologies.graph import Graph
 
-__all__ = ["ARGV", "LostLab", "run"]
+__all__ = ["ARGV", "ByHand", "LostLab"]
 
-NAME_BYTES, FLOW_BYTES, HEAD_BYTES = 32, 64, 4096
-"""SM_NAME_LEN of monitors/state_matrix.h, the size of its struct sm_flow, and more than what comes before the rows."""
+NAME_BYTES, HEAD_BYTES = 32, 4096
+"""SM_NAME_LEN of monitors/state_matrix.h, and more than what comes before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
 NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)
 
@@ -55,28 +56,65 @@ class HandSite(LabSite):
         return -told.result
 
 
-def run(
-    lab: Lab, plan: Plan, folder: Path, on_line: Callable[[str], None], on_progress: Callable[[LabState], None]
-) -> dict[str, Any]:
-    """Carries out the plan of a folder in a lab that has booted with ARGV. Returns what was counted, when the lab is to end.
+class ByHand:
+    """A plan that is carried out in a lab that boots with ARGV, from one step of an agent to the next."""
 
-    Raises TestbedError as the same plan's program in a ground does, and LostLab.
-    """
-    _check_room(plan)
-    hand = Hand(lab, on_progress)
-    try:
-        counts = main.run(plan, folder, HandSite(hand, on_line))
-    except NOT_UNDERSTOOD as error:  # whatever reads what a lab gives back, a lab that lies ends the run in one line
-        raise LostLab(LabError(f"the lab gave back what cannot be read ({type(error).__name__}: {error})")) from error
-    assert counts is not None, "it is no shell"
-    hand.end()
-    return counts
+    def __init__(
+        self,
+        lab: Lab,
+        plan: Plan,
+        folder: Path,
+        on_line: Callable[[str], None],
+        on_progress: Callable[[LabState], None] = lambda state: None,
+    ) -> None:
+        """`folder` is the plan's. `on_line` is told of phases, `on_progress` now and then while the lab runs."""
+        self.counts: dict[str, Any] | None = None
+        """What was counted, when the plan is carried out."""
+        self._hand: Hand | None = None
+        self._program = self._carry_out(lab, plan, folder, on_line, on_progress)
+
+    def until_step(self) -> int | None:
+        """Carries the plan out up to the next step of an agent, which the caller answers, and returns the step's number.
+
+        Returns None when the plan is carried out, and the lab ends.
+        Raises TestbedError as the same plan's program in a ground does, and LostLab.
+        """
+        while True:
+            if self._hand is not None and not self._hand.waits:
+                if (step := self._hand.until_step()) != STEP:
+                    return step
+                self._hand.await_list(step)
+            try:
+                next(self._program)
+            except StopIteration:
+                return None
+            except NOT_UNDERSTOOD as error:  # whatever reads what a lab gives back, a lab that lies ends the run in one line
+                raise LostLab(LabError(f"the lab gave back what cannot be read ({type(error).__name__}: {error})")) from error
+
+    def end(self, status: int) -> None:
+        """Lets a lab whose plan has failed end with an exit status, as the program in a ground does."""
+        if self._hand is not None and self._hand.waits:
+            self._hand.end(status)
+
+    def _carry_out(
+        self, lab: Lab, plan: Plan, folder: Path, on_line: Callable[[str], None], on_progress: Callable[[LabState], None]
+    ) -> Generator[None, None, None]:
+        self._hand = hand = Hand(lab, on_progress)
+        _check_room(plan, folder)
+        self.counts = yield from main.carry_out(plan, folder, HandSite(hand, on_line))
+        assert self.counts is not None, "it is no shell"
+        hand.end()
 
 
-def _check_room(plan: Plan) -> None:
+def _check_room(plan: Plan, folder: Path) -> None:
     """Raises FabricError unless the state matrix ends below what the hand uses of the region."""
-    from dc_gym.monitors.state_matrix import COLUMNS  # imports numpy, which the plan has imported by now
+    from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, FLOW  # imports numpy, which the plan has imported by now
 
-    rows = len(plan.graph.rows())
-    if (size := HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + plan.flow_rows * FLOW_BYTES) > AT:
-        raise FabricError(f"the state matrix of {rows} ports and queues has {size} bytes, and there is room for {AT}")
+    rows, flows, commands = len(plan.graph.rows()), plan.flow_rows, 0
+    if plan.agent is not None:
+        flows = plan.agent["flow_rows"]
+        commands = HEADER.unpack_from((folder / ACTUATORS).read_bytes())[3]
+    size = HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + flows * FLOW.itemsize + commands * COMMAND_ROW.itemsize
+    if size > AT:
+        what = f"the state matrix of {rows} ports and queues and {flows} flows"
+        raise FabricError(f"{what} has {size} bytes, and there is room for {AT}")

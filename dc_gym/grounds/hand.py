@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,21 +23,25 @@ from dc_gym.base.errors import FabricError, LabError
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.lab import Lab
 from dc_gym.topologies.realize.rtnl import CLONE_NEWNET, MS_BIND, SOCKET_OPTIONS, NetlinkSocket
-from dc_gym.topologies.realize.system import IPV6, RunningProgram, is_for_absent_ipv6, refused_sysctl
+from dc_gym.topologies.realize.system import ABORT, IPV6, LOCAL, RunningProgram, is_for_absent_ipv6, refused_sysctl
 
 PROGRAM = "lab-hand"
 BASE, STEP, GO_ON, AT, CALLS_MAX, START = 0x200000000, 0x68616E64, 0x100, 7 << 19, 4096, 0x10000
 """HAND_... of kernel/hand.h."""
 LIST, CALL = struct.Struct("=I4x"), struct.Struct("=I6B?5x6qq")
 NUMBERS = {
-    "read": 0, "write": 1, "open": 2, "close": 3, "ioctl": 16, "access": 21, "socket": 41, "sendto": 44, "recvfrom": 45,
-    "bind": 49, "setsockopt": 54, "wait4": 61, "kill": 62, "mkdir": 83, "mount": 165, "unshare": 272, "pipe2": 293, "setns": 308,
+    "read": 0, "write": 1, "open": 2, "close": 3, "ioctl": 16, "access": 21, "nanosleep": 35, "socket": 41, "connect": 42,
+    "sendto": 44, "recvfrom": 45, "bind": 49, "listen": 50, "getsockname": 51, "setsockopt": 54, "wait4": 61, "kill": 62,
+    "mkdir": 83, "mount": 165, "clock_gettime": 228, "unshare": 272, "accept4": 288, "pipe2": 293, "setns": 308,
     "start": START,
 }  # fmt: skip
 """System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
 MOST_ERRNO = 4095
 PIECE_BYTES = 16 << 10
 """Bytes that are read at once."""
+TIMESPEC, NS = struct.Struct("=qq"), 10**9
+ADDRESS = struct.Struct("=H2s4s8x")
+"""struct sockaddr_in, whose port is the bytes between."""
 KERNEL = struct.pack("=HHII", socket.AF_NETLINK, 0, 0, 0)
 """The address of a netlink socket that is no one's in particular (struct sockaddr_nl)."""
 HOME, OWN_NETNS = "/proc/1/ns/net", "/proc/self/ns/net"
@@ -117,7 +122,9 @@ class Hand:
         self._arrived: dict[int, deque[bytes]] = {}
         self.waits = False
         """True if the hand waits for a list: not while the lab runs, nor after it ended, or this process was interrupted."""
-        self._await()
+        self._posted: list[tuple[Call, int, int]] = []
+        """The calls of the list that the lab has, with the place and size of each one's buffer."""
+        self.await_list(self.until_step())
         self._room = len(lab.region) - AT - LIST.size
         self._has_ipv6 = self.make(Call.of("access", IPV6, 0, may_fail=True))[0].result == 0
 
@@ -128,25 +135,45 @@ class Hand:
             FabricError: One that may not fail did. Those after it were not made.
             LostLab: The lab ended, hangs, or answers what cannot be.
         """
+        self.post(*calls)
+        return self.collect()
+
+    def post(self, *calls: Call) -> None:
+        """Has the lab begin to make system calls. Programs in it may ask for steps until they are made."""
         if len(calls) > CALLS_MAX or sum(each.size for each in calls) > self._room:
             raise FabricError(f"{len(calls)} system calls, the first of them {calls[0].name}, have no room in a lab's region")
         rooms = self._write(calls)
+        self._posted = [(each, *room) for each, room in zip(calls, rooms, strict=True)]
+        self.waits = False
         self._lab.answer(GO_ON)
-        self._await()
-        return [self._read(number, each, *rooms[number]) for number, each in enumerate(calls)]
+
+    def collect(self) -> list[Done]:
+        """Waits until the calls that were posted are made, and returns what came of them."""
+        if not self.waits:
+            self.await_list(self.until_step())
+        return [self._read(number, *posted) for number, posted in enumerate(self._posted)]
 
     def end(self, status: int = 0) -> None:
         """Ends the hand, and so the lab, with an exit status."""
+        self.waits = False
         self._lab.answer(status)
 
-    def _await(self) -> None:
-        self.waits = False
+    def until_step(self) -> int:
+        """Lets the lab run until a program asks, and returns the number of the step: STEP, or that of an agent's step."""
         try:
             step, _ = self._lab.until_step(on_progress=self._on_progress)
-            if step != STEP:
-                raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
         except LabError as error:
             raise LostLab(error) from error
+        return step
+
+    def await_list(self, step: int) -> None:
+        """Notes that the hand waits for a list, which it has asked for by this step.
+
+        Raises LostLab if it is another's.
+        """
+        if step != STEP:
+            text = "a program in the lab asked the host for a step of an agent, and no agent steps now: it is no run"
+            raise LostLab(LabError(text))
         self.waits = True
 
     def _write(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
@@ -274,6 +301,33 @@ class Hand:
             found.append([each.data.decode() for each in reads[1::4]])
         return found
 
+    def connect_once(self, netns: str) -> None:
+        opening = Call.of("socket", socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0)
+        address, size = ADDRESS.pack(socket.AF_INET, bytes(2), socket.inet_aton(LOCAL)), struct.pack("=I", ADDRESS.size)
+        made = self.make(
+            *_inside(
+                netns,
+                *(opening, Call.of("bind", Back(1), address, len(address)), Call.of("listen", Back(2), 1)),
+                *(Call.of("getsockname", Back(3), Room(len(address)), size), opening),
+            )
+        )[_before(netns) :]
+        server, bound, client = made[0].result, made[3].buffer, made[4].result
+        ends = Call.of("connect", client, bound, len(bound)), Call.of("accept4", server, 0, 0, socket.SOCK_CLOEXEC)
+        accepted = self.make(*ends)[1].result
+        linger = socket.SOL_SOCKET, socket.SO_LINGER, ABORT, len(ABORT)
+        self.make(
+            *(Call.of("setsockopt", end, *linger) for end in (client, accepted)),
+            *(Call.of("close", fd) for fd in (client, accepted, server)),
+        )
+
+    def clock_ns(self) -> int:
+        (told,) = self.make(Call.of("clock_gettime", time.CLOCK_MONOTONIC, Room(TIMESPEC.size)))
+        seconds, rest_ns = TIMESPEC.unpack(told.buffer)
+        return int(seconds * NS + rest_ns)
+
+    def sleep(self, duration_ns: int) -> None:
+        self.make(Call.of("nanosleep", TIMESPEC.pack(*divmod(duration_ns, NS)), 0))
+
     # Netlink: what several sockets have sent goes in one list, with the receiving of the answers.
 
     def send(self, fd: int, data: bytes, answers: int, answer_bytes: int) -> None:
@@ -335,9 +389,12 @@ class _FarProgram:
 
     def __init__(self, hand: Hand, argv: Sequence[str], priority: int) -> None:
         self._hand, self._unread = hand, b""
+        self._listens = False
+        """True if the hand reads its output, and nobody has yet collected what came."""
         self._status: int | None = None
         pipes = hand.make(Call.of("pipe2", Room(8), os.O_CLOEXEC), Call.of("pipe2", Room(8), os.O_CLOEXEC))
         (theirs, self._stdin), (self._stdout, output) = (struct.unpack("=2i", each.buffer) for each in pipes)
+        self._open = [self._stdin, self._stdout]
         started, *_ = hand.make(
             Call.of("start", argv[0], list(argv), theirs, output, priority, may_fail=True),
             Call.of("close", theirs),
@@ -356,6 +413,7 @@ class _FarProgram:
             raise write.failure(made.result)
 
     def hang_up(self) -> None:
+        self._open.remove(self._stdin)
         self._hand.make(Call.of("close", self._stdin))
 
     def line(self) -> bytes:
@@ -382,8 +440,23 @@ class _FarProgram:
             self._status = os.waitstatus_to_exitcode(int.from_bytes(made.buffer, "little"))
         return self._status
 
+    def close(self) -> None:
+        if self._hand.waits and self._open:
+            pipes, self._open = self._open, []
+            self._hand.make(*(Call.of("close", fd) for fd in pipes))
+
+    def listen(self) -> None:
+        if b"\n" not in self._unread:
+            self._hand.post(self._reading())
+            self._listens = True
+
     def _more(self) -> bytes:
-        return self._hand.make(Call.of("read", self._stdout, Room(PIECE_BYTES), PIECE_BYTES))[0].data
+        (made,) = self._hand.collect() if self._listens else self._hand.make(self._reading())
+        self._listens = False
+        return made.data
+
+    def _reading(self) -> Call:
+        return Call.of("read", self._stdout, Room(PIECE_BYTES), PIECE_BYTES)
 
 
 def _inside(netns: str | None, *calls: Call) -> list[Call]:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.taken import take_over
-from dc_gym.grounds import by_hand, frozen
+from dc_gym.grounds import frozen
+from dc_gym.grounds.by_hand import ARGV, ByHand, LostLab
 from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.grounds.guest import start
@@ -134,9 +136,7 @@ class LabGround:
         def answer(step: int, _virtual_ns: int) -> int:
             if step == PLAN_STEP:
                 return GO_ON
-            if driver is None:
-                raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
-            return driver.step(self._lab.region, step)
+            return self._decision(driver, step)
 
         def hear(line: str) -> None:
             if line.startswith(execs.STARTED):
@@ -151,8 +151,8 @@ class LabGround:
             progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns)
             still.look(state, self._lab.programs)
 
-        outside = driver is None and may_be_direct(spec, self._shell_folder is not None)
-        config = lab_config(spec, self._kernel, partial, limit_ns, by_hand.ARGV if outside else None)
+        outside = may_be_direct(spec, self._shell_folder is not None)
+        config = lab_config(spec, self._kernel, partial, limit_ns, ARGV if outside else None)
         reads = [*config.reads, *_readable(self._shell_folder)]
         argv = config.argv if outside else [*config.argv, ASK]
         counts: dict[str, Any] | None = None
@@ -162,13 +162,9 @@ class LabGround:
             written_plan = plan()
             let_lab_read(partial / ".lab")
             if outside:
-                try:
-                    counts = by_hand.run(lab, written_plan, partial / ".lab", hear, on_progress)
-                except by_hand.LostLab as lost:
-                    raise lost.error from lost
-                except TestbedError as error:
-                    hear(f"{REASON}{error}")
-                    failed = error.exit_code
+                by_hand = ByHand(lab, written_plan, partial / ".lab", hear, on_progress)
+                failed = self._answer_all(by_hand, driver, hear, on_progress)
+                counts = by_hand.counts
             if not failed:
                 self._ended = lab.wait(on_progress)
                 self._state = lab.state()
@@ -180,6 +176,31 @@ class LabGround:
             with whole(partial / ".lab" / OUT / GROUND) as file:
                 file.write_text(json.dumps(counts))
         return failed or self._ended.status
+
+    def _decision(self, driver: Driver | None, step: int) -> int:
+        if driver is None:
+            raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
+        return driver.step(self._lab.region, step)
+
+    def _answer_all(
+        self, by_hand: ByHand, driver: Driver | None, hear: Callable[[str], None], on_progress: Callable[[LabState], None]
+    ) -> int:
+        """Answers all steps of a plan that is carried out by hand. Returns 0, or the exit status of its failure."""
+        for expected in count():
+            try:
+                step = by_hand.until_step()
+            except LostLab as lost:
+                raise lost.error from lost
+            except TestbedError as error:
+                hear(f"{REASON}{error}")
+                return error.exit_code
+            if step is None:
+                break
+            if step != expected:
+                raise LabError(f"a program in the lab asked the host for step {step} where {expected} was expected: it is no run")
+            self._lab.answer(self._decision(driver, step))
+            on_progress(self._lab.state())
+        return 0
 
     def end_computation(self) -> None:
         self._lab.end_computation()

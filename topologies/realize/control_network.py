@@ -8,12 +8,10 @@ over it (docs/protocols.md).
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from ipaddress import IPv4Address
-from pathlib import Path
 from typing import Self
 
 from dc_gym.topologies.graph import NETNS_FOLDER, Impairment
@@ -28,9 +26,9 @@ from dc_gym.topologies.realize.rtnl import (
     RTM_NEWNEIGH,
     NetlinkRequest,
     NetlinkSocket,
-    add_namespaces,
     attribute,
 )
+from dc_gym.topologies.realize.system import HERE, System
 
 NETNS = f"{NETNS_FOLDER}/dcgym-control"
 IFNAME = "ctl0"
@@ -45,13 +43,13 @@ IFA_LOCAL, IFA_ADDRESS, NDA_DST, NDA_LLADDR, NUD_PERMANENT = 2, 1, 1, 2, 0x80
 class ControlNetwork:
     """The star while the context is open. Its namespaces and cables end with the ground."""
 
-    def __init__(self, hosts: Sequence[str], delay_ns: int = 0, loss_ppb: int = 0) -> None:
-        """`hosts` are the names of namespaces that exist.
+    def __init__(self, hosts: Sequence[str], delay_ns: int = 0, loss_ppb: int = 0, system: System = HERE) -> None:
+        """`hosts` are the names of namespaces of `system` that exist.
 
         `loss_ppb` is the number of packets lost in each direction, per 10^9.
         """
         self.hosts = tuple(hosts)
-        self._delay_ns = delay_ns
+        self._delay_ns, self._system = delay_ns, system
         self._impairment = Impairment(loss_ppb=loss_ppb)
         self._stack = ExitStack()
         self._sockets: dict[str, NetlinkSocket] = {}
@@ -84,12 +82,11 @@ class ControlNetwork:
         }
 
     def _build(self) -> None:
-        Path(NETNS_FOLDER).mkdir(exist_ok=True)
-        add_namespaces([NETNS])
-        self._control = self._stack.enter_context(NetlinkSocket(NETNS))
-        for host in self.hosts:
-            self._sockets[host] = self._stack.enter_context(NetlinkSocket(f"{NETNS_FOLDER}/{host}"))
-        self._make_cables()
+        self._system.add_namespaces([NETNS])
+        paths = {host: f"{NETNS_FOLDER}/{host}" for host in self.hosts}
+        opened = [self._stack.enter_context(sock) for sock in self._system.netlinks([NETNS, *paths.values()])]
+        self._control, self._sockets = opened[0], dict(zip(paths, opened[1:], strict=True))
+        self._make_cables(paths)
         for number, (host, (ours, theirs)) in enumerate(self.ends().items()):
             _configure(self._control, ours, number, CONTROLLER)
             _configure(self._sockets[host], theirs, number, HOST)
@@ -97,12 +94,10 @@ class ControlNetwork:
             cables.settle(self._control, [ours.ifindex])
             cables.settle(self._sockets[host], [theirs.ifindex])
 
-    def _make_cables(self) -> None:
+    def _make_cables(self, paths: Mapping[str, str]) -> None:
         requests = []
-        with ExitStack() as stack:
-            for number, host in enumerate(self.hosts):
-                fd = os.open(f"{NETNS_FOLDER}/{host}", os.O_RDONLY | os.O_CLOEXEC)
-                stack.callback(os.close, fd)
+        with self._system.namespaces(paths) as fds:
+            for number, fd in enumerate(fds.values()):
                 ends = cables.CableEnd(_ifname(number), _mac(number, CONTROLLER)), cables.CableEnd(IFNAME, _mac(number, HOST), fd)
                 requests.append(cables.create(*ends, RATE_BPS, self._delay_ns))
             self._control.batch(requests)

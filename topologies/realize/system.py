@@ -10,7 +10,9 @@ import errno
 import os
 import signal
 import socket
+import struct
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -33,6 +35,9 @@ class RunningProgram(Protocol):
     def line(self) -> bytes:
         """Waits for the next line of its standard output. Returns nothing at its end."""
 
+    def listen(self) -> None:
+        """Lets time pass in the system until the next line comes, for which the next `line` waits."""
+
     def rest(self) -> bytes:
         """Waits for the end of its standard output, and returns what nobody has read."""
 
@@ -41,6 +46,9 @@ class RunningProgram(Protocol):
 
     def wait(self) -> int:
         """Waits for its end. Returns its exit status, or minus the signal that killed it."""
+
+    def close(self) -> None:
+        """Closes the pipes of a program that has ended."""
 
 
 class System(Protocol):
@@ -60,6 +68,15 @@ class System(Protocol):
 
     def read(self, paths: Sequence[str], namespaces: Sequence[str | None]) -> list[list[str]]:
         """Returns the text of files, as they are in each network namespace."""
+
+    def connect_once(self, netns: str) -> None:
+        """Makes a TCP connection within a network namespace, and aborts it."""
+
+    def clock_ns(self) -> int:
+        """Returns CLOCK_MONOTONIC."""
+
+    def sleep(self, duration_ns: int) -> None:
+        """Lets time pass."""
 
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         """Starts a program with a priority of SCHED_FIFO (0: none)."""
@@ -92,6 +109,9 @@ class _Child:
     def line(self) -> bytes:
         return self._stdout.readline()
 
+    def listen(self) -> None:
+        """Does nothing: time passes by itself."""
+
     def rest(self) -> bytes:
         return self._stdout.read()
 
@@ -101,6 +121,10 @@ class _Child:
 
     def wait(self) -> int:
         return self._process.wait()
+
+    def close(self) -> None:
+        for pipe in (self._stdin, self._stdout):
+            pipe.close()
 
 
 class Here:
@@ -139,11 +163,28 @@ class Here:
                 found.append([Path(path).read_text() for path in paths])
         return found
 
+    def connect_once(self, netns: str) -> None:
+        with entered(netns), socket.create_server((LOCAL, 0)) as server:
+            client = socket.create_connection(server.getsockname())
+            accepted, _ = server.accept()
+            for end in (client, accepted):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
+                end.close()
+
+    def clock_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def sleep(self, duration_ns: int) -> None:
+        time.sleep(duration_ns / 1e9)
+
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         return _Child(argv, priority)
 
 
 HERE = Here()
+LOCAL = "127.0.0.1"
+ABORT = struct.pack("ii", 1, 0)
+"""SO_LINGER of a TCP socket whose end leaves no TIME_WAIT."""
 IPV6 = "/proc/sys/net/ipv6"
 
 

@@ -3,6 +3,7 @@
 #include "steps.h"
 
 #include <errno.h>
+#include <hand.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -96,7 +97,7 @@ static int hear(struct lab *lab)
 	}
 	memcpy(&question, lab->message, sizeof(question));
 	if (length != sizeof(question) || question.head.type != LAB_MSG_STEP ||
-	    question.head.length != sizeof(question.step)) {
+	    question.head.length != sizeof(question.step) || question.step.step == HAND_STEP) {
 		lab->said = (uint32_t)length;
 		lab->state = LAB_SAID;
 		return 1;

@@ -22,8 +22,8 @@ enum lab_state {
 	LAB_ANSWERS, /* stands still; this call lets it go on */
 	LAB_RUNS,    /* was told to go on, and has not asked again */
 	LAB_STANDS,  /* asked again, and was measured */
-	LAB_SAID,    /* sent another message, which Python reads; then it runs */
-	LAB_ENDED,   /* closed its channel */
+	LAB_SAID,    /* sent a message that is no agent's step, which Python reads; then it runs */
+	LAB_ENDED,   /* closed its channel, or its program asks where its agent should */
 };
 
 /* Rules that compute an element of the observation from a cell, or from a value in force. */

@@ -11,10 +11,7 @@ of the network. Those of new connections are added before traffic starts.
 
 from __future__ import annotations
 
-import socket
-import struct
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +34,12 @@ from dc_gym.grounds.guest.plan import (
     Plan,
 )
 from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
-from dc_gym.grounds.guest.report import Counts, count, phase
+from dc_gym.grounds.guest.report import Counts, count
 from dc_gym.grounds.guest.site import S, Site
 from dc_gym.topologies.realize import tc
 from dc_gym.topologies.realize.control_network import NETNS as CONTROL_NETNS
 from dc_gym.topologies.realize.control_network import ControlNetwork
+from dc_gym.topologies.realize.rtnl import QDISCS
 
 if TYPE_CHECKING:
     from dc_gym.topologies.realize.fabric import Fabric
@@ -54,6 +52,7 @@ NEVER_MS = str(2**31 - 1)
 TGEN_ABORTED = 143
 SHORT_NS = 10 * S
 """A lab rests for this time longer than TIME_WAIT lasts."""
+SOCKETS = "/proc/thread-self/net/sockstat"
 HOSTD_SOCKETS = "UDP sockets inuse"
 """The name in `in_use` of the counter that includes hostd's sockets."""
 
@@ -80,44 +79,45 @@ def run(
     ovs: Switches,
     t0_ns: int,
     conclude: Callable[[str], Counts],
-) -> tuple[Counts, Counts]:
+) -> Generator[None, None, tuple[Counts, Counts]]:
     """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and those after the last.
 
+    It yields while the agent steps: where an episode begins, time passes until agentd says that it is over.
     `conclude` is called with agentd's last line then, and returns the latter.
     """
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
         make_devices(plan.nic, fabric)
-        control = _control(plan, agent, folder, stack)
+        control = _control(plan, agent, folder, site, stack)
         priority = AGENTD_PRIORITY if site.virtual else QMON_PRIORITY
-        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site), priority))
+        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site), priority, site.system))
         agentd.expect_ready()
         stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
         if site.virtual:
-            _draw_first(fabric)
+            _draw_first(site, plan.graph.hosts[0].name)
         before = count(fabric)
         number = 0
-        while (after := _one(stage, t0_ns, number, conclude)) is None:
-            phase("reset")
+        while (after := (yield from _one(stage, t0_ns, number, conclude))) is None:
+            site.phase("reset")
             _rest(stage)
             t0_ns = site.next_t0(plan.waits.warm_ns(agent.flow_rows))
             number += 1
         return before, after
 
 
-def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
+def _control(plan: Plan, agent: AgentPlan, folder: Path, site: Site, stack: ExitStack) -> ControlNetwork | None:
     """Starts the network of control packets and the hosts' agents in it. Returns None if agentd sets everything itself."""
     if agent.control is None:
         return None
     hosts = [host.name for host in plan.graph.hosts]
-    control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb))
-    hostd = stack.enter_context(Program(_hostd(plan, folder), HOSTD_PRIORITY))
+    control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb, site.system))
+    hostd = stack.enter_context(Program(_hostd(plan, folder), HOSTD_PRIORITY, site.system))
     hostd.expect_ready()
     return control
 
 
-def _draw_first(fabric: Fabric) -> None:
+def _draw_first(site: Site, host: str) -> None:
     """Makes the kernel draw its own random numbers before the first episode.
 
     These draws must not come from the stream of an episode's seed. Otherwise all later draws (RED's marks) would differ from
@@ -125,19 +125,13 @@ def _draw_first(fabric: Fabric) -> None:
     also draws for how long neighbours count as reachable, which has no effect where all of them are permanent.
     """
     from dc_gym.topologies.realize.fabric import netns_path
-    from dc_gym.topologies.realize.rtnl import entered
-    from dc_gym.topologies.realize.system import HERE
 
-    HERE.write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
-    with entered(netns_path(fabric.graph.hosts[0].name)), socket.create_server(("127.0.0.1", 0)) as server:
-        client = socket.create_connection(server.getsockname())
-        accepted, _ = server.accept()
-        for end in (client, accepted):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no TIME_WAIT
-            end.close()
+    reachable = {f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")}
+    site.system.write_sysctls(reachable)
+    site.system.connect_once(netns_path(host))
 
 
-def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts]) -> Counts | None:
+def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts]) -> Generator[None, None, Counts | None]:
     """Runs one episode. Returns the counters at the run's end, or None if another episode follows.
 
     Raises FabricError if another follows, and this one was unfit.
@@ -153,7 +147,7 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
             loader = NicLoader(plan.nic, plan.programs, stage.folder, episode.nics, matrix, t0_ns, stage.site, trace=keeps)
             stack.enter_context(loader)
             ids = loader.tables()
-        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY))
+        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY, stage.site.system))
         tgen.expect_ready()
         events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs, stage.site))
         if not plan.execs:
@@ -165,8 +159,10 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
         stage.fabric.impair(episode.seed, t0_ns, events.lossy)
         stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
         stage.site.arm(t0_ns, episode.seed)
-        phase("traffic")
+        stage.site.phase("traffic")
         tgen.tell("go\n")
+        stage.agentd.listen()
+        yield
         code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
         after = None
         if code == END_OF_RUN:
@@ -209,27 +205,28 @@ def _rest(stage: Stage) -> None:
     fabric, of_agents = stage.fabric, 0
     undo(stage.plan, fabric)
     if stage.agent.control is not None:
-        _outlast(stage.agent.control, fabric)
+        _outlast(stage.agent.control, stage.site, fabric)
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
     def left() -> dict[str, int]:
-        found = in_use(fabric, are_long=not stage.site.virtual or stage.plan.waits.drain_ns > SHORT_NS)
+        found = in_use(stage.site, fabric, are_long=not stage.site.virtual or stage.plan.waits.drain_ns > SHORT_NS)
         found[HOSTD_SOCKETS] -= of_agents
         return {name: number for name, number in found.items() if number}
 
-    began_ns = time.monotonic_ns()
+    clock_ns = stage.site.system.clock_ns
+    began_ns = clock_ns()
     if remaining := stage.site.rest(stage.plan.waits.drain_ns, left):
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
-        waited_s = (time.monotonic_ns() - began_ns) // S
+        waited_s = (clock_ns() - began_ns) // S
         raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {what}")
 
 
-def _outlast(control: ControlPlan, fabric: Fabric) -> None:
+def _outlast(control: ControlPlan, site: Site, fabric: Fabric) -> None:
     """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot know of them.
 
     A command that came later would leave a host at its floor, where a full queue takes too long to drain.
     """
-    time.sleep((control.delay_ns + S) / S)
+    site.system.sleep(control.delay_ns + S)
     for host in fabric.graph.hosts:
         sock = fabric.socket_of(host.name)
         queues = {fabric.ifindexes[port.ifname]: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
@@ -237,21 +234,19 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
         tc.check_queues(sock, queues)
 
 
-def in_use(fabric: Fabric, *, are_long: bool) -> dict[str, int]:
+def in_use(site: Site, fabric: Fabric, *, are_long: bool) -> dict[str, int]:
     """Returns totals over all hosts and switches: frames on links, bytes in queues, sockets in use, in TIME_WAIT, orphaned.
 
     `are_long` is False if no frame can be on its way for as long as the network rests. They are then not counted.
     """
     from dc_gym.topologies.realize.fabric import netns_path
-    from dc_gym.topologies.realize.rtnl import entered
 
     found = {"frames on links": sum(device.flight_packets for device in fabric.devices().values()) if are_long else 0}
+    fabric.asked(QDISCS)
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
         found["queued bytes"] = found.get("queued bytes", 0) + backlog
-    for host in fabric.graph.hosts:
-        with entered(netns_path(host.name)):
-            text = Path("/proc/thread-self/net/sockstat").read_text()
+    for (text,) in site.system.read([SOCKETS], [netns_path(host.name) for host in fabric.graph.hosts]):
         for kind, name in (("TCP", "inuse"), ("TCP", "orphan"), ("TCP", "tw"), ("UDP", "inuse")):
             match = search(rf"{kind}:.*?\b{name} ([0-9]+)", text)
             key = f"{kind} sockets {name}"

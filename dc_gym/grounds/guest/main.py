@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dc_gym.base.errors import FabricError, TestbedError
 from dc_gym.grounds.guest.captures import Captures
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dc_gym.topologies.realize.cables import Device
     from dc_gym.topologies.realize.fabric import Fabric
 
+T = TypeVar("T")
 Conclude = Callable[[str], Counts]
 """A function that is called with the last line of the program that sweeps, at the end of the duration."""
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
         if ASK in argv[2:]:
             await_plan()
         folder = Path(argv[1]) / ".lab"
-        counts = run(Plan.read(folder / "plan.json"), folder, site or LabSite())
+        counts = _to_end(carry_out(Plan.read(folder / "plan.json"), folder, site or LabSite()))
         if counts is not None:
             (folder / OUT / GROUND).write_text(json.dumps(counts))
     except TestbedError as error:
@@ -54,8 +55,18 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     return 0
 
 
-def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
-    """Carries out the plan of a folder. Returns what was counted; None after a shell."""
+def _to_end(program: Generator[None, None, T]) -> T:
+    """Returns what a generator returns: inside a ground, an agent steps without it."""
+    while True:
+        try:
+            next(program)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dict[str, Any] | None]:
+    """Carries out the plan of a folder. Returns what was counted; None after a shell. It yields while an agent steps."""
     with ExitStack() as stack:
         site.phase("switches")
         ovs, rules = _switches(plan, folder, site, stack)
@@ -94,7 +105,7 @@ def run(plan: Plan, folder: Path, site: Site) -> dict[str, Any] | None:
         else:
             from dc_gym.grounds.guest import episodes
 
-            before, after = episodes.run(plan, folder, site, fabric, ovs, t0_ns, conclude)
+            before, after = yield from episodes.run(plan, folder, site, fabric, ovs, t0_ns, conclude)
         site.phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": read_back or fabric.read_back(devices), "before": before, "after": after}

@@ -35,6 +35,7 @@ class Program:
     def __exit__(self, *_: object) -> None:
         self._process.signal(signal.SIGKILL)
         self._process.wait()
+        self._process.close()
 
     def expect_ready(self) -> None:
         line = self._process.line()
@@ -49,6 +50,10 @@ class Program:
             self.expect_end()
             raise FabricError(f"{self._name} ended too early")
         return line.decode().strip()
+
+    def listen(self) -> None:
+        """Lets time pass in the ground until it says something, which the next `hear` returns."""
+        self._process.listen()
 
     def terminate(self) -> None:
         """Asks it to end, by SIGTERM."""

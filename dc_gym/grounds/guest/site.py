@@ -169,16 +169,16 @@ class LabSite(InnerSite):
         return code
 
     def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        time.sleep(QUIET_NS / S)
+        self.system.sleep(QUIET_NS)
         waited_ns = QUIET_NS
         while (found := left()) and waited_ns < MOST_QUIET_NS + drain_ns:
-            time.sleep(QUIET_STEP_NS / S)
+            self.system.sleep(QUIET_STEP_NS)
             waited_ns += QUIET_STEP_NS
         return found
 
     def next_t0(self, warm_ns: int) -> int:
         """Returns a whole second, at least one after now."""
-        return ((time.monotonic_ns() + max(0, warm_ns - S)) // S + 2) * S
+        return ((self.system.clock_ns() + max(0, warm_ns - S)) // S + 2) * S
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Does nothing: no counter moves, since computing takes no virtual time."""

@@ -57,6 +57,6 @@ def test_a_lab_that_lies_ends_the_run_in_one_line(seed: int, tmp_path: Path) -> 
     plan, _ = write_plan(Experiment.of(spec), SimpleNamespace(folder=tmp_path), tmp_path)  # type: ignore[arg-type]
     liar: Any = Liar(seed, random.Random(seed).choice([0.0, 0.01, 0.2]))
     with pytest.raises((FabricError, LostLab, LabError)) as told:
-        by_hand.run(liar, plan, tmp_path, lambda line: None, lambda state: None)
+        by_hand.ByHand(liar, plan, tmp_path, lambda line: None).until_step()
     assert len(str(told.value).splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["datapath.flows", "flows.records", "plan.json", "ports.records"]
