@@ -7,18 +7,25 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dc_gym.base.errors import FabricError, TestbedError
+from dc_gym.base.errors import FabricError, LabError, TestbedError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Quiet
+from dc_gym.envs import session
+from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.grounds import by_hand, hand
 from dc_gym.grounds.guest.plan import DAEMONS
-from dc_gym.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Hand, Room
+from dc_gym.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Done, Hand, Room
+from dc_gym.grounds.lab import LabGround
 from dc_gym.kernel.lab import Lab
 from dc_gym.run import runner
 from dc_gym.spec import Spec
@@ -142,6 +149,21 @@ SPECS: dict[str, dict[str, Any]] = {
         "topology": {"preset": "dumbbell-10m"}, "workload": {"kind": "pairs"}, "controller": {"name": "cubic"},
         "capture": {"ports": ["s1-eth3"]}, "events": [{"at": "50ms", "link": ["s1", "s2"], "rate": "5Mbit/s"}],
     },
+    "an agent": {
+        "topology": {"preset": "dumbbell-10m"}, "workload": {"kind": "pairs"},
+        "controller": {"name": "dctcp", "policy": "random"}, "agent": {"interval": "1ms", "latency": "1500us"},
+        "capture": {"ports": ["s1-eth3"]}, "events": [{"at": "50ms", "link": ["s1", "s2"], "rate": "5Mbit/s"}],
+    },
+    "an agent's packets": {
+        "topology": {"preset": "dumbbell-10m"}, "workload": {"kind": "pairs"},
+        "controller": {"name": "cubic", "policy": "random"},
+        "agent": {"interval": "5ms", "control": "network", "control_loss": 0.2},
+    },
+    "an agent beside NICs": {
+        "topology": {"preset": "dctcp-10g"}, "workload": {"kind": "many_to_one", "senders": 4},
+        "controller": {"name": "dcqcn", "policy": "random"}, "agent": {"interval": "500us", "actuators": "marking"},
+        "time": {"duration": "5ms"},
+    },
 }  # fmt: skip
 
 
@@ -156,7 +178,8 @@ def test_from_outside_and_by_daemons_from_inside_a_run_is_the_same(
         spec = made(text)
         runner.run(spec, out := tmp_path / f"daemons{daemons}", Quiet(), plot=False)
         log = json.loads((out / "manifest.json").read_text())
-        found.append((log["digest"], log["conservation"]))
+        frames = None if spec.controller.policy else log["conservation"]  # an agent's are counted before daemons see the paths
+        found.append((log["digest"], log.get("agent_digest"), frames))
     assert found[0] == found[1]
 
 
@@ -171,3 +194,73 @@ def test_a_late_set_up_says_so_from_outside_too(tmp_path: Path, lab_kernel: Path
 def test_a_program_that_fails_says_why_from_outside_too(tmp_path: Path, lab_kernel: Path) -> None:
     with pytest.raises(TestbedError, match=r"^echo why >&2; exit 9: ended with status 9\n  lab: why$"):
         runner.run(made(SPECS["fat-tree"]), tmp_path / "out", Quiet(), plot=False, disturb="echo why >&2; exit 9")
+
+
+STEPPED = {
+    "name": "stepped", "topology": {"preset": "dumbbell-10m"}, "workload": {"kind": "pairs"}, "controller": {"name": "dctcp"},
+    "agent": {"interval": "1ms"}, "time": {"duration": "100ms"},
+}  # fmt: skip
+
+
+@pytest.mark.lab
+def test_episodes_are_set_up_from_outside_and_leave_no_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, pipes = Hand.make, []
+
+    def noting(self: Hand, *calls: Call) -> list[Done]:
+        done = make(self, *calls)
+        if calls[0].name == "pipe2":
+            pipes.append([each.buffer for each in done])
+        return done
+
+    monkeypatch.setattr(Hand, "make", noting)
+    with closing(DataCenterEnv(STEPPED, folder=tmp_path)) as env:
+        for seed in range(1, 6):
+            env.reset(seed=seed)
+            env.step(env.action_space.high)
+        assert env.session.lab.config.argv == by_hand.ARGV and env.session.boots == 1
+    agentd, first, *others = pipes
+    assert agentd != first and others == [first] * 4, "each tgen has the descriptors of the one before"
+
+
+AGENTD_ENDS = "for each in /proc/[0-9]*; do [ $(cat $each/comm) = agentd ] && kill -9 ${each#/proc/}; done"
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("labs", [1, 2])
+def test_an_agentd_that_ends_in_an_episode_is_told(labs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_20ms = f"(sleep 20.02; {AGENTD_ENDS}) </dev/null >/dev/null 2>&1 &"
+    monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=at_20ms))
+    told = "agentd ended with status -9"
+    with closing(LabVectorEnv(labs, STEPPED, ["lab.t0=20s"], folder=tmp_path)) as env:
+        env.reset(seed=1)
+        for _ in range(40):
+            *_, truncated, info = env.step(env.action_space.high)
+            if truncated.any():
+                break
+        assert truncated.all() and all(text.startswith(told) for text in info["lab_died"]), info
+        env.reset(seed=2)
+        assert [each.boots for each in env.sessions] == [2] * labs
+    with closing(DataCenterEnv(STEPPED, ["lab.t0=20s"], folder=tmp_path)) as one, pytest.raises(LabError, match=f"^{told}"):
+        one.reset(seed=1)
+        for _ in range(40):
+            one.step(one.action_space.high)
+
+
+@pytest.mark.lab
+def test_a_matrix_that_has_no_room_below_the_hand_is_told(tmp_path: Path) -> None:
+    many = STEPPED | {"workload": {"kind": "all_to_all", "flows": 57300 // 12, "size": "1kB"}}
+    told = r"^the state matrix of .* 57300 flows and 4 rows of .* has 36[0-9]{5} bytes, and .* room for 3670016; have fewer flows"
+    with closing(DataCenterEnv(many, folder=tmp_path)) as env, pytest.raises(LabError, match=told):
+        env.reset(seed=1)
+
+
+def test_steps_of_a_run_that_do_not_follow_one_another_are_no_agents() -> None:
+    """A lab that was taken over could ask for ever."""
+    asked: Any = SimpleNamespace(until_step=iter([0, 1, 1]).__next__)
+    ground, driver = LabGround(made(SPECS["an agent"])), SimpleNamespace(step=lambda region, step: answers.append(step) or 0)
+    answers: list[int] = []
+    lab: Any = SimpleNamespace(region=b"", answer=lambda code: None, state=lambda: None)
+    ground._lab = lab
+    with pytest.raises(LabError, match="asked the host for step 1 where 2 was expected: it is no run"):
+        ground._answer_all(asked, driver, print, lambda state: None)
+    assert answers == [0, 1]

@@ -14,10 +14,12 @@ returns the newest frame. Steps for which the agent was too late are missed (`pa
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 import weakref
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
@@ -231,6 +233,12 @@ class Session:
             return error
         reason = self._reasons[-1]
         return (UnfitError if UNFIT in reason else LabError)(f"{reason}\n{error}")
+
+    def kill(self) -> None:
+        """Kills the lab, which whoever waits for it then sees."""
+        if self._owner.is_here() and (pid := self.pid) is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Ends the lab and removes its folder. It may be called twice; the next `begin` boots another lab."""

@@ -279,21 +279,32 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         A lab that dies is booted again, once, after all others have answered.
         """
         found, dead, unfit = {}, [], dict[int, LabError]()
-        for index, seed in begun.items():
-            try:
-                frame = self.sessions[index].collect()
-            except UnfitError as error:
-                unfit[index] = error
-                continue
-            except LabError:
+        for (index, seed), frame in zip(begun.items(), self._collect([*begun]), strict=True):
+            running.discard(index)
+            if isinstance(frame, UnfitError):
+                unfit[index] = frame
+            elif isinstance(frame, LabError):
                 dead.append(index)
-                continue
-            finally:
-                running.discard(index)
-            found[index] = self._first(index, frame, seed)
+            else:
+                found[index] = self._first(index, frame, seed)
         for index in dead:
             found[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
         return found, unfit
+
+    def _collect(self, places: Sequence[int]) -> list[Frame | LabError]:
+        """Returns the first frames of labs that were told to begin episodes, or how they died. They are set up side by side."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        sessions = [self.sessions[index] for index in places]
+        if len(sessions) == 1:
+            return [_collected(sessions[0])]
+        with ThreadPoolExecutor(len(sessions)) as threads:
+            try:
+                return list(threads.map(_collected, sessions))
+            except BaseException:  # as Ctrl-C: nobody waits for a lab that is about to be closed
+                for session in sessions:
+                    session.kill()
+                raise
 
     def _first(self, index: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of a lab that stands still at its first frame, and returns the frame's info."""
@@ -335,6 +346,13 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             if each is not None:
                 check_seed(each)
         return seeds
+
+
+def _collected(session: Session) -> Frame | LabError:
+    try:
+        return session.collect()
+    except LabError as error:
+        return error
 
 
 def _mode_of(mode: AutoresetMode | str) -> AutoresetMode:

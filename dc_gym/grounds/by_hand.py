@@ -110,11 +110,11 @@ def _check_room(plan: Plan, folder: Path) -> None:
     """Raises FabricError unless the state matrix ends below what the hand uses of the region."""
     from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, FLOW  # imports numpy, which the plan has imported by now
 
-    rows, flows, commands = len(plan.graph.rows()), plan.flow_rows, 0
+    rows, flows, commands, remedy = len(plan.graph.rows()), plan.flow_rows, 0, "have fewer ports"
     if plan.agent is not None:
-        flows = plan.agent["flow_rows"]
+        flows, remedy = plan.agent["flow_rows"], "have fewer flows in one episode"
         commands = HEADER.unpack_from((folder / ACTUATORS).read_bytes())[3]
     size = HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + flows * FLOW.itemsize + commands * COMMAND_ROW.itemsize
     if size > AT:
-        what = f"the state matrix of {rows} ports and queues and {flows} flows"
-        raise FabricError(f"{what} has {size} bytes, and there is room for {AT}")
+        what = f"the state matrix of {rows} ports and queues, {flows} flows and {commands} rows of actuators"
+        raise FabricError(f"{what} has {size} bytes, and a lab has room for {AT}; {remedy}")

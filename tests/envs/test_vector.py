@@ -229,6 +229,20 @@ def test_what_a_lab_says_in_a_step_is_heard(tmp_path: Path, monkeypatch: pytest.
     labs.close()
 
 
+def test_ctrl_c_in_a_reset_waits_for_no_lab(tmp_path: Path) -> None:
+    labs = LabVectorEnv(2, SPEC, folder=tmp_path)
+    labs.reset(seed=1)
+    os.kill(labs.sessions[0].pid or 0, signal.SIGSTOP)  # the reset lasts until the signal
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        labs.reset(seed=2)
+    timer.join()
+    assert [session.pid for session in labs.sessions] == [None] * 2 and not list(tmp_path.iterdir())
+    assert labs.reset(seed=2)[0].any()
+    labs.close()
+
+
 def test_ctrl_c_in_a_step_closes_the_labs_that_run_and_the_next_reset_boots_new_ones(tmp_path: Path) -> None:
     labs = LabVectorEnv(2, SPEC, folder=tmp_path)
     labs.reset(seed=1)

@@ -25,6 +25,8 @@ SPEC = {
     "controller": {"name": "dctcp"},
     "time": {"duration": "100ms"},
 }
+AGENT = {"controller": {"name": "dctcp", "policy": "max"}, "agent": {"interval": "1ms"}}
+WRITTEN = ["datapath.flows", "flows.records", "plan.json", "ports.records"]
 
 
 class Liar:
@@ -52,11 +54,12 @@ class Liar:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_a_lab_that_lies_ends_the_run_in_one_line(seed: int, tmp_path: Path) -> None:
-    spec = from_dict(SPEC, tmp_path)
+@pytest.mark.parametrize("agent", [{}, AGENT], ids=["no agent", "an agent"])
+def test_a_lab_that_lies_ends_the_run_in_one_line(agent: dict[str, Any], seed: int, tmp_path: Path) -> None:
+    spec = from_dict(SPEC | agent, tmp_path)
     plan, _ = write_plan(Experiment.of(spec), SimpleNamespace(folder=tmp_path), tmp_path)  # type: ignore[arg-type]
     liar: Any = Liar(seed, random.Random(seed).choice([0.0, 0.01, 0.2]))
     with pytest.raises((FabricError, LostLab, LabError)) as told:
         by_hand.ByHand(liar, plan, tmp_path, lambda line: None).until_step()
     assert len(str(told.value).splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["datapath.flows", "flows.records", "plan.json", "ports.records"]
+    assert sorted({path.name for path in tmp_path.iterdir()} - {"actuators.records", "episode-0.json"}) == WRITTEN
