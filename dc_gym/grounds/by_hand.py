@@ -69,7 +69,7 @@ class ByHand:
     ) -> None:
         """`folder` is the plan's. `on_line` is told of phases, `on_progress` now and then while the lab runs."""
         self.counts: dict[str, Any] | None = None
-        """What was counted, when the plan is carried out."""
+        """The counts of what happened, when the plan is carried out."""
         self._hand: Hand | None = None
         self._program = self._carry_out(lab, plan, folder, on_line, on_progress)
 
