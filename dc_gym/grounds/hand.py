@@ -72,20 +72,17 @@ class Call:
 
     name: str
     arguments: tuple[Argument, ...]
-    may_fail: bool = False
+    may_fail: bool
+    size: int
+    """Most bytes that it takes in the region."""
 
     @classmethod
     def of(cls, name: str, *arguments: Argument, may_fail: bool = False) -> Call:
-        return cls(name, arguments, may_fail)
+        return cls(name, arguments, may_fail, CALL.size + sum(map(_size, arguments)))
 
     def failure(self, result: int) -> FabricError:
         """Returns the error for a negative result."""
         return FabricError(f"{self.name} in the lab: {os.strerror(-result)}")
-
-    @property
-    def size(self) -> int:
-        """Most bytes that it takes in the region."""
-        return CALL.size + sum(map(_size, self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,9 +487,9 @@ def _place(number: int) -> int:
 
 
 def _size(argument: Argument) -> int:
-    if isinstance(argument, Room):
-        return argument.size + 8
-    return 0 if isinstance(argument, (int, Back)) else len(_laid(argument, 0)[0]) + 8
+    if isinstance(argument, (int, Back)):
+        return 0
+    return (argument.size if isinstance(argument, Room) else len(_laid(argument, 0)[0])) + 8
 
 
 def _laid(argument: str | bytes | Sequence[str], address: int) -> tuple[bytes, int]:
