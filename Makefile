@@ -246,7 +246,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 	$(Q)$(CC) $(NATIVE_CFLAGS) -I$(KERNEL)/drivers -DCC_ALGORITHM='"algorithms/$*.h"' -Wl,-T,$(NIC)/native.ld -o $@.$$$$.elf $< \
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
-SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h hand.c launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS) dc_gym/base/behaviour.py

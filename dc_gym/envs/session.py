@@ -216,16 +216,18 @@ class Session:
 
     def _until_step(self, network: SteppedNetwork) -> int:
         """Lets the network run up to the agent's next step, through the set-up of an episode, and returns the step's number."""
-        if self._by_hand is not None:
-            try:
-                if (step := self._by_hand.until_step()) is not None:
-                    return step
-            except LostLab as lost:
-                raise lost.error from lost
-            except TestbedError as error:
-                self._hear(f"{REASON}{error}")
-                self._by_hand.end(error.exit_code)
-        return network.until_step()[0]
+        if self._by_hand is None:
+            return network.until_step()[0]
+        try:
+            if (step := self._by_hand.until_step()) is not None:
+                return step
+        except LostLab as lost:
+            raise lost.error from lost
+        except TestbedError as error:
+            self._hear(f"{REASON}{error}")
+            self._by_hand.end(error.exit_code)
+        network.until_step()  # raises the story of the lab's end
+        raise LabError("the lab was told to end and went on: it is no run")
 
     def _explained(self, error: LabError) -> LabError:
         """Returns the error with the reason of the network's own process first, if it gave one."""

@@ -304,8 +304,10 @@ class LabStepper:
         for place in np.flatnonzero(self._state == LabState.ENDED).tolist():
             try:
                 self.sessions[place].collect()
-            except LabError as error:
-                self._let_die(place, error, died)
+                error = LabError("the lab began an episode that nobody had asked for")
+            except LabError as told:
+                error = told
+            self._let_die(place, error, died)
 
     def _let_die(self, place: int, error: LabError, died: dict[int, LabError]) -> None:
         self.sessions[place].close()

@@ -132,11 +132,13 @@ class LabGround:
         """Writes the plan while the lab boots. The lab asks for it, and its question waits until the plan is there."""
         spec = self._spec
         limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
+        outside = may_be_direct(spec, self._shell_folder is not None)
 
         def answer(step: int, _virtual_ns: int) -> int:
-            if step == PLAN_STEP:
+            """Answers a program in the lab. Outside, all questions come before this."""
+            if step == PLAN_STEP and not outside:
                 return GO_ON
-            return self._decision(driver, step)
+            return self._decision(None if outside else driver, step)
 
         def hear(line: str) -> None:
             if line.startswith(execs.STARTED):
@@ -151,7 +153,6 @@ class LabGround:
             progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns)
             still.look(state, self._lab.programs)
 
-        outside = may_be_direct(spec, self._shell_folder is not None)
         config = lab_config(spec, self._kernel, partial, limit_ns, ARGV if outside else None)
         reads = [*config.reads, *_readable(self._shell_folder)]
         argv = config.argv if outside else [*config.argv, ASK]

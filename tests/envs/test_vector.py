@@ -229,6 +229,27 @@ def test_what_a_lab_says_in_a_step_is_heard(tmp_path: Path, monkeypatch: pytest.
     labs.close()
 
 
+def test_a_lab_that_goes_on_without_its_agent_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program asked where agentd should, and then there was another episode."""
+    labs = LabVectorEnv(2, SPEC, folder=tmp_path)
+    labs.reset(seed=1)
+    stepper = labs._stepper
+    assert stepper is not None
+    exchange = stepper._library.exchange
+
+    def gone(team: int) -> int:
+        flags = int(exchange(team)) | Flags.DIED
+        stepper._state[1] = LabState.ENDED
+        return flags
+
+    monkeypatch.setattr(stepper._library, "exchange", gone)
+    monkeypatch.setattr(labs.sessions[1], "collect", lambda: None)
+    *_, truncated, info = labs.step(np.ones((2, 4), np.float32))
+    assert truncated.tolist() == [False, True] and info["lab_died"][1] == "the lab began an episode that nobody had asked for"
+    monkeypatch.undo()
+    labs.close()
+
+
 def test_ctrl_c_in_a_reset_waits_for_no_lab(tmp_path: Path) -> None:
     labs = LabVectorEnv(2, SPEC, folder=tmp_path)
     labs.reset(seed=1)

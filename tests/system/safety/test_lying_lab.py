@@ -8,11 +8,12 @@ import random
 import struct
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dc_gym.base.errors import FabricError, LabError
+from dc_gym.envs.session import Session
 from dc_gym.grounds import by_hand
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.hand import AT, CALL, LIST, STEP, LostLab
@@ -63,3 +64,18 @@ def test_a_lab_that_lies_ends_the_run_in_one_line(agent: dict[str, Any], seed: i
         by_hand.ByHand(liar, plan, tmp_path, lambda line: None).until_step()
     assert len(str(told.value).splitlines()) == 1
     assert sorted({path.name for path in tmp_path.iterdir()} - {"actuators.records", "episode-0.json"}) == WRITTEN
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_lab_that_goes_on_after_its_end_is_no_environment(fails: bool, tmp_path: Path) -> None:
+    def over() -> None:
+        if fails:
+            raise FabricError("a queue is not as it was asked for")
+
+    session, told = Session(from_dict(SPEC | {"agent": AGENT["agent"]}, tmp_path)), list[int]()
+    session._lab = cast("Any", SimpleNamespace(until_step=lambda: (7, 0)))
+    session._by_hand = cast("Any", SimpleNamespace(until_step=over, end=told.append))
+    session._console = cast("Any", SimpleNamespace(close=lambda: None))
+    with pytest.raises(LabError, match="^a queue is not .*\n.*went on: it is no run$" if fails else "^the lab was .* went on"):
+        session.collect()
+    assert told == [FabricError.exit_code] * fails and session.pid is None
