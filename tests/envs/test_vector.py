@@ -250,33 +250,21 @@ def test_a_lab_that_goes_on_without_its_agent_is_dead(tmp_path: Path, monkeypatc
     labs.close()
 
 
-def test_ctrl_c_in_a_reset_waits_for_no_lab(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("act", "boots"), [("step", [2, 1]), ("reset", [2, 2])])
+def test_ctrl_c_closes_the_labs_that_run_and_the_next_reset_boots_new_ones(act: str, boots: list[int], tmp_path: Path) -> None:
     labs = LabVectorEnv(2, SPEC, folder=tmp_path)
     labs.reset(seed=1)
-    os.kill(labs.sessions[0].pid or 0, signal.SIGSTOP)  # the reset lasts until the signal
+    acts = {"step": lambda: labs.step(np.ones((2, 4), np.float32)), "reset": lambda: labs.reset(seed=2)}
+    os.kill(labs.sessions[0].pid or 0, signal.SIGSTOP)  # the act lasts until the signal
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        labs.reset(seed=2)
-    timer.join()
-    assert [session.pid for session in labs.sessions] == [None] * 2 and not list(tmp_path.iterdir())
-    assert labs.reset(seed=2)[0].any()
-    labs.close()
-
-
-def test_ctrl_c_in_a_step_closes_the_labs_that_run_and_the_next_reset_boots_new_ones(tmp_path: Path) -> None:
-    labs = LabVectorEnv(2, SPEC, folder=tmp_path)
-    labs.reset(seed=1)
-    os.kill(labs.sessions[0].pid or 0, signal.SIGSTOP)  # the step lasts until the signal
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        labs.step(np.ones((2, 4), np.float32))
+        acts[act]()
     timer.join()
     with pytest.raises(AgentError, match="reset first"):
         labs.step(np.ones((2, 4), np.float32))
     labs.reset(seed=1)
-    assert [session.boots for session in labs.sessions] == [2, 1]
+    assert [session.boots for session in labs.sessions] == boots
     labs.step(np.ones((2, 4), np.float32))
     labs.close()
     assert not list(tmp_path.iterdir())
