@@ -76,6 +76,19 @@ def test_a_run_finds_nothing_of_the_one_before_it(cells: Cells) -> None:
     assert manifests[0]["fingerprint"] == manifests[1]["fingerprint"]
 
 
+def test_runs_with_a_policy_find_its_modules_imported(cells: Cells, tmp_path: Path) -> None:
+    imported = f"{IN_A_FORK}assert 'dc_gym.envs.driver' in sys.modules"
+    (tmp_path / "spec.toml").write_text(f'{SPEC}controller.policy = "random"\nagent.interval = "10ms"\n')
+    forked = [replace(cell, has_policy=True) for cell in cells(imported, imported)]
+    outcomes = pool.run_cells(forked, 1, Quiet())
+    assert [(each.status, each.message) for each in outcomes] == [(0, "")] * 2
+    (alone,) = cells("")
+    alone = replace(alone, out=tmp_path / "alone")
+    assert pool.run_cells([alone], 1, Quiet())[0].status == 0
+    digests = [json.loads((cell.out / "manifest.json").read_text())["agent_digest"] for cell in (*forked, alone)]
+    assert len(set(digests)) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [

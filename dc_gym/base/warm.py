@@ -36,13 +36,13 @@ class WarmProcess:
         self._loop.add_reader(requests, self._hear)
 
     @classmethod
-    async def start(cls) -> WarmProcess:
-        """Starts it. Requests may come at once; they wait until it has imported everything."""
+    async def start(cls, more: Sequence[str] = ()) -> WarmProcess:
+        """Starts it. Requests may come at once; they wait until it has imported everything, `more` modules included."""
         with unshared() as keep:
             ours, theirs = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         try:
             process = await asyncio.create_subprocess_exec(
-                *python("-m", MODULE, str(os.getpid()), str(theirs.fileno())),
+                *python("-m", MODULE, str(os.getpid()), str(theirs.fileno()), *more),
                 stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),), start_new_session=True,
             )  # fmt: skip

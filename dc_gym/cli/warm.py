@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that has imported what a run needs, and forks a process for each run that is asked for (base/warm.py).
 
-python -m dc_gym.cli.warm PID FD
+python -m dc_gym.cli.warm PID FD [MODULE ...]
 
-PID is its parent's, with which it ends; requests come on the socket FD. It runs nothing itself and loads no code of users, so
-whatever a run does to its process ends with that run. A fork copies one thread only, and a lock that another one holds would stay
-locked in the copy. So there is none: `main` ends at once where a library has started a thread, and runs then start by themselves.
+PID is its parent's, with which it ends; requests come on the socket FD; the modules are imported, too. It runs nothing itself and
+loads no code of users, so whatever a run does to its process ends with that run. A fork copies one thread only, and a lock that
+another one holds would stay locked in the copy. So there is none: `main` ends at once where a library has started a thread, and
+runs then start by themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import socket
 import struct
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,12 +50,12 @@ def main() -> None:
     parent, requests = int(sys.argv[1]), int(sys.argv[2])
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a run that has just been forked is not ready for it
     tie_to_parent(parent, interruptible=False)
-    load()
+    load(sys.argv[3:])
     if threads() == 1:
         Forking(socket.socket(fileno=requests)).serve()
 
 
-def load() -> None:
+def load(more: Sequence[str] = ()) -> None:
     """Imports what a run needs, and reads the files whose digests it checks or names in its manifest."""
     is_ours = ALLOCATOR not in os.environ
     if is_ours:
@@ -61,7 +63,7 @@ def load() -> None:
     from dc_gym.cli.main import NUMPY_THREADS
 
     os.environ.setdefault(NUMPY_THREADS, "1")
-    for name in MODULES:
+    for name in (*MODULES, *more):
         importlib.import_module(name)
     if is_ours:
         del os.environ[ALLOCATOR]  # a run does not hand it on to its programs

@@ -127,7 +127,8 @@ def _todo(folder: SweepFolder, retry: bool, force: bool, plot: bool) -> list[Cel
 def _cell(folder: SweepFolder, point: Point, plot: bool) -> Cell:
     out = folder.result_of(point)
     options = ["--plot" if plot else "--no-plot", *(["--force"] if out.exists() else [])]
-    return Cell(point.name, folder.spec_file(point), out, (), options)
+    has_policy = point.spec.controller.policy is not None
+    return Cell(point.name, folder.spec_file(point), out, (), options, has_policy=has_policy)
 
 
 def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress) -> None:

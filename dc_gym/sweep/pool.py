@@ -30,6 +30,8 @@ from dc_gym.base.warm import WarmProcess, WarmRun
 
 CELL = "dc_gym.cli.cell"
 """The module that Python runs as a cell. Its arguments are the id of its parent process, and the arguments of `dcgym`."""
+OF_POLICIES = ("dc_gym.envs.driver",)
+"""Modules that a run with a policy imports, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Cell:
     umask: int = -1
     user: int | None = None
     """Uid and gid to run as. Only root can set it."""
+    has_policy: bool = False
+    """True if the caller knows that a policy acts in the run."""
 
     def argv(self) -> list[str]:
         words = ["run", str(self.spec), "--out", str(self.out), "--quiet", *self.options]
@@ -208,7 +212,7 @@ async def _warm(cells: Sequence[Cell]) -> AsyncIterator[WarmProcess | None]:
     warm = None
     if sum(map(_may_be_forked, cells)) > 1:
         with suppress(OSError):
-            warm = await WarmProcess.start()
+            warm = await WarmProcess.start(OF_POLICIES if any(cell.has_policy for cell in cells) else ())
     try:
         yield warm
     finally:
