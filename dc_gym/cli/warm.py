@@ -71,7 +71,7 @@ def load(more: Sequence[str] = ()) -> None:
     from dc_gym.kernel import build
     from dc_gym.records import fingerprint
 
-    fingerprint.programs()
+    fingerprint.read_sources()
     with suppress(TestbedError):  # each run says so itself
         build.lookup(build.choose(Quiet()))
         check_programs()

@@ -110,7 +110,18 @@ def agents() -> str:
 
 def sources(spec: Spec) -> dict[str, str]:
     """Returns the SHA-256 over what the sources of a run do, folder by folder, which tells where two fingerprints differ."""
-    patterns = GUEST + (AGENTS if "agents" in _acting_parts(spec) else ())
+    return _by_folder(GUEST + (AGENTS if "agents" in _acting_parts(spec) else ()))
+
+
+def read_sources() -> None:
+    """Reads the sources of all runs, so that forks of this process know their digests."""
+    programs()
+    agents()
+    _by_folder(GUEST)
+    _by_folder(GUEST + AGENTS)
+
+
+def _by_folder(patterns: tuple[str, ...]) -> dict[str, str]:
     folders = dict.fromkeys(map(_folder, patterns))
     return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in folders}
 
