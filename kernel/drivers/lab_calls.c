@@ -2,10 +2,10 @@
 /*
  * LAB_IOC_CALLS: several system calls of a process as one.
  *
- * To enter the kernel, a process of User Mode Linux takes a signal, and the host switches to the kernel's
- * process and back: ten times what a short call itself takes. The daemons of a lab know beforehand which
- * calls follow each other. Here they are carried out in their order, as if each had been made by itself: in
- * virtual time, too, where a call that fails takes a microsecond.
+ * To enter the kernel, a process of User Mode Linux has the host switch to the kernel's process and back: ten
+ * times what a short call itself takes. The daemons of a lab know beforehand which calls follow each other.
+ * Here they are carried out in their order, as if each had been made by itself: in virtual time, too, where a
+ * call that fails takes a microsecond.
  */
 #include "lab_calls.h"
 
