@@ -87,9 +87,12 @@ def sources(modules: Path) -> Iterator[Path]:
 @pytest.mark.user
 def test_runs_import_nothing_from_there(trapped: Trapped, cold: Path) -> None:
     spec = str(ROOT / "examples" / "dumbbell.toml")
+    direct = trapped.env
+    trapped.env = {**direct, "DCGYM_DAEMONS": "1"}  # with it, Python starts in the lab
     trapped.dcgym("run", spec, *SHORT, "--out", "first")
     (modules,) = (cold / "frozen").glob("*.modules")
     assert not [each for each in sources(modules) if each.is_relative_to(trapped.folder)]
+    trapped.env = direct
     trapped.dcgym("run", spec, *SHORT, "--out", "second", "--no-plot")
     digests = {json.loads((trapped.folder / name / "manifest.json").read_text())["digest"] for name in ("first", "second")}
     assert len(digests) == 1
