@@ -14,7 +14,7 @@
 
 #define SPIN_NS  200000    /* how long a thread looks for what is about to come, before it sleeps */
 #define SLEEP_NS 100000000 /* how long it sleeps at most */
-#define LOST_NS  100000    /* a gap between two looks after which another had the CPU */
+#define LOST_NS  500000    /* a gap between two looks after which another had the CPU */
 #define CROWDED  256       /* so many pauses then pass without looking */
 
 struct question {
