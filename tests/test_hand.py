@@ -256,11 +256,11 @@ def test_a_matrix_that_has_no_room_below_the_hand_is_told(tmp_path: Path) -> Non
 
 def test_steps_of_a_run_that_do_not_follow_one_another_are_no_agents() -> None:
     """A lab that was taken over could ask for ever."""
-    asked: Any = SimpleNamespace(until_step=iter([0, 1, 1]).__next__)
+    asked: Any = SimpleNamespace(next_step=iter([0, 1, 1]).__next__)
     ground, driver = LabGround(made(SPECS["an agent"])), SimpleNamespace(step=lambda region, step: answers.append(step) or 0)
     answers: list[int] = []
     lab: Any = SimpleNamespace(region=b"", answer=lambda code: None, state=lambda: None)
     ground._lab = lab
     with pytest.raises(LabError, match="asked the host for step 1 where 2 was expected: it is no run"):
-        ground._answer_all(asked, driver, print, lambda state: None)
+        ground._answer_all(asked, driver, lambda state: None)
     assert answers == [0, 1]

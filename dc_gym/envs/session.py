@@ -27,7 +27,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.errors import AgentError, LabError, TestbedError, UnfitError
+from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.base.files import scratch
 from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
@@ -38,7 +38,7 @@ from dc_gym.envs.pace import AgentTiming
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.by_hand import ARGV, ByHand, LostLab
+from dc_gym.grounds.by_hand import ARGV, ByHand
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import check_programs, make_folders
@@ -218,14 +218,9 @@ class Session:
         """Lets the network run up to the agent's next step, through the set-up of an episode, and returns the step's number."""
         if self._by_hand is None:
             return network.until_step()[0]
-        try:
-            if (step := self._by_hand.until_step()) is not None:
-                return step
-        except LostLab as lost:
-            raise lost.error from lost
-        except TestbedError as error:
-            self._hear(f"{REASON}{error}")
-            self._by_hand.end(error.exit_code)
+        if (step := self._by_hand.next_step()) is not None:
+            return step
+        self._by_hand.end_failed()
         network.until_step()  # raises the story of the lab's end
         raise LabError("the lab was told to end and went on: it is no run")
 

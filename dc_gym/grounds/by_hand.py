@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import FabricError, LabError
+from dc_gym.base.errors import FabricError, LabError, TestbedError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.grounds.guest import main
 from dc_gym.grounds.guest.events import HEADER
-from dc_gym.grounds.guest.plan import ACTUATORS, Plan
+from dc_gym.grounds.guest.plan import ACTUATORS, REASON, Plan
 from dc_gym.grounds.guest.site import LAB_DEVICE, LabSite
 from dc_gym.grounds.hand import AT, PROGRAM, STEP, Back, Call, Hand, LostLab
 from dc_gym.kernel.channel import LabState
@@ -21,7 +21,7 @@ from dc_gym.kernel.lab import Lab
 from dc_gym.kernel.user import let_lab_read
 from dc_gym.topologies.graph import Graph
 
-__all__ = ["ARGV", "ByHand", "LostLab"]
+__all__ = ["ARGV", "ByHand"]
 
 NAME_BYTES, HEAD_BYTES = 32, 4096
 """SM_NAME_LEN of monitors/state_matrix.h, and more than what comes before the rows."""
@@ -70,8 +70,25 @@ class ByHand:
         """`folder` is the plan's. `on_line` is told of phases, `on_progress` now and then while the lab runs."""
         self.counts: dict[str, Any] | None = None
         """The counts of what happened, when the plan is carried out."""
+        self.failure = 0
+        """The exit status of a plan that has failed."""
+        self._on_line = on_line
         self._hand: Hand | None = None
         self._program = self._carry_out(lab, plan, folder, on_line, on_progress)
+
+    def next_step(self) -> int | None:
+        """Returns what `until_step` does. None also if the plan has failed: `on_line` is told why, as by its program in a ground.
+
+        Raises LabError if the lab ended, hangs, or answers what cannot be.
+        """
+        try:
+            return self.until_step()
+        except LostLab as lost:
+            raise lost.error from lost
+        except TestbedError as error:
+            self._on_line(f"{REASON}{error}")
+            self.failure = error.exit_code
+            return None
 
     def until_step(self) -> int | None:
         """Carries the plan out up to the next step of an agent, which the caller answers, and returns the step's number.
@@ -91,10 +108,10 @@ class ByHand:
             except NOT_UNDERSTOOD as error:  # whatever reads what a lab gives back, a lab that lies ends the run in one line
                 raise LostLab(LabError(f"the lab gave back what cannot be read ({type(error).__name__}: {error})")) from error
 
-    def end(self, status: int) -> None:
-        """Lets a lab whose plan has failed end with an exit status, as the program in a ground does."""
-        if self._hand is not None and self._hand.waits:
-            self._hand.end(status)
+    def end_failed(self) -> None:
+        """Lets a lab whose plan has failed end with its exit status, as the program in a ground does."""
+        if self.failure and self._hand is not None and self._hand.waits:
+            self._hand.end(self.failure)
 
     def _carry_out(
         self, lab: Lab, plan: Plan, folder: Path, on_line: Callable[[str], None], on_progress: Callable[[LabState], None]

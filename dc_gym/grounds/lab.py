@@ -7,22 +7,21 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import LabError, TestbedError
+from dc_gym.base.errors import LabError
 from dc_gym.base.files import whole
 from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.taken import take_over
 from dc_gym.grounds import frozen
-from dc_gym.grounds.by_hand import ARGV, ByHand, LostLab
+from dc_gym.grounds.by_hand import ARGV, ByHand
 from dc_gym.grounds.forwarding import may_be_direct
 from dc_gym.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.grounds.guest import start
-from dc_gym.grounds.guest.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, REASON, Plan
+from dc_gym.grounds.guest.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, Plan
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
@@ -164,8 +163,8 @@ class LabGround:
             let_lab_read(partial / ".lab")
             if outside:
                 by_hand = ByHand(lab, written_plan, partial / ".lab", hear, on_progress)
-                failed = self._answer_all(by_hand, driver, hear, on_progress)
-                counts = by_hand.counts
+                self._answer_all(by_hand, driver, on_progress)
+                failed, counts = by_hand.failure, by_hand.counts
             if not failed:
                 self._ended = lab.wait(on_progress)
                 self._state = lab.state()
@@ -183,25 +182,13 @@ class LabGround:
             raise LabError("a program in the lab asked the host for a step of an agent, and the run has none: it is no run")
         return driver.step(self._lab.region, step)
 
-    def _answer_all(
-        self, by_hand: ByHand, driver: Driver | None, hear: Callable[[str], None], on_progress: Callable[[LabState], None]
-    ) -> int:
-        """Answers all steps of a plan that is carried out by hand. Returns 0, or the exit status of its failure."""
-        for expected in count():
-            try:
-                step = by_hand.until_step()
-            except LostLab as lost:
-                raise lost.error from lost
-            except TestbedError as error:
-                hear(f"{REASON}{error}")
-                return error.exit_code
-            if step is None:
-                break
+    def _answer_all(self, by_hand: ByHand, driver: Driver | None, on_progress: Callable[[LabState], None]) -> None:
+        """Answers all steps of a plan that is carried out by hand."""
+        for expected, step in enumerate(iter(by_hand.next_step, None)):
             if step != expected:
                 raise LabError(f"a program in the lab asked the host for step {step} where {expected} was expected: it is no run")
             self._lab.answer(self._decision(driver, step))
             on_progress(self._lab.state())
-        return 0
 
     def end_computation(self) -> None:
         self._lab.end_computation()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import mmap
 import random
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -68,13 +69,16 @@ def test_a_lab_that_lies_ends_the_run_in_one_line(agent: dict[str, Any], seed: i
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_lab_that_goes_on_after_its_end_is_no_environment(fails: bool, tmp_path: Path) -> None:
-    def over() -> None:
+    def over() -> Iterator[None]:
         if fails:
             raise FabricError("a queue is not as it was asked for")
+        yield from ()
 
     session, told = Session(from_dict(SPEC | {"agent": AGENT["agent"]}, tmp_path)), list[int]()
     session._lab = cast("Any", SimpleNamespace(until_step=lambda: (7, 0)))
-    session._by_hand = cast("Any", SimpleNamespace(until_step=over, end=told.append))
+    session._by_hand = carried_out = by_hand.ByHand(cast("Any", None), cast("Any", None), tmp_path, session._hear)
+    carried_out._program = cast("Any", over())
+    carried_out._hand = cast("Any", SimpleNamespace(waits=True, end=told.append))
     session._console = cast("Any", SimpleNamespace(close=lambda: None))
     with pytest.raises(LabError, match="^a queue is not .*\n.*went on: it is no run$" if fails else "^the lab was .* went on"):
         session.collect()
