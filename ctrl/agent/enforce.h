@@ -21,8 +21,8 @@ struct enforcer {
 	struct target *targets; /* one a row of the actuators file */
 	uint32_t *first;        /* by row of the ports file: its first row of the actuators file */
 	struct batch batch;
-	uint32_t *planned,
-		n_planned; /* rows of the operations in the batch, of which it has not been heard */
+	uint32_t *planned;  /* row of each operation in the batch */
+	uint32_t n_planned; /* those of which it has not been heard */
 };
 
 /* Prepare the requests. Each row's port must have a root qdisc of the kind that its actuator sets. */

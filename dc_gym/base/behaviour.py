@@ -64,12 +64,12 @@ def digest_of_file(path: Path) -> str:
     digest = contents.digest_of_file(path)
     if kind not in _RULES:
         return digest
-    if (found := _known.get(f"{kind} {digest}")) is None:
+    if (behaviour := _known.get(f"{kind} {digest}")) is None:
         data = path.read_bytes()
         text = _RULES[kind](data.decode(errors="surrogateescape").replace("\r\n", "\n"))
-        found = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-        _known[f"{kind} {hashlib.sha256(data).hexdigest()}"] = found
-    return found
+        behaviour = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+        _known[f"{kind} {hashlib.sha256(data).hexdigest()}"] = behaviour
+    return behaviour
 
 
 @contextmanager
@@ -86,9 +86,9 @@ def kept_in(folder: Path, make_folder: Callable[[Path], Path]) -> Iterator[None]
     before = len(_known)
     yield
     if len(_known) > before:
-        rows = [f"{source} {found}\n" for source, found in _known.items()][-MOST_KEPT:]
+        lines = [f"{source} {behaviour}\n" for source, behaviour in _known.items()][-MOST_KEPT:]
         with suppress(OSError, TestbedError):
-            put(make_folder(folder) / path.name, "".join(rows).encode()).chmod(0o644)
+            put(make_folder(folder) / path.name, "".join(lines).encode()).chmod(0o644)
 
 
 def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
@@ -96,8 +96,8 @@ def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
     with suppress(OSError, UnicodeDecodeError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd) as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return
             for line in file.read().splitlines():
                 source, _, digest = line.rpartition(" ")
@@ -190,21 +190,21 @@ def _without_comments(text: str) -> tuple[str, list[str]]:
 
 def _patch(text: str) -> str:
     """Returns the lines that a patch in the unified format adds and removes, each file's after its names."""
-    made = []
+    changed = []
     old = new = 0  # lines of the hunk that are to come
     for line in text.splitlines():
         if line.startswith("\\"):
-            made.append(line)
+            changed.append(line)
         elif old or new:
             old -= line[:1] != "+"
             new -= line[:1] != "-"
             if line[:1] in ("+", "-"):
-                made.append(line)
+                changed.append(line)
         elif hunk := re.match(HUNK, line):
             old, new = (1 if count is None else int(count) for count in hunk.groups())
         elif line.startswith(("--- ", "+++ ")):
-            made.append(line.partition("\t")[0])
-    return "\n".join(made)
+            changed.append(line.partition("\t")[0])
+    return "\n".join(changed)
 
 
 def _kbuild(text: str) -> str:

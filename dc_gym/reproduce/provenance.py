@@ -94,17 +94,17 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 @cache
 def sources(module: str) -> str:
     """Returns the SHA-256 over what a figure's module does, and what it imports, directly or not, of JUDGES."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     todo = [module]
     while todo:
         name = todo.pop()
         path = _file(name)
-        if name in found or name in DRAWS or path is None:
+        if name in paths or name in DRAWS or path is None:
             continue
-        found[name] = path
+        paths[name] = path
         todo += [each for each in _imports(path.read_bytes()) if each.startswith(JUDGES)]
     with caches.keeping_behaviour():
-        rows = "".join(f"{name} {behaviour.digest_of_file(found[name])}\n" for name in sorted(found))
+        rows = "".join(f"{name} {behaviour.digest_of_file(paths[name])}\n" for name in sorted(paths))
     return hashlib.sha256(rows.encode()).hexdigest()[: fingerprint.DIGITS]
 
 

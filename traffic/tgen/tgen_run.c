@@ -340,12 +340,8 @@ static int sample(struct run *run, int64_t at)
 
 	uses |= is_due(&run->next_sample, c->sample_ns, at) ? SAMPLE_LOG : 0;
 	uses |= is_due(&run->next_publish, c->publish_ns, at) ? SAMPLE_PUBLISH : 0;
-	if (run->foreseen) {
-		rc = sample_flows(run, run->foreseen, at, uses);
-		return rc ? rc : plan_sample(run);
-	}
-	rc = udp_take(run);
-	while (!rc && (count = choose_looks(run, &next))) {
+	rc = run->foreseen ? sample_flows(run, run->foreseen, at, uses) : udp_take(run);
+	while (!rc && !run->foreseen && (count = choose_looks(run, &next))) {
 		rc = look(run, count);
 		if (!rc)
 			rc = sample_flows(run, count, at, uses);

@@ -61,8 +61,8 @@ def _to_end(program: Generator[None, None, T]) -> T:
         try:
             next(program)
         except StopIteration as end:
-            found: T = end.value
-            return found
+            outcome: T = end.value
+            return outcome
 
 
 def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dict[str, Any] | None]:
