@@ -64,7 +64,7 @@ def joined(stored: Any, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined_paper(stored: Mapping[str, Any], found: dict[str, Any], name: str) -> dict[str, Any]:
-    from dc_gym.reproduce import registry
+    from dc_gym.study import registry
 
     kept = {number: each for number, each in stored.get("figures", {}).items() if number in lacking(found)}
     parts = {number: each for number in registry.PAPERS[name].figures if (each := (kept | found["figures"]).get(number))}
@@ -91,7 +91,7 @@ def _sums(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    from dc_gym.reproduce.score import Counts
+    from dc_gym.study.score import Counts
 
     found = list(counted)
     return {each.name: sum(counts.get(each.name, 0) for counts in found) for each in fields(Counts)}
@@ -123,7 +123,7 @@ def read(path: Path) -> Any:
 
 def faults_of(found: Any, name: str) -> Iterator[str]:
     """Yields what is wrong with a score: it is none, or of other figures than those that can be reproduced today."""
-    from dc_gym.reproduce import registry, score
+    from dc_gym.study import registry, score
 
     try:
         papers = {paper: figures(each) for paper, each in found["papers"].items()}

@@ -12,8 +12,8 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import (
+from dc_gym.study import collect
+from dc_gym.benchmarks.studies.acc import (
     figure_1,
     figure_2,
     figure_6,
@@ -27,8 +27,8 @@ from dc_gym.benchmarks.papers.acc import (
     figure_16,
     figure_17,
 )
-from dc_gym.benchmarks.papers.acc.common import LOSSY, PFC, on
-from dc_gym.benchmarks.papers.fdcc import (
+from dc_gym.benchmarks.studies.acc.common import LOSSY, PFC, on
+from dc_gym.benchmarks.studies.fdcc import (
     figure_3_2,
     figure_3_3,
     figure_4_1,
@@ -45,10 +45,10 @@ from dc_gym.benchmarks.papers.fdcc import (
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import fdcc
-from dc_gym.reproduce import registry
-from dc_gym.reproduce.claims import ClaimState, judge
-from dc_gym.reproduce.evidence import Contender, Evidence, Track
-from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.study import registry
+from dc_gym.study.claims import ClaimState, judge
+from dc_gym.study.evidence import VariantEvidence, Evidence, Track
+from dc_gym.study.options import StudyOptions
 
 FIGURES = (
     figure_1,
@@ -83,12 +83,12 @@ NUMBERS = {
 }
 
 
-def contender(name: str, **numbers: tuple[float, ...]) -> Contender:
-    return Contender(name, name, "#000000", {of: dict(enumerate(values, 1)) for of, values in numbers.items()})
+def contender(name: str, **numbers: tuple[float, ...]) -> VariantEvidence:
+    return VariantEvidence(name, name, "#000000", {of: dict(enumerate(values, 1)) for of, values in numbers.items()})
 
 
-def evidence(*contenders: Contender) -> Evidence:
-    return Evidence({each.name: each for each in contenders})
+def evidence(*variants: VariantEvidence) -> Evidence:
+    return Evidence({each.name: each for each in variants})
 
 
 @pytest.mark.parametrize(("paper", "number"), [(paper, number) for paper, all_of in NUMBERS.items() for number in all_of])
@@ -128,8 +128,8 @@ def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
 @pytest.mark.lab
 def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab_kernel: Path) -> None:
     tmp_path.chmod(0o755)
-    found = figure_3_2.run(ReproduceOptions(tmp_path, seeds=1), Quiet())
-    (row,) = found.contenders
+    found = figure_3_2.run(StudyOptions(tmp_path, seeds=1), Quiet())
+    (row,) = found.variants
     for name, growth in figure_3_2.GROWTH.items():
         expected, tolerance = figure_3_2.DIFFERENCE_BPS[name], 0.01 * 0.25e9
         assert row.numbers[growth.name][1] == pytest.approx(expected, abs=tolerance)
@@ -143,7 +143,7 @@ def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab
 @pytest.mark.parametrize("module", [table_6_1, table_6_2], ids=["6.1", "6.2"])
 def test_tables_have_the_thesis_length_with_full(tmp_path: Path, module) -> None:
     for row in module.ROWS:
-        short, full = (own_rate._spec("x", row, ReproduceOptions(tmp_path, full=full), 1) for full in (False, True))
+        short, full = (own_rate._spec("x", row, StudyOptions(tmp_path, full=full), 1) for full in (False, True))
         assert short.nic.inflight_bytes is not None and short.topology.pfc == "classes"
         flows = full.flows(full.graph())
         assert {flow.size_bytes for flow in flows} == {20_000_000} and len({flow.dst for flow in flows}) == 1
@@ -153,7 +153,7 @@ def test_tables_have_the_thesis_length_with_full(tmp_path: Path, module) -> None
 
 
 def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
-    made = own_rate._spec("x", table_6_1.ROWS[0], ReproduceOptions(tmp_path), 1)
+    made = own_rate._spec("x", table_6_1.ROWS[0], StudyOptions(tmp_path), 1)
     leaves = {port.node: cable for cable in made.graph().cables for port in (cable.a, cable.b)}
     flows = made.flows(made.graph())
     racks = {next(end.node for end in (leaves[flow.src].a, leaves[flow.src].b) if end.node != flow.src) for flow in flows}
@@ -172,13 +172,13 @@ def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
     ],
 )
 def test_a_change_is_all_that_its_row_has_of_its_own(
-    rows: list[own_rate.OwnRateRow], who: str, flows: int, change: n_to_one.Change, tmp_path: Path
+    rows: list[own_rate.Variant], who: str, flows: int, change: n_to_one.Change, tmp_path: Path
 ) -> None:
     by_name = {row.name: row for row in rows}
     plain, changed = by_name[n_to_one.name(who, flows)], by_name[n_to_one.name(who, flows, change)]
     for full in (False, True):
         assert changed.asked(full) == {**plain.asked(full), **change.keys} != plain.asked(full)
-    own_rate._spec("x", changed, ReproduceOptions(tmp_path), 1)
+    own_rate._spec("x", changed, StudyOptions(tmp_path), 1)
 
 
 def test_the_floor_is_one_percent_of_the_line() -> None:
@@ -196,7 +196,7 @@ def test_a_contestant_s_own_frames_carry_that_share(payload_bytes: int, telemetr
 
 def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
     row = table_6_2.ROWS[0]
-    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+    made = own_rate._spec("x", row, StudyOptions(tmp_path), 1)
     one = Experiment.of(made)
     table = nics.flow_table(one.schedule, one.graph, one.router, one.spec)
     windows = set(table.records["inflight_bytes"].tolist())
@@ -222,8 +222,8 @@ def test_the_unfair_ratio_is_of_rates() -> None:
 @pytest.mark.lab
 def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path, lab_kernel: Path) -> None:
     tmp_path.chmod(0o755)
-    found = figure_4_1.run(ReproduceOptions(tmp_path, seeds=1, duration="100us"), Quiet())
-    without, within = found.contenders
+    found = figure_4_1.run(StudyOptions(tmp_path, seeds=1, duration="100us"), Quiet())
+    without, within = found.variants
     assert without.numbers["longest_bytes"][1] > figure_4_1.FULL_BYTES and without.numbers["pauses"][1] > 64
     assert 63 * 16_000 < within.numbers["longest_bytes"][1] < 63 * 18_000 and within.numbers["pauses"][1] == 0
     assert without.numbers["paused_share"][1] > 0.1 and within.numbers["paused_share"][1] == 0
@@ -235,10 +235,10 @@ def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path
 
 @pytest.mark.parametrize("module", [figure_6_1, figure_6_2, figure_6_3, figure_6_4, unseen], ids=lambda module: module.NAME)
 def test_every_contestant_has_a_window_and_fdcc_a_row(tmp_path: Path, module) -> None:
-    place = own_rate.folder(module.NAME, ReproduceOptions(tmp_path))
+    place = own_rate.folder(module.NAME, StudyOptions(tmp_path))
     place.mkdir(parents=True)
     own_rate.write(place, getattr(module, "FILES", {}))
-    specs = [own_rate._spec(module.NAME, row, ReproduceOptions(tmp_path), 1) for row in module.ROWS]
+    specs = [own_rate._spec(module.NAME, row, StudyOptions(tmp_path), 1) for row in module.ROWS]
     assert all(made.nic.inflight_bytes is not None for made in specs)
     assert all(made.topology.pfc == "classes" or module is unseen for made in specs)
     assert {made.controller.name for made in specs} == {"dcqcn", "timely", "hpcc", "rlcc-mlp", "fdcc"}
@@ -246,7 +246,7 @@ def test_every_contestant_has_a_window_and_fdcc_a_row(tmp_path: Path, module) ->
 
 @pytest.mark.parametrize(("full", "starts_ms"), [(False, (0, 5, 10, 15)), (True, (0, 35, 70, 105))])
 def test_flows_join_one_after_the_other(tmp_path: Path, full: bool, starts_ms: tuple[int, ...]) -> None:
-    options = ReproduceOptions(tmp_path, full=full)
+    options = StudyOptions(tmp_path, full=full)
     place = own_rate.folder(figure_6_2.NAME, options)
     place.mkdir(parents=True)
     for file, content in figure_6_2.FILES.items():
@@ -337,7 +337,7 @@ def test_the_policy_of_figure_6_4_aims_at_its_load() -> None:
 
 def test_a_lossy_fabric_has_no_pauses_and_the_leaf_spine_is_acc_s(tmp_path: Path) -> None:
     for row in unseen.ROWS:
-        made = own_rate._spec(unseen.NAME, row, ReproduceOptions(tmp_path), 1)
+        made = own_rate._spec(unseen.NAME, row, StudyOptions(tmp_path), 1)
         lossy = row.name.startswith(unseen.LOSSY)
         assert (made.topology.pfc == "classes") is not lossy and len(made.graph().hosts) == (128 if lossy else 24)
 
@@ -346,9 +346,9 @@ def test_a_lossy_fabric_has_no_pauses_and_the_leaf_spine_is_acc_s(tmp_path: Path
 def test_two_flows_share_the_line_and_one_has_it_alone(tmp_path: Path, lab_kernel: Path) -> None:
     tmp_path.chmod(0o755)
     (row,) = (row for row in figure_6_1.ROWS if row.name == n_to_one.DCQCN)
-    options = ReproduceOptions(tmp_path, seeds=1)
+    options = StudyOptions(tmp_path, seeds=1)
     evidence = own_rate.run(figure_6_1.NAME, [row], options, Quiet(), figure_6_1.measure, None, figure_6_1.FILES)
-    found = evidence.contenders[row.name].numbers
+    found = evidence.variants[row.name].numbers
     assert found[figure_6_1.ALONE.name][1] > 0.9 and found[figure_6_1.SHARED.name][1] > 0.9
     assert found[figure_6_1.SHORT.name][1] == pytest.approx(0.5, abs=0.05) and found["drops"][1] == 0
 
@@ -356,7 +356,7 @@ def test_two_flows_share_the_line_and_one_has_it_alone(tmp_path: Path, lab_kerne
 # --- ACC, figure 1
 
 
-def goodputs(incast: str, shares: tuple[float, ...]) -> list[Contender]:
+def goodputs(incast: str, shares: tuple[float, ...]) -> list[VariantEvidence]:
     """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little, in all set-ups.
 
     A K of the finer list alone has the goodput of the next lower one.
@@ -384,7 +384,7 @@ def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
     states = [judge(claim, whole).state for claim in figure_1.CLAIMS]
     assert states == [ClaimState.REPRODUCED] * 9
     swapped = {on(one, setup): figure_1.best(found, other, setup) for setup in figure_1.SETUPS for one, other in crossing()}
-    crossed = evidence(*rows, *(Contender(name, "", "", each.numbers) for name, each in swapped.items()))
+    crossed = evidence(*rows, *(VariantEvidence(name, "", "", each.numbers) for name, each in swapped.items()))
     assert [judge(claim, crossed).state for claim in figure_1.CLAIMS] == [ClaimState.CONTRADICTED] * 9
 
 
@@ -401,7 +401,7 @@ def test_a_finer_list_tells_neighbours_apart() -> None:
 
 def test_one_set_up_marks_at_departure(tmp_path: Path) -> None:
     moments = {
-        setup: own_rate._spec("x", row, ReproduceOptions(tmp_path), 1).graph().switch_ports()[0].queue.marking.at
+        setup: own_rate._spec("x", row, StudyOptions(tmp_path), 1).graph().switch_ports()[0].queue.marking.at
         for setup in figure_1.SETUPS
         for row in figure_1.ROWS
         if row.name == figure_1.name("8 x 32", 500, setup)
@@ -422,7 +422,7 @@ def test_completion_times_are_divided_seed_by_seed() -> None:
     ]
     found = figure_2.with_ratios(evidence(*rows))
     for marking, ratio in (("SECN0", 1.0), ("SECN1", 0.5), ("SECN2", 2.0)):
-        numbers = found.contenders[figure_2.name("WebSearch", marking, PFC)].numbers
+        numbers = found.variants[figure_2.name("WebSearch", marking, PFC)].numbers
         assert all(set(numbers[each.name].values()) == {ratio} for each in figure_2.RATIOS.values())
     assert figure_2._figure(found).axes
 
@@ -433,11 +433,11 @@ def test_a_lone_flow_takes_its_frames_and_a_round_trip() -> None:
 
 
 @pytest.mark.parametrize("row", [*figure_1.ROWS, *figure_2.ROWS], ids=lambda row: row.name)
-def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.OwnRateRow) -> None:
-    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+def test_every_row_is_a_spec(tmp_path: Path, row: own_rate.Variant) -> None:
+    made = own_rate._spec("x", row, StudyOptions(tmp_path), 1)
     assert made.controller.name == "dcqcn" and len(made.graph().hosts) == 24
     assert (made.topology.pfc == "classes") is (PFC in row.name or figure_2.EARLY in row.name)
-    shorter = own_rate._spec("x", row, ReproduceOptions(tmp_path, duration="30ms"), 1)
+    shorter = own_rate._spec("x", row, StudyOptions(tmp_path, duration="30ms"), 1)
     assert shorter.time.duration_ns == 30_000_000 and (shorter.metrics.cutoff_ns or 0) <= 30_000_000
 
 
@@ -481,7 +481,7 @@ def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int,
     (row,) = (each for each in figure_8.ROWS if each.name == figure_8.name(*case))
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / figure_8.file_of(senders, pairs).format(seed=1)).write_text(figure_8.flows(senders, pairs, 1))
-    made = own_rate._spec("x", row, ReproduceOptions(tmp_path), 1)
+    made = own_rate._spec("x", row, StudyOptions(tmp_path), 1)
     queue = made.graph().switch_ports()[0].queue
     of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in made.flows(made.graph())}
     assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
@@ -498,6 +498,6 @@ def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int,
 
 def test_shorter_runs_are_told(tmp_path: Path) -> None:
     rows = figure_1.ROWS
-    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, duration="30ms"))) == "runs of 30ms instead of 60ms"
-    assert str(own_rate._shortfall(rows, ReproduceOptions(tmp_path, seeds=1))) == "1 seed instead of 5"
-    assert not str(own_rate._shortfall(rows, ReproduceOptions(tmp_path)))
+    assert str(own_rate._shortfall(rows, StudyOptions(tmp_path, duration="30ms"))) == "runs of 30ms instead of 60ms"
+    assert str(own_rate._shortfall(rows, StudyOptions(tmp_path, seeds=1))) == "1 seed instead of 5"
+    assert not str(own_rate._shortfall(rows, StudyOptions(tmp_path)))

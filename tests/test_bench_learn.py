@@ -8,7 +8,7 @@ from dc_gym.benchmarks.checks.learn import ENVIRONMENT, SEEDS, STEPS, Found, mea
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.reproduce import trainings
+from dc_gym.study import trainings
 
 TCP = {"return": -50.0, "queueing_delay_s": 0.1, "switch_delay_s": 0.11, "host_delay_s": 0.0, "goodput_bps": 9.5e6}
 ORACLE = TCP | {"return": 400.0, "queueing_delay_s": 0.008, "goodput_bps": 9.4e6}

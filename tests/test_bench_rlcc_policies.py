@@ -15,7 +15,7 @@ from dc_gym.benchmarks.checks.rlcc_theory import InflationPoint
 from dc_gym.cli.main import main
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
-from dc_gym.reproduce.theory import EQ_2, Root, at_offset
+from dc_gym.study.theory import EQ_2, Root, at_offset
 
 NET = SettledFlows(2.0, 0.98, 1.0, 0)
 

@@ -9,10 +9,10 @@ import pytest
 
 from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers.pccrl import common as pccrl
-from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
-from dc_gym.benchmarks.papers.pccrl import table_2 as pccrl_table_2
-from dc_gym.benchmarks.papers.rlcc import (
+from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
+from dc_gym.benchmarks.studies.pcc_rl import figure_1, table_1
+from dc_gym.benchmarks.studies.pcc_rl import table_2 as pccrl_table_2
+from dc_gym.benchmarks.studies.rl_cc import (
     cluster,
     figure_3,
     figure_6,
@@ -24,33 +24,33 @@ from dc_gym.benchmarks.papers.rlcc import (
     table_4,
     table_5,
 )
-from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.reproduce import page
-from dc_gym.reproduce.claims import Claim, Explanation, less_than
-from dc_gym.reproduce.evidence import Contender, Evidence, Track
-from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.provenance import Provenance
-from dc_gym.reproduce.scaled import MS, US, RunLength
+from dc_gym.study import page
+from dc_gym.study.claims import Claim, Explanation, less_than
+from dc_gym.study.evidence import VariantEvidence, Evidence, Track
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.identity import Provenance
+from dc_gym.study.scaled import MS, US, RunLength
 
 QUARTER = {"nic.parameters": {"rate": 1 << 18}}
 
 
 def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
-        few = [row.name for row in cluster.chosen(scenario, ReproduceOptions(tmp_path))]
+        few = [row.name for row in cluster.chosen(scenario, StudyOptions(tmp_path))]
         who = cluster.contestants(scenario)
         own = [each for each in who if each in cluster.WHO]
         assert few[: len(own) * len(counts)] == [cluster.name(each, scenario, count) for each in own for count in counts]
         some = [each for each in who if cluster.VARIANT_OF.get(each) in cluster.SOME_COUNTS]
         assert len(few) == len(who) * len(counts) - len(some) and bool(some) == (scenario == cluster.ALL_TO_ALL)
-        every = cluster.chosen(scenario, ReproduceOptions(tmp_path, full=True))
+        every = cluster.chosen(scenario, StudyOptions(tmp_path, full=True))
         assert len(every) == (len(who) - len(some)) * len(table_4.COUNTS[scenario]) + len(some)
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
     row = cluster.ROWS[cluster.MANY_TO_ONE][0]
-    small, large = (rlcc.spec(row, ReproduceOptions(tmp_path, full=full), 1).graph() for full in (False, True))
+    small, large = (rlcc.spec(row, StudyOptions(tmp_path, full=full), 1).graph() for full in (False, True))
     assert (len(small.hosts), len(large.hosts)) == (16, 64)
     for graph in (small, large):
         tor = graph.peer(graph.ports_of("h1")[0]).node
@@ -72,7 +72,7 @@ PAIRS = [
 def test_a_row_with_a_shared_buffer_differs_in_the_buffer_only(tmp_path, full):
     assert len(PAIRS) == 3 * (sum(map(len, cluster.COUNTS.values())) + 1)
     for own, shared in PAIRS:
-        one, other = (rlcc.spec(row, ReproduceOptions(tmp_path, full=full), 1) for row in (own, shared))
+        one, other = (rlcc.spec(row, StudyOptions(tmp_path, full=full), 1) for row in (own, shared))
         keys = {"shared_buffer_bytes": 42_000_000, "alpha": 8, "host_buffer_bytes": 5_000_000, "buffer_bytes": None}
         assert {name: getattr(other.topology, name) for name in keys} == keys
         assert other.topology.pfc is None and one.topology.shared_buffer_bytes is None
@@ -84,7 +84,7 @@ def test_a_row_with_a_shared_buffer_differs_in_the_buffer_only(tmp_path, full):
     "row", [next(row for row in cluster.ROWS[each] if row.shares) for each in (cluster.MANY_TO_ONE, cluster.LONG_SHORT)]
 )
 def test_one_queue_may_fill_nearly_all_of_a_shared_buffer(tmp_path, row):
-    graph = rlcc.spec(row, ReproduceOptions(tmp_path), 1).graph()
+    graph = rlcc.spec(row, StudyOptions(tmp_path), 1).graph()
     for port in (end for cable in graph.cables for end in (cable.a, cable.b)):
         if port.node in {switch.name for switch in graph.switches}:
             (only,) = port.queue.classes
@@ -95,9 +95,9 @@ def test_one_queue_may_fill_nearly_all_of_a_shared_buffer(tmp_path, row):
 
 
 def test_the_commands_keys_of_buffers_apply_to_the_rows_that_have_them(tmp_path):
-    rows = cluster.chosen(cluster.MANY_TO_ONE, ReproduceOptions(tmp_path))
+    rows = cluster.chosen(cluster.MANY_TO_ONE, StudyOptions(tmp_path))
     told = ("topology.alpha=0.5", "topology.shared_buffer=20MB", "topology.buffer=2MB", "nic.latency=5us")
-    options = ReproduceOptions(tmp_path, overrides=told)
+    options = StudyOptions(tmp_path, overrides=told)
     for row in rows:
         made = rlcc.spec_among(row, rows, options, 1)
         buffers = (made.topology.alpha, made.topology.shared_buffer_bytes, made.topology.buffer_bytes)
@@ -105,9 +105,9 @@ def test_the_commands_keys_of_buffers_apply_to_the_rows_that_have_them(tmp_path)
         assert made.nic.latency_ns == 5_000
     assert "20MB a switch, alpha 0.5" in dict(rlcc.facts(rows, options))["Shared buffer"]
     alone = [row for row in rows if not row.shares]
-    assert "Shared buffer" not in dict(rlcc.facts(alone, ReproduceOptions(tmp_path)))
+    assert "Shared buffer" not in dict(rlcc.facts(alone, StudyOptions(tmp_path)))
     with pytest.raises(SpecError, match=r"without topology\.shared_buffer"):
-        rlcc.spec_among(alone[0], alone, ReproduceOptions(tmp_path, overrides=told[:1]), 1)
+        rlcc.spec_among(alone[0], alone, StudyOptions(tmp_path, overrides=told[:1]), 1)
 
 
 def about(claim):
@@ -170,7 +170,7 @@ def test_every_row_of_table_2_is_there_without_patience(tmp_path):
     rows = [row for row in table_2.ROWS if row not in table_2.LATER_ROWS]
     own, without = ([row for row in rows if row.variant == each] for each in (cluster.OWN, cluster.NO_PATIENCE))
     for one, other in zip(own, without, strict=True):
-        a, b = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (one, other))
+        a, b = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (one, other))
         assert dict(b.nic.parameters) == dict(a.nic.parameters) | {"patience": 0}
         assert replace(b, name=a.name, nic=a.nic) == a
     mine, theirs = of_variant(table_2, cluster.OWN), of_variant(table_2, cluster.NO_PATIENCE)
@@ -185,7 +185,7 @@ def test_a_task_is_mastered_beside_swift_with_a_window_apart():
         for who, value in values.items()
         for count in cluster.DEFAULT[cluster.ALL_TO_ALL]
     }
-    found = Evidence({name: Contender(name, name, "#000000", numbers) for name, numbers in names.items()})
+    found = Evidence({name: VariantEvidence(name, name, "#000000", numbers) for name, numbers in names.items()})
     mastered = [
         [table_5.ratios(found, cluster.ALL_TO_ALL, who, 1, variant)["mastered"] for who in cluster.WHO]
         for variant in (cluster.OWN, cluster.WINDOW)
@@ -198,7 +198,7 @@ def test_a_task_is_mastered_beside_swift_with_a_window_apart():
 
 def test_short_flows_of_pcc_rl_fit_into_the_buffer_but_for_those_of_its_own_rows(tmp_path):
     for row in figure_1.ROWS:
-        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        spec = rlcc.spec(row, StudyOptions(tmp_path), 1)
         fits = (8 - 1) * spec.workload.size_bytes < figure_1.BUFFER_BYTES
         assert fits == (row.variant in figure_1.SIZES) and fits == row.name.split(", ")[1].endswith(" each")
     for size in figure_1.SIZES:
@@ -206,7 +206,7 @@ def test_short_flows_of_pcc_rl_fit_into_the_buffer_but_for_those_of_its_own_rows
 
 
 def test_pages_say_what_variants_and_patience_are(tmp_path):
-    options = ReproduceOptions(tmp_path)
+    options = StudyOptions(tmp_path)
     facts = dict(rlcc.facts(cluster.chosen(cluster.LONG_SHORT, options), options))
     assert "footnote 1" in facts[cluster.WINDOW] and "Table IV" in facts[cluster.LARGE] and "ours" in facts["Patience"]
     alone = dict(
@@ -220,7 +220,7 @@ def test_short_flows_are_one_write_but_for_those_of_their_own_rows(tmp_path):
     assert {row.name.partition(",")[0] for row in rows} == set(cluster.WHO) and len(rows) == len(cluster.WHO) * len(cluster.SHORT)
     buffer = rlcc.SEVEN.topology["buffer"]
     for row in cluster.ROWS[cluster.LONG_SHORT]:
-        spec = rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        spec = rlcc.spec(row, StudyOptions(tmp_path), 1)
         assert spec.workload.size_bytes == (500_000 if row in rows else 64_000)
     assert buffer == "5MB" and 50 * 64_000 < 5_000_000 < min(100 * 64_000, 50 * 500_000)
     assert len(of_variant(table_4, cluster.LARGE)) == 4, "Swift's, RL-CC's, and DCQCN's with 50 and 100"
@@ -233,7 +233,7 @@ def test_swift_with_a_window_and_no_patience_change_one_setting(tmp_path):
         if row.variant not in (cluster.WINDOW, cluster.NO_PATIENCE):
             continue
         own, other = (
-            rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (rows[row.name.replace(f", {row.variant}", "", 1)], row)
+            rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (rows[row.name.replace(f", {row.variant}", "", 1)], row)
         )
         if row.variant == cluster.WINDOW:
             assert (own.nic.preset, other.nic.preset) == ("pcc", None)
@@ -259,7 +259,7 @@ def test_dcqcn_of_the_firmware_runs_longer_and_changes_its_parameters_only(tmp_p
     found = rows_and_their_own(cluster.FIRMWARE)
     assert {row.controller for _, row in found} == {"dcqcn"}
     for own, row in found:
-        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        one, other = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (own, row))
         assert (one.nic.preset, other.nic.preset) == ("paper", rlcc.FIRMWARE_PRESET)
         assert other.time.duration_ns >= 100 * MS * 100 and changed(one, other, "nic", "time")
 
@@ -268,14 +268,14 @@ def test_a_slow_start_changes_the_first_rate_of_all_contestants(tmp_path):
     found = rows_and_their_own(cluster.SLOW)
     assert {row.controller for _, row in found} == set(cluster.WHO.values())
     for own, row in found:
-        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        one, other = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (own, row))
         assert dict(other.nic.parameters) == {"rate_initial": 2**20 // 256} and changed(one, other, "nic")
 
 
 def test_spread_starts_lengthen_a_run_by_the_time_of_its_starts(tmp_path):
     spread_ns = rlcc.SPREAD_NS * 100
     for own, row in rows_and_their_own(cluster.SPREAD):
-        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        one, other = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (own, row))
         assert (other.workload.jitter_ns, one.workload.jitter_ns) == (spread_ns, 100 * US * 100)
         assert other.time.duration_ns - one.time.duration_ns == spread_ns == other.time.warmup_ns - one.time.warmup_ns
         assert changed(one, other, "workload", "time")
@@ -283,12 +283,12 @@ def test_spread_starts_lengthen_a_run_by_the_time_of_its_starts(tmp_path):
 
 def test_a_permutation_has_one_sender_for_each_receiver_and_8_x_8_has_8_tors(tmp_path):
     for own, row in rows_and_their_own(cluster.PERMUTATION):
-        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        one, other = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (own, row))
         flows = Experiment.of(other).schedule.flows
         assert len({flow.dst for flow in flows}) == len({flow.src for flow in flows}) == len(flows) == 16
         assert changed(one, other, "workload")
     for own, row in rows_and_their_own(cluster.TORS):
-        one, other = (rlcc.spec(each, ReproduceOptions(tmp_path), 1) for each in (own, row))
+        one, other = (rlcc.spec(each, StudyOptions(tmp_path), 1) for each in (own, row))
         graph = other.graph()
         tors = {graph.peer(graph.ports_of(host.name)[0]).node for host in graph.hosts}
         assert (len(graph.hosts), len(tors)) == (64, 8) and len(Experiment.of(other).schedule.flows) == 64
@@ -320,7 +320,7 @@ def test_an_explanation_of_one_variant_is_not_another_s():
 def test_a_run_of_one_size_counts_all_iterations_but_the_first(tmp_path):
     rows = [row for row in figure_9.SIZE_ROWS if row.name.startswith("Swift") and row.variant == rlcc.ITERATIONS]
     assert [row.workload["size"] for row in rows] == ["131072B", "262144B", "524288B", "1048576B"]
-    spec = rlcc.spec(rows[0], ReproduceOptions(tmp_path), 1)
+    spec = rlcc.spec(rows[0], StudyOptions(tmp_path), 1)
     own = dict(spec.workload.own)
     assert (own["rounds"], own["largest"]) == (21, 131_072)
     assert [claim.text.split()[-1] for claim in of_variant(figure_9, rlcc.ITERATIONS)] == ["128KiB", "256KiB", "512KiB", "1MiB"]
@@ -342,7 +342,7 @@ def beside_plain_rows(variant, folder):
     for row in rows:
         size = int(row.workload["size"].removesuffix("B"))
         plain = figure_9._row(row.name, row.name.split(", ")[0], rlcc.OWN, size, size, figure_9.ROUNDS)
-        found.append((plain, row, *(rlcc.spec(each, ReproduceOptions(folder), 1) for each in (plain, row))))
+        found.append((plain, row, *(rlcc.spec(each, StudyOptions(folder), 1) for each in (plain, row))))
     return found
 
 
@@ -360,7 +360,7 @@ def test_rows_in_pairs_differ_in_the_schedule_alone(tmp_path):
 
 def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):
     fresh, tolerant = (
-        rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        rlcc.spec(row, StudyOptions(tmp_path), 1)
         for name in (f"RL-CC, {figure_9.FRESH}", f"RL-CC, {figure_9.TOLERANT}")
         for row in figure_9.SIZE_ROWS
         if row.name == figure_9.run_name(name, figure_9.MOST)
@@ -375,7 +375,7 @@ def test_the_row_that_shows_a_cause_at_1_mib_differs_in_beta_alone(tmp_path):
 def test_rows_that_show_a_cause_in_pcc_rl_differ_in_it_alone(tmp_path):
     def spec(module, name):
         (row,) = (row for row in module.ROWS if row.name == name)
-        return rlcc.spec(row, ReproduceOptions(tmp_path), 1)
+        return rlcc.spec(row, StudyOptions(tmp_path), 1)
 
     for who, variant, own in (
         *((who, rlcc.SLOW, {"rate_initial": rlcc.FIRST_RATE}) for who in figure_1.BY_RATE),
@@ -403,7 +403,7 @@ def test_a_long_flow_that_is_not_back_took_at_least_the_rest_of_the_run(measured
 def test_runs_of_one_size_each_are_one_contestant():
     name, column = figure_9.on("Swift", rlcc.ITERATIONS), figure_9.LATENCIES
     runs = {
-        title: Contender(title, title, "#000000", {each.name: {1: float(size)} for each in column.values()})
+        title: VariantEvidence(title, title, "#000000", {each.name: {1: float(size)} for each in column.values()})
         for size in figure_9.SIZES
         for title in (figure_9.run_name(name, size),)
     }
@@ -414,7 +414,7 @@ def test_runs_of_one_size_each_are_one_contestant():
 def test_verdicts_of_other_criteria_stand_beside_the_fixed_one():
     numbers = {"DCQCN": (0.86, 1.2), "Swift": (1.0, 3.5), "RL-CC": (0.95, 1.0)}
     rows = [
-        Contender(title, title, "#000000", {"share": {1: share, 2: share}, "longest": {1: time, 2: time}})
+        VariantEvidence(title, title, "#000000", {"share": {1: share, 2: share}, "longest": {1: time, 2: time}})
         for who, (share, time) in numbers.items()
         for task in table_5.PAPER[who]
         for title in (table_5.name(who, task),)
@@ -443,7 +443,7 @@ def test_an_iteration_takes_the_mean_over_processes():
 def test_bars_are_over_the_best_of_their_size():
     column = figure_9.LATENCIES[32].name
     made = {
-        who: Contender(who, who, "#000000", {column: {1: value}})
+        who: VariantEvidence(who, who, "#000000", {column: {1: value}})
         for who, value in zip(cluster.WHO, (3e-6, 2e-6, 4e-6), strict=True)
     }
     best = figure_9._best(Evidence(made))
@@ -453,9 +453,9 @@ def test_bars_are_over_the_best_of_their_size():
 
 def test_rows_say_who_stands_in_for_whom(tmp_path):
     rows = [row for row in table_1.ROWS if row.name in ("PCC-RL, 128 flows", "HPCC, 128 flows")]
-    evidence = Evidence({row.name: Contender(row.name, row.name, row.color, {}, paper=row.paper) for row in rows})
-    figure = figure_9._figure(Evidence({who: Contender(who, who, "#000000", {}) for who in cluster.WHO}))
-    found = pccrl.completed(rlcc.findings("T", rows, ReproduceOptions(tmp_path), evidence, pccrl.QUANTITIES, (), figure))
+    evidence = Evidence({row.name: VariantEvidence(row.name, row.name, row.color, {}, paper=row.paper) for row in rows})
+    figure = figure_9._figure(Evidence({who: VariantEvidence(who, who, "#000000", {}) for who in cluster.WHO}))
+    found = pccrl.completed(rlcc.findings("T", rows, StudyOptions(tmp_path), evidence, pccrl.QUANTITIES, (), figure))
     tree, hpcc = page.cells(found)
     assert tree[0] == "PCC-RL (RL-CC's tree stands in for it), 128 flows" and hpcc[0].startswith("HPCC (its own paper's form)")
     assert hpcc[1:] == ["-", "83", "-", "96", "-", "5", "-", "0"]
@@ -471,7 +471,7 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
         length=RunLength(1 * MS, 100 * US),
         values=QUARTER,
     )
-    found = rlcc.run("known", [row], ReproduceOptions(tmp_path, seeds=1), Quiet(), cluster.long_short, figure_8.track).contenders[
+    found = rlcc.run("known", [row], StudyOptions(tmp_path, seeds=1), Quiet(), cluster.long_short, figure_8.track).variants[
         row.name
     ]
     value = {name: each[1] for name, each in found.numbers.items() if each}
@@ -489,7 +489,7 @@ def made_up(name, rows, options, progress, more=None, track=None):
     curve = Track(np.arange(1.0, 4.0), {panel.name: np.ones(3) for module in (figure_1, figure_8) for panel in module.PANELS})
     return Evidence(
         {
-            row.name: Contender(
+            row.name: VariantEvidence(
                 row.name,
                 row.name,
                 row.color,
@@ -508,8 +508,8 @@ EVERY = (figure_3, figure_6, figure_7, figure_8, figure_9, figure_10, table_2, t
 @pytest.mark.parametrize("module", [*EVERY, table_1])
 def test_pages_have_every_row_and_judge_every_claim(module, monkeypatch, tmp_path):
     monkeypatch.setattr(rlcc, "run", made_up)
-    found = module.run(ReproduceOptions(tmp_path, seeds=2), Quiet())
-    names = {each.name for each in found.contenders}
+    found = module.run(StudyOptions(tmp_path, seeds=2), Quiet())
+    names = {each.name for each in found.variants}
     assert any(f", {variant}" in name for name in names for variant in (rlcc.PCC, rlcc.WINDOW, rlcc.NO_PATIENCE))
     assert [each.claim for each in found.verdicts] == list(module.CLAIMS) and len(page.cells(found)) == len(names)
     for verdict in found.verdicts:

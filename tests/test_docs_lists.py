@@ -19,7 +19,7 @@ from dc_gym.base.errors import SpecError
 from dc_gym.benchmarks.bench import BENCHES
 from dc_gym.cli import parser
 from dc_gym.ctrl import controllers
-from dc_gym.reproduce import registry
+from dc_gym.study import registry
 from dc_gym.topologies import presets
 
 DOCS = {page: (ROOT / page).read_text() for page in doc_pages.pages() if page.endswith(".md")}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dc_gym.reproduce import registry, score
-from dc_gym.reproduce.claims import ClaimState
-from dc_gym.reproduce.score import PaperScore, Score, ScoredClaim, ScoredFigure
+from dc_gym.study import registry, score
+from dc_gym.study.claims import ClaimState
+from dc_gym.study.score import PaperScore, Score, ScoredClaim, ScoredFigure
 from scripts import claims
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,13 +7,13 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers.pccrl import standard_rl as figure
+from dc_gym.benchmarks.studies.pcc_rl import standard_rl as figure
 from dc_gym.cli.main import main
 from dc_gym.nets import nic_policy
-from dc_gym.reproduce import page, registry
-from dc_gym.reproduce.claims import ClaimState
-from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.provenance import Provenance
+from dc_gym.study import page, registry
+from dc_gym.study.claims import ClaimState
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.identity import Provenance
 
 GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "sum_of_rates": 1.0, "inflation_std": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
@@ -39,7 +39,7 @@ def trained(out, algorithm, seed, last, steps=5000):
 
 
 def options(out, **changes):
-    return ReproduceOptions(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
+    return StudyOptions(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
 
 
 @pytest.fixture(autouse=True)

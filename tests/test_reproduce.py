@@ -13,21 +13,21 @@ import synthetic
 from dc_gym import reproduce
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers.iroko import common, figure_5_4, figure_5_5
+from dc_gym.benchmarks.studies.iroko import common, figure_5_4, figure_5_5
 from dc_gym.cli import main
 from dc_gym.figures import kit
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
-from dc_gym.reproduce.claims import Claim, ClaimState
-from dc_gym.reproduce.evidence import Contender, Evidence, Quantity, Shortfall, Track
-from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.provenance import Provenance
+from dc_gym.study import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
+from dc_gym.study.claims import Claim, ClaimState
+from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Shortfall, Track
+from dc_gym.study.findings import Findings
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.identity import Provenance
 from dc_gym.rl import presets, settings
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import CellOutcome
 
-QUEUE = Quantity("queue", "queue (kB)", 1e-3)
+QUEUE = Measure("queue", "queue (kB)", 1e-3)
 SETUPS = {
     each.name: each for each in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
 }
@@ -41,15 +41,15 @@ def contender(name, values, steps=0, curve=None):
         x = np.linspace(0, steps, 11)[1:]
         learning = {seed: Track(x, {"queue": np.asarray(curve if curve is not None else x, float)}) for seed in (1, 2, 3)}
     numbers = {"queue": dict(enumerate(values, 1))}
-    return Contender(name, name.upper(), "#000000", numbers, learning=learning)
+    return VariantEvidence(name, name.upper(), "#000000", numbers, learning=learning)
 
 
-def evidence(*contenders, paper_steps=1000):
-    return Evidence({each.name: each for each in contenders}, paper_steps)
+def evidence(*variants, paper_steps=1000):
+    return Evidence({each.name: each for each in variants}, paper_steps)
 
 
-def state(criterion, *contenders):
-    return claims.judge(Claim("", "", (criterion,)), evidence(*contenders)).state
+def state(criterion, *variants):
+    return claims.judge(Claim("", "", (criterion,)), evidence(*variants)).state
 
 
 def test_every_figure_of_a_paper_can_be_run_and_has_a_title(capsys):
@@ -117,8 +117,8 @@ def test_runs_below_the_figure_s_own_length_are_not_judged():
 
 
 def test_fewer_seeds_are_judged_where_intervals_leave_no_doubt():
-    def judged(criterion, *contenders):
-        found = Evidence({each.name: each for each in contenders}, shortfall=Shortfall(seeds="2 seeds instead of 3"))
+    def judged(criterion, *variants):
+        found = Evidence({each.name: each for each in variants}, shortfall=Shortfall(seeds="2 seeds instead of 3"))
         return claims.judge(Claim("", "", (criterion,)), found).state
 
     below, b = claims.below("a", "b", QUEUE), contender("b", [20, 21])
@@ -141,7 +141,7 @@ def test_trainings_that_were_cut_short_are_not_judged():
 
 def test_a_campaign_knows_what_the_command_made_shorter(tmp_path):
     def short(**asked):
-        return str(campaign.Campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, **asked), lambda result: {}).shortfall)
+        return str(campaign.Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, **asked), lambda result: {}).shortfall)
 
     assert short() == short(duration="30s", seeds=3, steps=20_000) == short(duration="60s", seeds=9) == ""
     assert short(duration="4s", seeds=2) == "runs of 4s instead of 30s, 2 seeds instead of 3"
@@ -155,9 +155,9 @@ def test_panels_without_data_are_left_out():
     )
     who = replace(contender("a", [1, 2]), over_time={1: replace(track, most={"goodput_bps": 1.0}), 2: track})
     panels = [
-        Quantity("switch_queue_bytes", "queue (kB)", 1e-3),
-        Quantity("rtt_s", "RTT (ms)", 1e3),
-        Quantity("goodput_bps", "goodput"),
+        Measure("switch_queue_bytes", "queue (kB)", 1e-3),
+        Measure("rtt_s", "RTT (ms)", 1e3),
+        Measure("goodput_bps", "goodput"),
     ]
     figure = drawing.figure(evidence(who), panels, "t")
     assert [ax.get_ylabel() for ax in figure.axes] == ["Queue\n(kB)", "Goodput"]
@@ -196,7 +196,7 @@ def test_learners_are_compared_while_they_learn():
     tcp = replace(contender(common.DCTCP, [3, 3]), over_time={1: run, 2: run})
     found = common.with_learning(evidence(learner, tcp), 5)
     while_it_learns, over_an_episode = common.learning("APPO"), common.episode(common.DCTCP)
-    assert list(found.contenders) == ["APPO", common.DCTCP, while_it_learns, over_an_episode]
+    assert list(found.variants) == ["APPO", common.DCTCP, while_it_learns, over_an_episode]
     assert all(found.values(while_it_learns, name) == {1: 7.0, 2: 7.0} for name in names)
     assert all(found.values(over_an_episode, name) == {1: 8.0, 2: 8.0} for name in names)
     assert found.steps(while_it_learns) == 100 and found.steps(over_an_episode) is None
@@ -232,7 +232,7 @@ CLAIMED = {  # the figures of the thesis that share a set of runs
 def test_by_default_those_are_trained_that_claims_are_about(name, tmp_path):
     modules = [importlib.import_module(IROKO.module(number)) for number in CLAIMED[name]]
     about = {who for module in modules for claim in module.CLAIMS for each in claim.criteria for who in each.about}
-    ran = {each.name: each for each in campaign.campaign(SETUPS[name], ReproduceOptions(tmp_path)).contestants()}
+    ran = {each.name: each for each in campaign.campaign(SETUPS[name], StudyOptions(tmp_path)).contestants()}
     learners = {each.name for each in ran.values() if each.algorithm}
     derived = {*map(common.learning, learners), *map(common.episode, common.RIVALS)}
     assert about <= ran.keys() | derived, "no claim is left without one of its contestants"
@@ -242,7 +242,7 @@ def test_by_default_those_are_trained_that_claims_are_about(name, tmp_path):
 @pytest.mark.parametrize("name", SETUPS)
 @pytest.mark.parametrize("full", [False, True])
 def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
-    made = campaign.campaign(SETUPS[name], ReproduceOptions(tmp_path, full=full, algorithms=("PPO", "SAC")))
+    made = campaign.campaign(SETUPS[name], StudyOptions(tmp_path, full=full, algorithms=("PPO", "SAC")))
     for each in made.contestants():
         if each.algorithm:
             spec = spec_of(made.training(each, 1).spec)
@@ -268,7 +268,7 @@ def spec_of(path: Path) -> Spec:
 
 
 def test_the_thesis_batch_on_the_fat_tree(tmp_path):
-    made = campaign.campaign(common.FATTREE_TCP, ReproduceOptions(tmp_path, full=True))
+    made = campaign.campaign(common.FATTREE_TCP, StudyOptions(tmp_path, full=True))
     ppo, ddpg = (made.training(setup.learner(name), 1) for name in ("PPO", "DDPG"))
     assert ppo.batch == 4000 and ppo.argv()[-2:] == ["--config", str(ppo.config)]
     read = [settings.read(each.config, each.algorithm, {"preset": each.preset}) for each in (ppo, ddpg)]
@@ -278,7 +278,7 @@ def test_the_thesis_batch_on_the_fat_tree(tmp_path):
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
-    options = ReproduceOptions(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
+    options = StudyOptions(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
     made = campaign.campaign(common.DUMBBELL_10M, options)
     assert (made.length.seeds, made.length.steps, made.length.warmup) == (2, 77, "500ms")
     ppo = setup.learner("PPO")
@@ -303,8 +303,8 @@ def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, 
 
 
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, ground="host"))
-    lab = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, ground="host"))
+    lab = campaign.campaign(common.DUMBBELL_10M, StudyOptions(tmp_path))
     ppo = setup.learner("PPO")
     training = made.training(ppo, 1)
     for each in made.contestants():
@@ -320,7 +320,7 @@ def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_tha
 
 
 def test_runs_of_two_lengths_do_not_mix(tmp_path):
-    folders = {campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, full=full)).folder for full in (False, True)}
+    folders = {campaign.campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, full=full)).folder for full in (False, True)}
     assert len(folders) == 2
 
 
@@ -329,7 +329,7 @@ def test_runs_of_two_lengths_do_not_mix(tmp_path):
 
 @pytest.fixture
 def asked(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
     return made.training(setup.learner("PPO"), 1)
 
 
@@ -389,7 +389,7 @@ def replace_steps(training, steps):
 
 
 def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_10M, ReproduceOptions(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
     ppo = setup.learner("PPO")
     policy(made.training(ppo, 1), 500)
     point = made.point(ppo, 1)
@@ -458,7 +458,7 @@ def test_a_run_without_an_agent_has_the_reward_of_action_1(tmp_path):
 
 def test_a_queue_that_moved_into_the_hosts_is_named():
     def queues(name, switch, host):
-        return Contender(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
+        return VariantEvidence(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
 
     found = common.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
     assert found == ["A keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
@@ -466,7 +466,7 @@ def test_a_queue_that_moved_into_the_hosts_is_named():
 
 def test_who_starves_a_flow_is_named():
     def shares(name, *values):
-        return Contender(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
+        return VariantEvidence(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
 
     found = common.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
     assert found == ["A shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
@@ -478,11 +478,11 @@ def test_who_starves_a_flow_is_named():
     [([0, 100, 200], "100 \u00b1 248"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.25, -0.75")],
 )
 def test_numbers_of_a_page_have_no_exponent(values, said):
-    assert claims.text(claims.estimate(values), Quantity("x", "x")) == said
+    assert claims.text(claims.estimate(values), Measure("x", "x")) == said
 
 
 def test_the_network_of_a_figure_in_words(tmp_path):
-    made = campaign.campaign(common.DUMBBELL_UDP, ReproduceOptions(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_UDP, StudyOptions(tmp_path))
     told = dict(campaign.facts(made))
     assert told["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
     assert "transport udp" in told["Under agents"]

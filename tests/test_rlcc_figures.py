@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers.rlcc import cluster, common, figure_3, table_2, table_3, table_5
+from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_3, table_2, table_3, table_5
 from dc_gym.cli import main
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records import results
-from dc_gym.reproduce import page, registry, scaled, series, theory
-from dc_gym.reproduce.claims import Claim, below, judge
-from dc_gym.reproduce.evidence import Contender, Evidence
-from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.provenance import Provenance
-from dc_gym.reproduce.scaled import MS, US, RunLength
-from dc_gym.reproduce.series import ContestantLine
+from dc_gym.study import page, registry, scaled, series, theory
+from dc_gym.study.claims import Claim, below, judge
+from dc_gym.study.evidence import VariantEvidence, Evidence
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.identity import Provenance
+from dc_gym.study.scaled import MS, US, RunLength
+from dc_gym.study.series import VariantLine
 
 FIGURES = [(name, number) for name in ("rl-cc", "pcc-rl") for number in registry.PAPERS[name].figures]
 SHORT = RunLength(2 * MS, 400 * US)
@@ -37,7 +37,7 @@ def test_every_row_has_a_spec_and_claims_are_about_rows(paper, number, tmp_path)
     assert module.TITLE and callable(module.run) and len(set(names)) == len(names)
     for row in rows:
         for full in (False, *[True] * (row in (rows[0], rows[-1]))):
-            spec = common.spec(row, ReproduceOptions(tmp_path, full=full), 1)
+            spec = common.spec(row, StudyOptions(tmp_path, full=full), 1)
             assert spec.controller.name == row.controller and spec.topology.scale == (1 if full else 100)
             assert spec.time.duration_ns > spec.time.warmup_ns > 0
     for claim in getattr(module, "CLAIMS", ()):
@@ -55,15 +55,15 @@ def test_times_are_scaled_and_nothing_else():
 
 def test_the_base_round_trip_is_that_of_table_3(tmp_path):
     row = common.many_to_one("x", "rlcc-tree", common.FOUR, 4)
-    cable = common.spec(row, ReproduceOptions(tmp_path, full=True), 1).graph().cables[0]
+    cable = common.spec(row, StudyOptions(tmp_path, full=True), 1).graph().cables[0]
     assert 4 * cable.delay_ns + 2 * 1514 * 8 / 100 == pytest.approx(6050, rel=0.01)
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
     row = common.many_to_one("x", "rlcc-tree", common.SEVEN, 16, values={"nic.latency": 900})
-    spec = common.spec(row, ReproduceOptions(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
+    spec = common.spec(row, StudyOptions(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
     assert (spec.nic.latency_ns, spec.time.duration_ns, spec.time.warmup_ns, spec.seed) == (5000, 400 * MS, 100 * MS, 3)
-    other = common.spec(row, ReproduceOptions(tmp_path), 3)
+    other = common.spec(row, StudyOptions(tmp_path), 3)
     assert other.nic.latency_ns == 90_000 and other.time.duration_ns == common.DEFAULT.duration_ns * 100
 
 
@@ -84,9 +84,9 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
         common.many_to_one("quarter", "fixed", common.FOUR, 2, length=SHORT, values=rate, paper=paper),
         common.many_to_one("half", "fixed", common.FOUR, 4, length=SHORT, values={"nic.parameters": {"rate": 1 << 19}}),
     ]
-    options = ReproduceOptions(tmp_path, seeds=2)
+    options = StudyOptions(tmp_path, seeds=2)
     evidence = common.run("tiny", rows, options, Quiet())
-    quarter, half = evidence.contenders["quarter"], evidence.contenders["half"]
+    quarter, half = evidence.variants["quarter"], evidence.variants["half"]
     for seed in (1, 2):
         assert quarter.numbers["goodput"][seed] == pytest.approx(0.5 * 1440 / 1514, rel=0.02)
         assert quarter.numbers["latency_s"][seed] == pytest.approx(6.06e-6, rel=0.02)
@@ -96,7 +96,7 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     claim = Claim("less", "here", (below("quarter", "half", common.LATENCY),), why="unknown")
     assert judge(claim, evidence).why == ""
     figure = series.figure(
-        evidence, [ContestantLine("fixed", "#000000", {2: "quarter", 4: "half"})], [common.GOODPUT], "flows", "T"
+        evidence, [VariantLine("fixed", "#000000", {2: "quarter", 4: "half"})], [common.GOODPUT], "flows", "T"
     )
     found = common.findings("T", rows, options, evidence, [common.GOODPUT, common.LATENCY], [claim], figure)
     assert page.header(found) == ["", common.GOODPUT.title, "paper", common.LATENCY.title]
@@ -114,8 +114,8 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
 
 def test_a_legend_of_long_names_stays_within_its_figure():
     names = [f"8 x 32 flows, lossy (the paper's best K: {k} kB)" for k in (20, 50, 100, 200)]
-    rows = [Contender(each, each, "#000000", {"goodput": {1: 0.5}}) for each in names]
-    lines = [ContestantLine(each, "#000000", {2: each}) for each in names]
+    rows = [VariantEvidence(each, each, "#000000", {"goodput": {1: 0.5}}) for each in names]
+    lines = [VariantLine(each, "#000000", {2: each}) for each in names]
     evidence = Evidence({each.name: each for each in rows})
     figure = series.figure(evidence, lines, [common.GOODPUT, common.LATENCY], "flows", "T")
     figure.draw_without_rendering()
@@ -131,7 +131,7 @@ def tasks(**values):
         for count in cluster.DEFAULT[cluster.ALL_TO_ALL]:
             title = cluster.name(who, cluster.ALL_TO_ALL, count)
             numbers = {"goodput": {1: goodput}, "latency_s": {1: latency_s}}
-            rows.append(Contender(title, title, "#000000", numbers))
+            rows.append(VariantEvidence(title, title, "#000000", numbers))
     return Evidence({each.name: each for each in rows})
 
 
@@ -144,11 +144,11 @@ def test_a_task_is_mastered_near_the_best_in_bandwidth_and_in_time():
 
 
 def contender(name, **numbers):
-    return Contender(name, name, "#000000", {quantity: dict(enumerate(values, 1)) for quantity, values in numbers.items()})
+    return VariantEvidence(name, name, "#000000", {quantity: dict(enumerate(values, 1)) for quantity, values in numbers.items()})
 
 
-def evidence(*contenders):
-    return Evidence({each.name: each for each in contenders})
+def evidence(*variants):
+    return Evidence({each.name: each for each in variants})
 
 
 def test_the_best_curve_of_its_kind_and_what_leaves_it():
@@ -220,7 +220,7 @@ def test_figure_3_tells_a_curve_that_leaves_its_law_from_one_that_does_not(swift
         str(judge(claim, found).state) for claim in figure_3.CLAIMS if not claim.variant and claim not in figure_3.CLAIMS[-1:]
     ]
     assert states[0] == "reproduced" and states[2:] == expected
-    apart = evidence(*found.contenders.values(), *inflations(figure_3.SWIFT_WINDOW, swift))
+    apart = evidence(*found.variants.values(), *inflations(figure_3.SWIFT_WINDOW, swift))
     assert [str(judge(claim, apart).state) for claim in figure_3.CLAIMS if claim.variant == common.WINDOW] == expected
     far = evidence(*inflations("RL-CC", lambda flows: 1.2 * theory.EQ_2(flows)), *inflations("Swift", swift))
     assert str(judge(figure_3.CLAIMS[0], far).state) == "not reproduced"
@@ -243,7 +243,7 @@ def test_the_crossover_of_table_2_is_where_goodput_halves():
 def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
     """64 flows are at most 11 per NIC; with 450 us each, that is 4.95 ms."""
     row = next(each for each in table_2.ROWS if each.name == "LSTM in turn, 64 flows")
-    spec = common.spec(row, ReproduceOptions(tmp_path), 1)
+    spec = common.spec(row, StudyOptions(tmp_path), 1)
     assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100
     assert dict(spec.nic.parameters)["rate_initial"] == 2**20 // 64
 
@@ -254,7 +254,7 @@ def test_rows_with_a_full_queue_have_fewer_places_than_flows_only_where_there_ar
     for who, (_, cost_ns, _) in table_2.WHO.items():
         for flows in table_2.FLOWS:
             row = rows[table_2.name(table_2.on(who, common.FULL_QUEUE), flows)]
-            nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+            nic = common.spec(row, StudyOptions(tmp_path), 1).nic
             assert (nic.event_cost_ns, nic.latency_ns, nic.decisions) == (100 * cost_ns, 0, "in-turn")
             assert (nic.event_queue > flows / row.network.senders) == (flows == 16)
             assert dict(nic.parameters) == {"patience": 0} and not row.paper
@@ -262,7 +262,7 @@ def test_rows_with_a_full_queue_have_fewer_places_than_flows_only_where_there_ar
 
 def test_rows_with_verbs_timeouts_begin_at_their_share_and_probe_as_others_do(tmp_path):
     row = next(row for row in table_2.ROWS if row.name == "MLP, 16.8 ms, 64 flows")
-    nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+    nic = common.spec(row, StudyOptions(tmp_path), 1).nic
     assert nic.timeout_ns == nic.timeout_max_ns == nic.nack_interval_ns == 100 * 4096 * 2**12
     assert nic.probe_timeout_ns == 80 * 10**6 and nic.latency_ns == 100 * 17_000
     assert dict(nic.parameters) == {"rate_initial": 2**20 // 64}
@@ -270,7 +270,7 @@ def test_rows_with_verbs_timeouts_begin_at_their_share_and_probe_as_others_do(tm
 
 def test_everybody_begins_at_the_share_in_figure_3(tmp_path):
     for row in figure_3.ROWS:
-        nic = common.spec(row, ReproduceOptions(tmp_path), 1).nic
+        nic = common.spec(row, StudyOptions(tmp_path), 1).nic
         own = {"target": figure_3.calibrated_target()} if row.variant == figure_3.CALIBRATED else {}
         own |= {"ai": round(2**20 * figure_3.STEPS[row.variant])} if row.variant in figure_3.STEPS else {}
         assert dict(nic.parameters) == {"rate_initial": max(64, 2**20 // row.workload["flows"]), **own}

@@ -18,12 +18,12 @@ from dc_gym.base.package import PACKAGE
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import main
 from dc_gym.figures import kit
-from dc_gym.reproduce import page, provenance, registry, score
-from dc_gym.reproduce.claims import Claim, ClaimState, ClaimVerdict, Explanation
-from dc_gym.reproduce.evidence import Contender, Quantity
-from dc_gym.reproduce.findings import Findings
-from dc_gym.reproduce.options import ReproduceOptions
-from dc_gym.reproduce.provenance import Provenance
+from dc_gym.study import page, provenance, registry, score
+from dc_gym.study.claims import Claim, ClaimState, ClaimVerdict, Explanation
+from dc_gym.study.evidence import VariantEvidence, Measure
+from dc_gym.study.findings import Findings
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.identity import Provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"kernel": "k", "openvswitch": "o", "programs": "p"}
@@ -47,9 +47,9 @@ def verdict(text: str, state: ClaimState, **claim: Any) -> ClaimVerdict:
 
 def made(out: Path, paper: str, number: str, *verdicts: ClaimVerdict, **options: Any) -> Path:
     """Writes a figure's folder as `dcgym reproduce` does, and returns its claims.json."""
-    who = Contender("a", "A", "#000000", {"x": {1: 1.0, 2: 1.5}})
-    found = Findings("T", [], [who], [Quantity("x", "x")], verdicts, kit.new_figure(1, 1))
-    now = provenance.now(registry.PAPERS[paper].module(number), replace(ReproduceOptions(out), **options))
+    who = VariantEvidence("a", "A", "#000000", {"x": {1: 1.0, 2: 1.5}})
+    found = Findings("T", [], [who], [Measure("x", "x")], verdicts, kit.new_figure(1, 1))
+    now = provenance.now(registry.PAPERS[paper].module(number), replace(StudyOptions(out), **options))
     page.write(out / paper / f"figure-{number}", paper, number, found, now)
     return out / paper / f"figure-{number}" / page.CLAIMS
 

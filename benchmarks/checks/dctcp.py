@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dc_gym.base.checks import Check
 from dc_gym.base.readable import quantity
 from dc_gym.records.results import Result
-from dc_gym.reproduce.theory import crossing
+from dc_gym.study.theory import crossing
 from dc_gym.sweep import Cell, runs
 
 FRAME_BYTES = 1514

@@ -26,8 +26,8 @@ from dc_gym.methods.rlcc.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Bottlen
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.reproduce import theory
-from dc_gym.reproduce.theory import Root
+from dc_gym.study import theory
+from dc_gym.study.theory import Root
 from dc_gym.sweep import Cell, runs
 
 POLICY, SWIFT = "rlcc-tree", "swift"

@@ -28,7 +28,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import put
 from dc_gym.base.terminal import say
 
-__all__ = ["MOST_KEPT", "digest_of_file", "kept_in"]
+__all__ = ["MOST_KEPT", "digest_of_file", "kept_in", "of_python"]
 
 STAND_IN = "\0"
 """Stands for a string in code, so that what is done to code is not done to it. No source has this character."""
@@ -105,8 +105,8 @@ def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
                     yield source, digest
 
 
-def _python(text: str) -> str:
-    """Returns statements with their indentation as a depth, and after them their strings."""
+def of_python(text: str) -> str:
+    """Returns what Python does: statements with their indentation as a depth, and after them their strings."""
     code, strings, widths = [], [], [0]
     for width, tokens in _statements(text):
         while width < widths[-1]:
@@ -216,7 +216,7 @@ _RULES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("Kconfig", "Makefile", "Kbuild"), _kbuild),
     ".ld": _linker_script,
     ".patch": _patch,
-    ".py": _python,
+    ".py": of_python,
 }
 """How a source is read, by the ending of its name, or by its name if that has none."""
 

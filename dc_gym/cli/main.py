@@ -42,7 +42,7 @@ Any other OSError is a bug and keeps its traceback.
 """
 TRACEBACK = "DCGYM_TRACEBACK"
 NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
-WITH_THREADS = ("bench", "reproduce", "rlcc", "train")
+WITH_THREADS = ("bench", "rlcc", "study", "train")
 """Commands whose own process may compute with large matrices.
 
 All others use numpy without threads: runs side by side would start one for each CPU each, and where no further thread can be

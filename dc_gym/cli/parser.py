@@ -330,40 +330,44 @@ def _add_export(commands: Any) -> None:
     _add_force(parser)
 
 
-def _add_reproduce(commands: Any) -> None:
-    summary = "measure a paper's figures again and compare them with its claims; the same command continues where it was stopped"
+def _add_study(commands: Any) -> None:
+    summary = "compare runs: papers' figures, controllers, a study of your own; the same command continues where it was stopped"
     example = (
-        "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none\n"
-        "  dcgym reproduce --score"
+        "dcgym study list\n  dcgym study run rl-cc/table-2\n  dcgym study run mine/loss.py --seeds 3\n"
+        "  dcgym study report acc\n  dcgym study score"
     )
-    parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
-    parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes hours")
-    parser.add_argument(
-        "figures", nargs="*", metavar="FIGURE", help="a figure or table, such as table-2 (default: all of the paper)"
-    )
-    parser.add_argument("--list", action="store_true", help="list papers and figures, and run nothing")
-    score = "count the verdicts of all papers that have been made, write DIR/score.json, and run nothing; exits with 2 if results"
-    parser.add_argument("--score", action="store_true", help=f"{score} are missing or stale, which it names")
-    parser.add_argument("--full", action="store_true", help="train and run as long as the paper does, which may take days")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder of runs and pages (default: results/reproduce/PAPER, or results/reproduce for all)",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=arguments.count,
-        metavar="N",
-        help="number of runs, and of trainings, of each contestant (default: 5; iroko: 3)",
-    )
+    parser = add_command(commands, "study", summary, example)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    body = _delegate("dc_gym.benchmarks.studies")
+    name = "a study of `dcgym study list`, a group of them such as acc, `all`, or a file FILE.py or FILE.py:NAME"
+
+    def add(verb: str, summary: str, example: str, names: str) -> ArgumentParser:
+        made = _add(verbs, verb, summary, example, body)
+        made.add_argument("names", nargs=names, metavar="STUDY", help=name + (" (default: all)" if names == "*" else ""))
+        made.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/study)")
+        evidence = "folder of the evidence (default: results/evidence; shorter or changed runs: OUT/GROUP/evidence)"
+        made.add_argument("--evidence", type=Path, metavar="DIR", help=evidence)
+        length = "full: train and run as long as the source does, which may take days (default: %(default)s)"
+        made.add_argument("--length", choices=("default", "full"), default="default", help=length)
+        made.add_argument(
+            "--jobs", type=arguments.jobs, metavar="N", help="labs or trainings that run at the same time (default: one per CPU)"
+        )
+        _add_force(made)
+        _add_quiet(made)
+        return made
+
+    _add_quiet(_add(verbs, "list", "list studies, and run nothing", "dcgym study list", body))
+    run = add("run", "run studies, store their evidence, and write their pages", "dcgym study run acc/figure-9", "+")
+    cases = "all: also the variants that a study leaves out (default: %(default)s)"
+    run.add_argument("--cases", choices=("default", "all"), default="default", help=cases)
+    run.add_argument("--seeds", type=arguments.count, metavar="N", help="number of seeds (default: the study's own)")
     algorithms = "algorithms to train, such as PPO,APPO,DDPG,SAC or module:Class, or none (default: those of the claims)"
-    parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
-    parser.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
+    run.add_argument("--algorithms", metavar="LIST", help=algorithms)
+    run.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
     duration = "duration of each measured run; its first quarter is not counted"
-    parser.add_argument("--duration", metavar="TIME", help=duration)
-    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, mended, iroko-thesis")
-    parser.add_argument(
+    run.add_argument("--duration", metavar="TIME", help=duration)
+    run.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, mended, iroko-thesis")
+    run.add_argument(
         "--set",
         dest="overrides",
         action="append",
@@ -372,16 +376,13 @@ def _add_reproduce(commands: Any) -> None:
         help="replace one key of every spec (may be repeated)",
     )
     ground = "where measured runs take place; trainings always use labs (default: %(default)s)"
-    parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
-    parser.add_argument(
-        "--jobs",
-        type=arguments.jobs,
-        metavar="N",
-        help="number of labs or trainings that run at the same time (default: one per CPU)",
-    )
-    parser.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
-    parser.add_argument("--force", action="store_true", help="replace runs and trainings of another spec or another environment")
-    _add_quiet(parser)
+    run.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
+    run.add_argument("--address", metavar="HOST:PORT", help="run on the Ray cluster at this address, or auto")
+    run.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
+    add("report", "write the pages of studies from their evidence, and run nothing", "dcgym study report acc", "*")
+    add("score", "count the verdicts on all claims, compare printed numbers, and say what is old", "dcgym study score", "*")
+    carry = "repeat a short run of each study whose evidence is of another version, and keep the evidence if digests are equal"
+    add("carry", carry, "dcgym study carry", "*")
 
 
 def _add_plot(commands: Any) -> None:
@@ -619,7 +620,7 @@ ADD = {
     "attach": _add_attach,
     "train": _add_train,
     "export": _add_export,
-    "reproduce": _add_reproduce,
+    "study": _add_study,
     "plot": _add_plot,
     "report": _add_report,
     "list": _add_list,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.papers import own_rate
-from dc_gym.benchmarks.papers.acc import figure_6, figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
-from dc_gym.benchmarks.papers.acc.common import LEARNING, TRAINED
+from dc_gym.study import collect
+from dc_gym.benchmarks.studies.acc import figure_6, figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
+from dc_gym.benchmarks.studies.acc.common import LEARNING, TRAINED
 from dc_gym.figures import kit
-from dc_gym.reproduce.evidence import Contender, Evidence
-from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.study.evidence import VariantEvidence, Evidence
+from dc_gym.study.options import StudyOptions
 from dc_gym.spec import Spec
 from dc_gym.traffic.storage import MIXES
 
@@ -27,7 +27,7 @@ def spec_of(folder: Path, module, name: str, files: dict[str, str] | None = None
     (folder / "x").mkdir(exist_ok=True)
     for file, content in (files or {}).items():
         (folder / "x" / file).write_text(content)
-    return own_rate._spec("x", row, ReproduceOptions(folder), 1)
+    return own_rate._spec("x", row, StudyOptions(folder), 1)
 
 
 def test_messages_make_the_load_with_all_sizes_alike() -> None:
@@ -104,7 +104,7 @@ def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_pa
 
 def test_storage_of_the_paper_s_size_has_three_computing_servers_for_each_that_stores(tmp_path: Path) -> None:
     (row,) = (each for each in figure_9.ROWS if each.name == figure_9.name("vdi", 16, TRAINED))
-    made = own_rate._spec("x", row, ReproduceOptions(tmp_path, full=True), 1)
+    made = own_rate._spec("x", row, StudyOptions(tmp_path, full=True), 1)
     flows = [*made.flows(made.graph())]
     writes = [flow for flow in flows if flow.group == "write"]
     assert len({flow.src for flow in writes}) == 18 and len({flow.dst for flow in writes}) == 6
@@ -155,7 +155,7 @@ def test_the_central_agent_has_one_setting_for_each_direction_and_is_slow(tmp_pa
 
 def test_figure_14_has_the_paper_s_servers_with_full(tmp_path: Path) -> None:
     (row,) = (each for each in figure_14.ROWS if each.name == "C-ACC")
-    short, full = (own_rate._spec("x", row, ReproduceOptions(tmp_path, full=full), 1).graph() for full in (False, True))
+    short, full = (own_rate._spec("x", row, StudyOptions(tmp_path, full=full), 1).graph() for full in (False, True))
     assert (len(short.hosts), len(full.hosts)) == (32, 96)
     for graph in (short, full):
         down = sum(cable.rate_bps for cable in graph.cables if cable.rate_bps == 25 * 10**9)
@@ -205,9 +205,9 @@ def test_a_slow_row_is_compared_with_those_of_its_clock() -> None:
 
 
 def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
-    def one(who: str, spike: tuple[float, float], after: tuple[float, float]) -> Contender:
+    def one(who: str, spike: tuple[float, float], after: tuple[float, float]) -> VariantEvidence:
         numbers = {"spike_s": dict(enumerate(spike, 1)), "after_s": dict(enumerate(after, 1))}
-        return Contender(who, who, "#000000", numbers)
+        return VariantEvidence(who, who, "#000000", numbers)
 
     found = figure_16.with_rise(
         Evidence(
@@ -258,10 +258,10 @@ def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path, monkeypatch: p
     assert over_time.x[0] == 0.25 and over_time.x[-1] == 10.25 and np.isfinite(over_time.values[figure_16.OVER_TIME]).mean() > 0.8
     both = over_time.values
     assert np.nanmax(both[figure_16.MICE_OVER_TIME]) < np.nanmax(both[figure_16.OVER_TIME])
-    who = {name: Contender(name, name, "#000000", {}, over_time={1: over_time}) for name in figure_16.WHO}
+    who = {name: VariantEvidence(name, name, "#000000", {}, over_time={1: over_time}) for name in figure_16.WHO}
     both_clocks = who | {figure_16.slow(name): who[name] for name in figure_16.SLOW_WHO}
-    for file, contenders, full in (("figure.png", both_clocks, False), ("full.png", who, True)):
-        kit.save(figure_16._figure(Evidence(contenders), full), tmp_path / file)
+    for file, variants, full in (("figure.png", both_clocks, False), ("full.png", who, True)):
+        kit.save(figure_16._figure(Evidence(variants), full), tmp_path / file)
         assert (tmp_path / file).stat().st_size > 10_000
 
 

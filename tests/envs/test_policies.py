@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
-from dc_gym.benchmarks.papers.iroko.cuts import StepCuts
-from dc_gym.benchmarks.papers.iroko.disjoint import most_disjoint
-from dc_gym.benchmarks.papers.iroko.figure_5_5 import DISJOINT
+from dc_gym.benchmarks.studies.iroko.cuts import StepCuts
+from dc_gym.benchmarks.studies.iroko.disjoint import most_disjoint
+from dc_gym.benchmarks.studies.iroko.figure_5_5 import DISJOINT
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
 from dc_gym.envs.dense_policy import policy_of as policy_of_net

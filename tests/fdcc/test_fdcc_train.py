@@ -19,7 +19,7 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import fdcc_train
-from dc_gym.benchmarks.papers.fdcc import n_to_one
+from dc_gym.benchmarks.studies.fdcc import n_to_one
 from dc_gym.cli.main import main
 from dc_gym.methods.fdcc import checkpoint, model_incasts, train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings

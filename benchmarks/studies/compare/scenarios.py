@@ -17,8 +17,8 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.benchmarks.studies.compare.compositions import COMPOSITIONS
 from dc_gym.ctrl import controllers
-from dc_gym.reproduce import scaled
-from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
+from dc_gym.study import scaled
+from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what the paper's figures share.
+
+ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
+by PFC. Both figures run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice, since
+ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own paper.
+ACC's NICs are ConnectX-5, whose parameters it does not give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dc_gym.nets.acc_template import DEPLOYED, step_worth
+from dc_gym.records.results import Result
+from dc_gym.records.tables import Records
+from dc_gym.study.evidence import Floats, Measure
+
+LOSSY, PFC = "lossy", "PFC"
+NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
+PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"}
+"""PFC by ACC's rule, with a buffer of ours."""
+NETWORK: Mapping[str, Any] = {"topology.preset": "acc24a", **NICS}
+FABRICS: Mapping[str, Mapping[str, Any]] = {LOSSY: {**NETWORK, "topology.buffer": "20MB"}, PFC: {**NETWORK, **PAUSED}}
+TRAINED, LEARNING, EAGER, UNMARKED = "ACC", "ACC, learns on", "the first action", "the last action"
+"""ACC's net as it was trained offline, the same net in switches that learn in the run, and queues that keep the first action of
+the template, which marks all packets from 20 kB on, or the last, which marks nothing below 10 MB."""
+_AGENT: Mapping[str, Any] = {
+    "topology.marking": "secn1",
+    "controller.policy": "acc",
+    "controller.start": "acc-deployed",
+    "agent.actuators": "marking",
+    "agent.agents": "switches",
+    "agent.interval": "500us",
+    "agent.latency": "10us",
+    "agent.observe": "switch:mean_backlog,switch:utilization,switch:ce",
+    "agent.reward": "acc",
+}
+CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
+    "SECN0": {"topology.marking": "secn0"},
+    "SECN1": {"topology.marking": "secn1"},
+    "SECN2": {"topology.marking": "secn2"},
+    TRAINED: _AGENT,
+    LEARNING: {**_AGENT, "controller.learn": True, "controller.explore": 0.01},
+    EAGER: {**_AGENT, "controller.constant": 0},
+    UNMARKED: {**_AGENT, "controller.constant": len(DEPLOYED.actions) - 1},
+}
+"""The keys of static markings and of ACC's agents. Agents begin with SECN1."""
+COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", EAGER: "#DDCC77", UNMARKED: "#888888"}
+PAUSES = Measure("pauses", "pauses told")
+THROUGHPUT_WEIGHT = 0.7
+"""w1 of ACC's reward (section 3.3)."""
+FACTS = (
+    ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
+    ("Fabrics", "PFC: 12 MB a switch, shared, and ACC's rule (11.11 % of the free room); lossy: 20 MB a port"),
+    ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
+)
+NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
+
+
+def rack(hosts: int) -> dict[str, Any]:
+    """Returns the keys of servers on one switch at 25 Gbit/s, with DCQCN, under PFC, with the round trip of ACC's racks."""
+    return {
+        "topology.kind": "single",
+        "topology.hosts": hosts,
+        "topology.rate": "25Gbit/s",
+        "topology.delay": "580ns",
+        **PAUSED,
+        **NICS,
+    }
+
+
+def reward_of(result: Result) -> float:
+    """Returns the mean of ACC's reward over a run; nan without agents."""
+    agent = result.derived("agent")
+    return float("nan") if agent is None else float(agent["reward"].to_numpy().mean())
+
+
+def port_reward(rate: Floats, queue_bytes: Floats, worth: Callable[[Floats], Floats] = step_worth) -> float:
+    """Returns the mean of ACC's reward of a port over slots. `rate`: over the line's. `worth`: D(L) of the mean queues."""
+    return float((THROUGHPUT_WEIGHT * rate + (1 - THROUGHPUT_WEIGHT) * worth(queue_bytes)).mean())
+
+
+def queue_of(result: Result, port: str) -> Records:
+    """Returns the samples of a port's queue, in the order of time."""
+    names = [str(each["name"]) for each in result.ports]
+    return result.records("queues").reshape(-1, len(names))[:, names.index(port)]
+
+
+def variant(setup: str) -> str:
+    """Returns the variant of a claim. ACC's fabric is lossless, so verdicts on all set-ups but PFC's own are counted apart."""
+    return setup.removeprefix(PFC).removeprefix(", ")
+
+
+def on(name: str, fabric: str) -> str:
+    """Returns the name of a contestant on a fabric."""
+    return name if fabric == LOSSY else f"{name}, {fabric}"

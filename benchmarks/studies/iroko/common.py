@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks, quantities and notes that the figures of Iroko's thesis (F. Ruffy Varga, UBC 2019, chapter 5) share.
+
+The networks are those of its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
+The 5 ms at 10 Mbit/s and 1 ms elsewhere are our choice. So is the jitter of the flows' starts, without which all seeds would give
+the same run. The thesis' runs are one long episode, and its numbers are those of agents that learn. Here a training has short
+episodes, and comparisons are of runs with the final policies. The variant WHILE_LEARNING compares the last tenth of trainings,
+exploration included, with TCPs over a run as long as an episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.readable import quantity
+from dc_gym.base.units import parse_time_ns
+from dc_gym.study import campaign, drawing
+from dc_gym.study.claims import Claim, judge
+from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Track
+from dc_gym.study.findings import Findings
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.setup import CampaignLength, Setup, label_of
+
+THESIS = "iroko-thesis"
+REWARD = Measure("reward", "reward (eq. 4.3)", digits=3)
+GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
+SWITCH = Measure("switch_queue_bytes", "longest switch queue (kB)", 1e-3)
+HOST = Measure("host_queue_bytes", "longest host queue (kB)", 1e-3)
+RTT = Measure("rtt_s", "RTT, last tenth (ms)", 1e3)
+DELAY = Measure("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
+LOST = Measure("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
+DROPS = Measure("drops", "drops")
+JAIN = Measure("jain", "Jain's index")
+COMMANDED = Measure("wanted", "commanded share (A)", digits=3)
+"""The mean share of the line that the agent commands, A in equation 4.3. Under stock tbf hosts may send more."""
+PANELS = (REWARD, GOODPUT, SWITCH, HOST)
+COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN, COMMANDED)
+RTT_PANEL = Measure("rtt_s", "RTT (ms)", 1e3)
+
+UNEQUAL = 0.8
+"""A share is unequal below this many times the oracle's Jain index: of two flows, one has a quarter of the line."""
+
+DCTCP = "dctcp-red"
+"""Name of the controller that the thesis calls DCTCP."""
+RIVALS = (DCTCP, "cubic")
+"""The contestants that learners are compared with while they learn."""
+WHILE_LEARNING = "while they learn"
+"""The variant of claims on the last tenth of the trainings."""
+LAST_TENTH = 0.9
+COMPARED = (REWARD, GOODPUT, SWITCH, HOST, RTT)
+
+
+def pairs(preset: str, interval: str) -> dict[str, Any]:
+    """Returns the spec of two pairs of hosts with endless TCP over a dumbbell of Table 1."""
+    return {
+        "name": f"iroko {preset}",
+        "topology": {"preset": preset},
+        "controller": {"name": "cubic"},
+        "agent": {"interval": interval, "hosts": "all", "action": "linear", "reward": "thesis"},
+        "workload": {"kind": "pairs", "jitter": "10ms"},
+        "time": {"duration": "10s"},
+    }
+
+
+DUMBBELL_10M = Setup(
+    "dumbbell-10m",
+    pairs("dumbbell-10m", "5ms"),
+    default=CampaignLength(seeds=3, steps=20_000, episode="5s", duration="30s", warmup="5s"),
+    full=CampaignLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
+    algorithms=("PPO", "APPO", "DDPG", "REINFORCE"),
+    paper_steps=1_000_000,
+)
+DUMBBELL_1G = Setup(
+    "dumbbell-1g",
+    pairs("dumbbell-1g", "1ms"),
+    default=CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="12s", warmup="2s"),
+    full=CampaignLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
+    algorithms=("APPO", "DDPG"),
+    paper_steps=1_000_000,
+)
+UDP_10M = {"workload.transport": "udp", "workload.rate": "10Mbit/s"}
+DUMBBELL_UDP = Setup(
+    "dumbbell-10m-udp",
+    pairs("dumbbell-10m", "5ms"),
+    default=replace(DUMBBELL_10M.default, agent=UDP_10M),
+    full=replace(DUMBBELL_10M.full, agent=UDP_10M),
+    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    algorithms=("PPO", "APPO", "DDPG"),
+    paper_steps=1_000_000,
+)
+FATTREE: Mapping[str, Any] = {
+    "name": "iroko fattree-k4",
+    "topology": {"preset": "fattree-k4"},
+    "controller": {"name": "cubic"},
+    "agent": {"interval": "1ms", "hosts": "all", "action": "linear", "reward": "thesis"},
+    "workload": {"kind": "hotspot", "jitter": "10ms"},
+    "time": {"duration": "2s"},
+}
+SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
+"""Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
+FATTREE_DEFAULT = CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_FULL = CampaignLength(
+    seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
+)
+FATTREE_UDP = Setup(
+    "fattree-udp",
+    FATTREE,
+    default=replace(FATTREE_DEFAULT, agent={"workload.transport": "udp", "workload.rate": "100Mbit/s"}),
+    full=replace(FATTREE_FULL, agent={"workload.transport": "udp", "workload.rate": "1Gbit/s"}),
+    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    algorithms=("APPO",),
+    paper_steps=5_000_000,
+)
+FATTREE_TCP = Setup(
+    "fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTREE_FULL, algorithms=("APPO",), paper_steps=5_000_000
+)
+
+
+def learning(algorithm: str) -> str:
+    """Returns the name of a learner over the last tenth of its training, exploration included."""
+    return f"{algorithm}, while it learns"
+
+
+def episode(controller: str) -> str:
+    """Returns the name of a contestant that does not learn, over as long a run as an episode of a training."""
+    return f"{label_of(controller)}, over an episode"
+
+
+def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
+    """Returns the evidence with what WHILE_LEARNING compares as further contestants: see `learning` and `episode`."""
+    more = [
+        VariantEvidence(learning(each.name), learning(each.name), each.color, _last_tenth(each), learning=each.learning)
+        for each in evidence.variants.values()
+        if each.learning
+    ]
+    rivals = [evidence.variants[name] for name in RIVALS if more and name in evidence.variants]
+    more += [VariantEvidence(episode(each.name), episode(each.name), each.color, _beginning(each, episode_s)) for each in rivals]
+    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in more}})
+
+
+def _last_tenth(learner: VariantEvidence) -> dict[str, dict[int, float]]:
+    """Returns the means over the last tenth of each training, by quantity and seed."""
+    last = {seed: track.x > LAST_TENTH * track.x.max(initial=0.0) for seed, track in learner.learning.items()}
+    names = {each.name: drawing.LEARNED_NAMES.get(each.name, each.name) for each in COMPARED}
+    return {name: _means(learner.learning, own, last) for name, own in names.items()}
+
+
+def _beginning(contender: VariantEvidence, until_s: float) -> dict[str, dict[int, float]]:
+    """Returns the means over the beginning of each run, by quantity and seed."""
+    first = {seed: track.x <= until_s for seed, track in contender.over_time.items()}
+    return {each.name: _means(contender.over_time, each.name, first) for each in COMPARED}
+
+
+def _means(tracks: Mapping[int, Track], name: str, chosen: Mapping[int, npt.NDArray[np.bool_]]) -> dict[int, float]:
+    """Returns the mean of what is chosen of each seed's track; no value for a seed where nothing was measured."""
+    values = {seed: track.values[name][chosen[seed]] for seed, track in tracks.items()}
+    return {seed: float(np.nanmean(each)) for seed, each in values.items() if np.isfinite(each).any()}
+
+
+def run(
+    setup: Setup,
+    options: StudyOptions,
+    progress: Progress,
+    title: str,
+    claims: Sequence[Claim],
+    panels: Sequence[Measure] = PANELS,
+    notes: Sequence[str] = (),
+) -> Findings:
+    """Returns the findings of a figure with one setup."""
+    made = campaign.campaign(setup, options)
+    evidence = made.run(progress)
+    return findings(made, evidence, title, claims, panels, notes)
+
+
+def findings(
+    made: campaign.Campaign,
+    evidence: Evidence,
+    title: str,
+    claims: Sequence[Claim],
+    panels: Sequence[Measure],
+    notes: Sequence[str] = (),
+) -> Findings:
+    """Returns findings whose figure draws the curves of `panels`."""
+    compared = with_learning(evidence, parse_time_ns(made.length.episode) / 1e9)
+    variants = list(compared.variants.values())
+    return Findings(
+        title=title,
+        facts=campaign.facts(made),
+        variants=variants,
+        columns=[each for each in COLUMNS if any(one.numbers.get(each.name) for one in variants)],
+        verdicts=[judge(claim, compared) for claim in claims],
+        figure=drawing.figure(evidence, panels, title),
+        notes=[*hidden_queues(evidence), *unequal_shares(evidence), *notes],
+    )
+
+
+def hidden_queues(evidence: Evidence) -> list[str]:
+    """Returns notes on contestants whose queue is in the hosts, where the thesis did not look."""
+    said = []
+    for each in evidence.variants.values():
+        switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
+        if switch and host and host.mean > max(switch.mean, 10 * 1514):
+            where = f"{quantity(host.mean, 'bytes')} in hosts, {quantity(switch.mean, 'bytes')} in switches"
+            said.append(f"{_named(each)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+    return said
+
+
+def unequal_shares(evidence: Evidence) -> list[str]:
+    """Returns notes on contestants with unequal shares. The reward misses them, since it counts the average commanded rate."""
+    said, fair = [], evidence.variants.get("fair-share")
+    best = fair.estimate(JAIN.name) if fair else None
+    for each in evidence.variants.values():
+        shares = each.numbers.get(JAIN.name, {})
+        if best and shares and min(shares.values()) < UNEQUAL * best.mean:
+            listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
+            said.append(f"{_named(each)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
+    return said
+
+
+def _named(each: VariantEvidence) -> str:
+    """Returns a contestant's name for the beginning of a sentence."""
+    return each.label[0].upper() + each.label[1:]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 5.4 of Iroko's thesis: two pairs over 1 Gbit/s with queues of 4 MB, TCP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.studies.iroko import common
+from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
+from dc_gym.benchmarks.studies.iroko.cuts import StepCuts
+from dc_gym.study.campaign import THESIS_AGENT
+from dc_gym.study.claims import Claim, Explanation, above, below, learned
+from dc_gym.study.evidence import Floats
+from dc_gym.study.findings import Findings
+from dc_gym.study.options import StudyOptions
+from dc_gym.study.setup import over_cubic
+
+TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"
+SOURCE = "thesis, section 5, figure 5.4"
+LINE_BPS = 1e9
+EXACT_TBF = {"agent.tbf": "exact", "agent.burst": "1514B"}
+STOCK = over_cubic(StepCuts, "cuts of one step, stock tbf", "#117733", "cuts-stock", **THESIS_AGENT)
+EXACT = over_cubic(StepCuts, "cuts of one step, exact tbf", "#8C6D31", "cuts-exact", **EXACT_TBF)
+SETUP = replace(common.DUMBBELL_1G, own=(STOCK, EXACT))
+
+
+def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
+    first, last = steps <= 0.5 * steps[-1], steps > 0.9 * steps[-1]
+    return bool(goodput_bps[first].max() > 0.5 * LINE_BPS and np.mean(goodput_bps[last]) < 0.25 * LINE_BPS)
+
+
+STALLS = Explanation(
+    hypothesis="in the thesis' form DDPG learns to cut all hosts for single steps: its tbf keeps the old rate's timer, so that"
+    " TCPs stall, and the reward counts the mean command",
+    experiment="dcgym reproduce iroko 5.4 --full --algorithms DDPG --steps 120000 --seeds 4, and the rows `cuts of one step`",
+    page="docs/reproduce-iroko.md#dumbbell-of-1-gbits-tcp-54-12-s",
+    showed="goodput falls from 922..932 Mbit/s to 671..752 while it learns and to 187..376 with the final policies, which earn"
+    " 0.98 and more (DCTCP: 0.90; four seeds, found on the first); by hand 236 under stock tbf, 956 under exact tbf",
+)
+CLAIMS = (
+    Claim(
+        "TCP NV does much better than at 10 Mbit/s: a short queue at full throughput",
+        SOURCE,
+        (below("nv", "cubic", SWITCH, 0.1), above("nv", DCTCP, GOODPUT, 0.9)),
+    ),
+    Claim(
+        "APPO comes near TCP NV and DCTCP in throughput",
+        SOURCE,
+        tuple(above("APPO", name, GOODPUT, 0.8) for name in ("nv", DCTCP)),
+    ),
+    Claim(
+        "DDPG starts well, then its throughput collapses",
+        SOURCE,
+        (
+            learned(
+                "DDPG",
+                "goodput in training above 500 Mbit/s in its first half, below 250 on average in its last tenth",
+                GOODPUT,
+                _starts_well_and_collapses,
+            ),
+        ),
+        explanation=STALLS,
+    ),
+    Claim(
+        "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",
+        "ours: a policy by hand",
+        (below(STOCK.name, EXACT.name, GOODPUT, 0.5), above(STOCK.name, DCTCP, REWARD)),
+        ours=True,
+    ),
+)
+
+
+def run(options: StudyOptions, progress: Progress) -> Findings:
+    return common.run(SETUP, options, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims, and the verdicts on them.
+
+A claim is a statement of a source, with the criteria that decide it. A criterion compares means over seeds, paired by seed. Its
+order is the claimed one if the 95 % interval of the difference excludes 0 on the claimed side. A difference below 3 % of the
+larger mean is a tie. Where a criterion also claims a size, such as "below half of", the size is judged after the order.
+
+Claims are judged at the study's own length or more. Shorter runs are "not tested", whatever their intervals say: they show how
+flows begin, which an interval cannot correct. With fewer seeds a claim is judged only if the intervals are conclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dc_gym.base.readable import number, sentence, with_interval
+from dc_gym.base.stats import Estimate, estimate, paired
+from dc_gym.study.evidence import Evidence, Measure
+
+SMALLEST = 4
+"""The most decimal places that a page shows."""
+TIE = 0.03
+"""A difference of means below that share of the larger one is a tie."""
+
+
+class Verdict(StrEnum):
+    """The outcome of a claim, from what is worth least to what is worth most in a claim with several criteria."""
+
+    NOT_TESTED = "not tested"
+    OPPOSITE = "opposite"
+    NO_DIFFERENCE = "no difference found"
+    OTHER_SIZE = "same order, other size"
+    SAME = "same"
+
+
+ORDER = tuple(Verdict)
+"""A claim's verdict is the first of these that one of its criteria has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict on one criterion."""
+
+    verdict: Verdict
+    measured: str
+    sure: bool = False
+    """True if more seeds would not change the verdict: an interval excludes 0, or a single seed decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    words: str
+    about: tuple[str, ...]
+    """Variants that must have run."""
+    judge: Callable[[Evidence], Outcome]
+    measures: tuple[str, ...] = ()
+    """Names of the measures that it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    text: str
+    source: str
+    """Where the source makes the claim; for a claim of ours, what it follows from."""
+    criteria: tuple[Criterion, ...]
+    """The criteria, which must all hold."""
+    setup: str = ""
+    """A set-up of ours on which the claim is judged once more, such as "shared buffer"; such claims are not counted."""
+    ours: bool = False
+    """True for a claim of ours, which the source does not make; such claims are not counted."""
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            raise ValueError(f"claim {self.text!r}: no source; say where it is made")
+
+    @property
+    def title(self) -> str:
+        return f"{sentence(self.setup)}: {self.text}" if self.setup else self.text
+
+    @property
+    def counted(self) -> bool:
+        """True if the score counts it: it is the source's, on the source's set-up."""
+        return not self.setup and not self.ours
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim with its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    measured: tuple[str, ...]
+    """One text per criterion."""
+    why_not: str = ""
+    """Why it was not tested."""
+
+
+def judge(claim: Claim, evidence: Evidence) -> Judged:
+    outcomes = [_outcome(each, evidence) for each in claim.criteria]
+    verdict = min((each.verdict for each in outcomes), key=ORDER.index)
+    about = [name for each in claim.criteria for name in each.about]
+    why_not = _why_not(verdict, outcomes, about, evidence)
+    return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, tuple(each.measured for each in outcomes), why_not)
+
+
+def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str], evidence: Evidence) -> str:
+    """Returns why a claim counts as not tested; empty if it is tested."""
+    short = evidence.shortfall
+    absent = [name for name in dict.fromkeys(about) if name not in evidence.variants]
+    trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
+    if absent:
+        return f"{', '.join(absent)} did not run"
+    if short.runs:
+        return short.runs
+    if trained and short.trainings:
+        return short.trainings
+    conclusive = all(each.sure for each in outcomes if each.verdict is verdict)
+    if verdict is Verdict.NOT_TESTED or (short.seeds and not conclusive):
+        return short.seeds or "too few values"
+    if verdict is not Verdict.SAME and trained and min(trained) < evidence.paper_steps:
+        return f"{min(trained):,} steps of training; the source has {evidence.paper_steps:,}"
+    return ""
+
+
+def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
+    absent = [name for name in dict.fromkeys(criterion.about) if name not in evidence.variants]
+    return Outcome(Verdict.NOT_TESTED, f"{', '.join(absent)} did not run") if absent else criterion.judge(evidence)
+
+
+def below(first: str, second: str, measure: Measure, factor: float = 1.0) -> Criterion:
+    """Returns the criterion that the measure of `first` is below `factor` times that of `second`."""
+    return _compared(f"{measure.title} of {first} below {_that(second, factor)}", first, second, measure, factor, sign=1)
+
+
+def above(first: str, second: str, measure: Measure, factor: float = 1.0) -> Criterion:
+    """Returns the criterion that the measure of `first` is above `factor` times that of `second`."""
+    return _compared(f"{measure.title} of {first} above {_that(second, factor)}", first, second, measure, factor, sign=-1)
+
+
+def _that(name: str, factor: float) -> str:
+    return f"{factor:g} x that of {name}" if factor != 1 else f"that of {name}"
+
+
+def _compared(words: str, first: str, second: str, measure: Measure, factor: float, sign: int) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
+        said = ", ".join(f"{name} {text(estimate(list(each.values())), measure)}" for name, each in ((first, a), (second, b)))
+        size, order = (paired(dict(a), {seed: by * value for seed, value in b.items()}) for by in (factor, 1.0))
+        if size is None or size.half is None or order is None:
+            return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
+        if size.differs_from_0 and sign * size.mean > 0 and not (factor == 1 and _tie(a, b)):
+            return Outcome(Verdict.SAME, said, sure=True)
+        if factor == 1 or not _demands_order(factor, sign):
+            if not size.differs_from_0 or (factor == 1 and _tie(a, b)):
+                return Outcome(Verdict.NO_DIFFERENCE, said, sure=False)
+            return Outcome(Verdict.OPPOSITE, said, sure=True)
+        if not order.differs_from_0 or _tie(a, b):
+            return Outcome(Verdict.NO_DIFFERENCE, said)
+        return Outcome(Verdict.OTHER_SIZE if sign * order.mean > 0 else Verdict.OPPOSITE, said, sure=size.differs_from_0)
+
+    return Criterion(words, (first, second), judge, (measure.name,))
+
+
+def _demands_order(factor: float, sign: int) -> bool:
+    """Returns whether `below`, or `above` with sign -1, a factor demands the plain order as well: below half of it, say."""
+    return factor < 1 if sign > 0 else factor > 1
+
+
+def _tie(first: dict[int, float] | object, second: dict[int, float] | object) -> bool:
+    """Returns whether two means differ by less than TIE of the larger one."""
+    means = [estimate(list(each.values())) for each in (first, second)]  # type: ignore[attr-defined]
+    if None in means:
+        return False
+    a, b = (abs(each.mean) for each in means if each)
+    return abs(a - b) < TIE * max(a, b)
+
+
+def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Criterion]:
+    """Returns the criterion that the measure of `first` is that of `second`, within a share of it."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
+        said = ", ".join(f"{name} {text(estimate(list(each.values())), measure)}" for name, each in ((first, a), (second, b)))
+        sides = [paired(dict(a), {seed: (1 + by) * value for seed, value in b.items()}) for by in (within, -within)]
+        if any(each is None or each.half is None for each in sides):
+            return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
+        more, less = (each for each in sides if each)
+        if more.differs_from_0 and more.mean > 0 and less.differs_from_0 and less.mean < 0:
+            return Outcome(Verdict.SAME, said, sure=True)
+        if (more.differs_from_0 and more.mean < 0) or (less.differs_from_0 and less.mean > 0):
+            return Outcome(Verdict.OPPOSITE, said, sure=True)
+        return Outcome(Verdict.NO_DIFFERENCE, f"{said}; neither equal nor different by the interval")
+
+    words = f"{measure.title} of {first} within {within:.0%} of that of {second}"
+    return (Criterion(words, (first, second), judge, (measure.name,)),)
+
+
+def less_than(name: str, measure: Measure, bound: float) -> Criterion:
+    """Returns the criterion that every seed's value is below a bound."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        values = list(evidence.values(name, measure.name).values())
+        return bounded(max(values) < bound if values else None, f"{name} {text(estimate(values), measure)}")
+
+    words = f"{measure.title} of {name} below {bound * measure.factor:g} for every seed"
+    return Criterion(words, (name,), judge, (measure.name,))
+
+
+def more_than(name: str, measure: Measure, bound: float) -> Criterion:
+    """Returns the criterion that every seed's value is above a bound."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        values = list(evidence.values(name, measure.name).values())
+        return bounded(min(values) > bound if values else None, f"{name} {text(estimate(values), measure)}")
+
+    words = f"{measure.title} of {name} above {bound * measure.factor:g} for every seed"
+    return Criterion(words, (name,), judge, (measure.name,))
+
+
+def bounded(holds: bool | None, measured: str, sure: bool | None = None) -> Outcome:
+    """Returns the outcome of a statement that holds or not; None: nothing can be said. One seed that breaks a bound decides."""
+    if holds is None:
+        return Outcome(Verdict.NOT_TESTED, measured)
+    return Outcome(Verdict.SAME if holds else Verdict.OPPOSITE, measured, sure=not holds if sure is None else sure)
+
+
+def learned(name: str, words: str, measure: Measure, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
+    """Returns the criterion that `holds(steps, values)` is true for the training curve of every seed."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        curves = [(track.x, track.values[measure.name]) for track in evidence.variants[name].learning.values()]
+        known = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves]
+        if not known or any(len(x) < 2 for x, _ in known):
+            return Outcome(Verdict.NOT_TESTED, f"{name}: too few episodes for a curve")
+        ends = ", ".join(f"{number(y[0] * measure.factor)} to {number(y[-1] * measure.factor)}" for _, y in known)
+        said = f"{name}: {ends} ({measure.title}, first and last, by seed)"
+        return bounded(all(holds(x, y) for x, y in known), said, sure=False)
+
+    return Criterion(words, (name,), judge)
+
+
+def text(value: Estimate | None, measure: Measure) -> str:
+    """Formats the mean with the digits that its interval supports, at most four decimal places: 0.123 ± 0.004."""
+    if value is None:
+        return "-"
+    if value.few:
+        return ", ".join(plain(each, measure) for each in value.values)
+    half = None if value.half is None else round(value.half * measure.factor, SMALLEST)
+    if not half:
+        return plain(value.mean, measure) + ("" if half is None else " \u00b1 0")
+    return with_interval(round(value.mean * measure.factor, SMALLEST), half, plus_minus=" \u00b1 ", places=SMALLEST)
+
+
+def plain(value: float, measure: Measure) -> str:
+    return _plain(value * measure.factor, measure.digits)
+
+
+def _plain(value: float, digits: int) -> str:
+    """Formats a number without an exponent, rounded to four decimal places."""
+    found = round(value, SMALLEST) + 0.0  # turns -0 into 0
+    return np.format_float_positional(found, precision=digits, fractional=False, trim="-")

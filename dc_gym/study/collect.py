@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the specs of a study's variants, one run a variant and seed, and measures them.
+
+All variants have the same traffic for a seed. Runs are a sweep in OUT/RUNS/runs, which resumes where it was stopped; those of
+`--length full` are in OUT/RUNS-full/runs, those of the host ground in OUT/RUNS-host/runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import spec as specs
+from dc_gym import sweep
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.files import machine_errors, put
+from dc_gym.base.progress import Progress
+from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
+from dc_gym.records import results
+from dc_gym.records.results import Result
+from dc_gym.spec import Spec
+from dc_gym.study.evidence import Evidence, Sample, Shortfall, Track, VariantEvidence, fewer
+from dc_gym.study.model import Collected, Files, Study, StudyOptions, Variant
+from dc_gym.sweep.grid import Grid, Point
+from dc_gym.sweep.state import RunState
+
+PAYLOAD_BYTES = 1440
+"""Payload of a NIC's full frame."""
+WARMUP_PART = 4
+"""The warm-up is 1/4 of a duration that the command gives."""
+FOLDER = "runs"
+Bytes = TypeVar("Bytes", int, npt.NDArray[np.unsignedinteger])
+
+
+def collect(study: Study, options: StudyOptions, progress: Progress) -> Collected:
+    """Runs what is missing, and returns the evidence of all variants that the options ask for."""
+    place = folder(study.runs or study.name.rpartition("/")[2], options)
+    seeds = range(1, (options.seeds or study.seeds) + 1)
+    write(place, study.files_of(seeds))
+    variants = study.chosen(options)
+    points = {(each.name, seed): point(study, each, options, seed) for each in variants for seed in seeds}
+    found = run_all(study.name, ("variant", "seed"), list(points.values()), place, options, progress)
+    progress.phase("measuring")
+    made = {each.name: measured(study, each, {seed: found[points[each.name, seed].name] for seed in seeds}) for each in variants}
+    evidence = Evidence(made, shortfall=shortfall(study, variants, options))
+    return Collected(evidence, sample_of(study, variants, {name: found[each.name] for name, each in points.items()}, options))
+
+
+def sample_of(
+    study: Study, variants: Sequence[Variant], found: Mapping[tuple[str, int], Result], options: StudyOptions
+) -> Sample | None:
+    """Returns the run that stands for the study when it is carried over: that of the shortest variant with the first seed."""
+    if not variants:
+        return None
+    seed = min(seed for _, seed in found)
+    shortest = min(variants, key=lambda each: parse_time_ns(str({**study.base, **each.keys(options.full)}["time.duration"])))
+    return Sample(shortest.name, seed, found[shortest.name, seed].digest)
+
+
+def folder(name: str, options: StudyOptions) -> Path:
+    """Returns the folder of a study's runs. Full runs and host runs have their own."""
+    return options.out / (name + ("-full" if options.full else "") + ("-host" if options.ground == "host" else ""))
+
+
+def write(place: Path, files: Files) -> None:
+    """Writes the files that a study's specs read."""
+    with machine_errors("make", place):
+        place.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        if isinstance(content, str):
+            put(place / file, content.encode())
+        else:
+            content.write(place / file)
+
+
+def run_all(
+    name: str, keys: tuple[str, ...], points: Sequence[Point], place: Path, options: StudyOptions, progress: Progress
+) -> dict[str, Result]:
+    """Makes the missing results, and returns all of them by the points' names. Raises TestbedError if a run failed.
+
+    Args:
+        name: name of the sweep.
+        keys: names of what varies.
+        points: the runs.
+        place: folder of the sweep's folder.
+        options: says where it runs, and how many at a time.
+        progress: is told of the runs.
+    """
+    out = (place / FOLDER).absolute()
+    if options.address is None:
+        where = sweep.local(1 if options.ground == "host" else options.jobs)
+    else:
+        where = importlib.import_module("dc_gym.sweep.cluster").connect(options.address, options.jobs)
+    asked = Grid(name, keys, tuple(points))
+    statuses = sweep.run_grid(asked, out, where, progress, retry=options.retry, force=options.force)
+    for status in statuses:
+        if status.state is not RunState.DONE:
+            why = (status.message.splitlines() or ["no message"])[0]
+            raise TestbedError(f"{out / status.point.name} {status.state}: {why}; --retry runs it again")
+    return {status.point.name: results.load_result(out / status.point.name) for status in statuses}
+
+
+def slug(name: str) -> str:
+    """Returns a variant's name as the name of a folder."""
+    return "-".join("".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split())
+
+
+def point(study: Study, variant: Variant, options: StudyOptions, seed: int) -> Point:
+    return Point(f"{slug(variant.name)}-s{seed}", {"variant": variant.name, "seed": seed}, spec_of(study, variant, options, seed))
+
+
+def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) -> Spec:
+    """Returns the spec of one run: the base's keys, then the variant's, then the command's."""
+    by_seed = {key: value.format(seed=seed) for key, value in variant.by_seed.items()}
+    values = {**study.base, **variant.keys(options.full), **by_seed}
+    values = {"metrics.slowdown": "off", **values, "ground": options.ground, "seed": seed}
+    if options.duration:
+        duration_ns = parse_time_ns(options.duration, "--duration")
+        values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
+        if cutoff := values.get("metrics.cutoff"):
+            values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
+    keys = specs.not_given(values, options.overrides)
+    place = folder(study.runs or study.name.rpartition("/")[2], options)
+    return specs.vary({"name": variant.name}, place, f"study {study.name}", options.overrides, keys, f"study {study.name}")
+
+
+def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
+    """Returns what a variant's results say, by measure and seed. Values that are not finite are left out."""
+    values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
+    tracks: dict[int, Track] = {}
+    if study.track:
+        tracks = {seed: study.track(result, **variant.given) for seed, result in found.items()}
+    return of_variant(variant, by_measure(values), tracks)
+
+
+def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int, float]]:
+    """Returns values by measure and seed from values by seed and measure."""
+    names = dict.fromkeys(name for each in values.values() for name in each)
+    return {name: {seed: each[name] for seed, each in values.items() if np.isfinite(each.get(name, np.nan))} for name in names}
+
+
+def of_variant(
+    variant: Variant,
+    numbers: Mapping[str, Mapping[int, float]],
+    over_time: Mapping[int, Track] | None = None,
+    learning: Mapping[int, Track] | None = None,
+) -> VariantEvidence:
+    """Returns the evidence of a variant with its style and what the source printed."""
+    return VariantEvidence(
+        variant.name,
+        variant.label or variant.name,
+        variant.color,
+        numbers,
+        over_time=over_time or {},
+        learning=learning or {},
+        paper=variant.paper,
+    )
+
+
+def shortfall(study: Study, variants: Sequence[Variant], options: StudyOptions) -> Shortfall:
+    """Returns what the command made shorter than the study's own length."""
+    own = [str({**study.base, **each.keys(options.full)}["time.duration"]) for each in variants]
+    longest, asked = max(own, key=parse_time_ns), options.duration
+    shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(longest)
+    return Shortfall(
+        runs=f"runs of {asked} instead of {longest}" if shorter else "",
+        seeds=fewer("seed", options.seeds or study.seeds, study.seeds),
+    )
+
+
+def wire_bytes(size_bytes: Bytes) -> Bytes:
+    """Returns the bytes of all frames of a NIC's message, without telemetry."""
+    return size_bytes + (size_bytes + (PAYLOAD_BYTES - 1)) // PAYLOAD_BYTES * (FRAME_BYTES - PAYLOAD_BYTES)
+
+
+def function(rows: Callable[[StudyOptions, Progress], Mapping[str, Mapping[str, Mapping[int, float]]]]) -> Any:
+    """Returns a `Study.collect` whose rows come from one function, such as operation counts.
+
+    Args:
+        rows: returns values by variant, measure and seed.
+    """
+
+    def made(study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        progress.phase("measuring")
+        found = rows(options, progress)
+        evidence = {each.name: of_variant(each, found[each.name]) for each in study.chosen(options) if each.name in found}
+        return Collected(Evidence(evidence, shortfall=Shortfall(seeds=fewer("seed", options.seeds or study.seeds, study.seeds))))
+
+    made.rows = rows  # type: ignore[attr-defined]  # identity.py finds by it what the measures do
+    return made

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym study list | run | report | score | carry`: see docs/studies.md.
+
+OUT/GROUP/RUNS/runs/       the runs of a study: a sweep
+OUT/GROUP/NAME/            its page: index.html, figure.png, table.csv, claims.json
+EVIDENCE/GROUP/NAME.tsv    its evidence
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table as Shown
+
+from dc_gym.base import terminal
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
+from dc_gym.records import fingerprint
+from dc_gym.study import carry, collect, identity, page, score, table
+from dc_gym.study.claims import Verdict
+from dc_gym.study.evidence import Evidence
+from dc_gym.study.find import ALL, Library
+from dc_gym.study.model import Study, StudyOptions
+from dc_gym.study.page import Report
+from dc_gym.study.table import Table
+from dc_gym.sweep import cpus
+
+OUT = Path("results/study")
+EVIDENCE = Path("results/evidence")
+NO_ALGORITHMS = "none"
+COLOURS = {
+    Verdict.SAME: "green",
+    Verdict.OTHER_SIZE: "green",
+    Verdict.OPPOSITE: "red",
+    Verdict.NO_DIFFERENCE: "yellow",
+    Verdict.NOT_TESTED: "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a command of `dcgym study` works with."""
+
+    library: Library
+    args: Namespace
+    progress: Progress
+
+    @property
+    def out(self) -> Path:
+        return (self.args.out or OUT).absolute()
+
+    @property
+    def evidence(self) -> Path:
+        """Folder of the evidence that is read, and written by studies at their own length."""
+        return (self.args.evidence or EVIDENCE).absolute()
+
+    def options(self, group: str) -> StudyOptions:
+        args = self.args
+        algorithms: tuple[str, ...] | None = None
+        if (told := getattr(args, "algorithms", None)) is not None:
+            algorithms = () if told == NO_ALGORITHMS else tuple(name.strip() for name in told.split(","))
+            if "" in algorithms:
+                raise UsageError(f"--algorithms {told!r}: write it like PPO,DDPG, or none")
+        given = {name: getattr(args, name, None) for name in ("seeds", "steps", "duration", "preset", "address")}
+        return StudyOptions(
+            out=self.out / group,
+            full=getattr(args, "length", "default") == "full",
+            all_cases=getattr(args, "cases", "default") == ALL,
+            algorithms=algorithms,
+            overrides=tuple(getattr(args, "overrides", ())),
+            ground=getattr(args, "ground", "lab"),
+            jobs=args.jobs or cpus(),
+            retry=getattr(args, "retry", False),
+            force=args.force,
+            **given,
+        )
+
+    def place_of(self, options: StudyOptions) -> Path:
+        """Returns the folder of evidence that a run writes: shorter or changed runs stay beside their results."""
+        own = options.own or self.args.evidence is not None
+        return self.evidence if own else options.out / "evidence"
+
+    def table(self, study: Study, folder: Path, full: bool) -> Table:
+        return table.read(table.path_of(folder, study.name, full))
+
+
+def main(library: Library, args: Namespace, progress: Progress) -> int:
+    """Runs `dcgym study VERB`. Returns 0 whatever the verdicts are."""
+    desk = Desk(library, args, progress)
+    return {"list": _list, "run": _run, "report": _report, "score": _score, "carry": _carry}[args.verb](desk)
+
+
+def _list(desk: Desk) -> int:
+    for group in desk.library.groups():
+        say(f"{group}: {desk.library.title(group)}")
+        for study in desk.library.chosen([group]):
+            say(f"  {study.name:24} {study.title}")
+    return 0
+
+
+def _run(desk: Desk) -> int:
+    studies = desk.library.chosen(desk.args.names)
+    _require_trained(desk.args, studies)
+    page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
+    for study in studies:
+        desk.library.causes(study)  # finds mistakes in findings.toml before hours are spent
+    for study in studies:
+        desk.progress.note(f"{study.name}: {study.title}")
+        told = _made(desk, study)
+        path = page.write(desk.out / study.name, told)
+        _show(told)
+        say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), study.name, desk.options(study.group).full)}")
+        say(f"page         {path}\n")
+    return 0
+
+
+def _require_trained(args: Namespace, studies: Sequence[Study]) -> None:
+    """Raises UsageError if an option for trainings would have no effect."""
+    for name in ("algorithms", "steps", "preset"):
+        if (given := getattr(args, name)) is not None and not any(each.trains for each in studies):
+            raise UsageError(f"--{name} {given}: nothing is trained for {', '.join(each.name for each in studies)}; leave it out")
+
+
+def _made(desk: Desk, study: Study) -> Report:
+    """Runs a study, stores its evidence, and returns what its page shows."""
+    options = desk.options(study.group)
+    if study.of:
+        parts = desk.library.chosen(study.of)
+        tables = [(each, _stored(desk, each, options)) for each in parts]
+        return _joined(desk, study, tables)
+    made = _stored(desk, study, options)
+    return page.report(study, made, desk.library.causes(study))
+
+
+def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
+    own = replace(options, out=desk.out / study.group)
+    found = (study.collect or collect.collect)(study, own, desk.progress)
+    environment = identity.environment()
+    made = Table(
+        study=study.name,
+        fingerprint=fingerprint.fingerprint(environment),
+        runs=identity.of_runs(study),
+        measures=identity.of_measures(study),
+        environment=environment,
+        options=identity.told(options),
+        shortfall=found.evidence.shortfall,
+        paper_steps=found.evidence.paper_steps,
+        sample=found.sample,
+        rows=table.cells(found.evidence),
+    )
+    path = table.write(desk.place_of(options), made, options.full)
+    return table.read(path)
+
+
+def _joined(desk: Desk, study: Study, tables: Sequence[tuple[Study, Table]], old: str = "") -> Report:
+    """Returns what the page of a study shows that reads others' evidence."""
+    evidence: Evidence = table.merged(tables)
+    return page.report(study, replace(tables[0][1], study=study.name), desk.library.causes(study), evidence, old)
+
+
+def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[str]]:
+    """Returns what the pages of all studies show that have evidence, and the names of the others."""
+    full = getattr(desk.args, "length", "default") == "full"
+    today, lineage = identity.environment(), identity.read_lineage(desk.evidence)
+    found, missing = [], []
+    for study in studies:
+        parts = desk.library.chosen(study.of) if study.of else [study]
+        if not all(table.path_of(desk.evidence, each.name, full).is_file() for each in parts):
+            missing.append(study.name)
+            continue
+        tables = [(each, desk.table(each, desk.evidence, full)) for each in parts]
+        old = next((why for each, made in tables if (why := identity.why_old(each, made, today, lineage))), "")
+        if study.of:
+            found.append(_joined(desk, study, tables, old))
+        else:
+            found.append(page.report(study, tables[0][1], desk.library.causes(study), old=old))
+    return found, missing
+
+
+def _report(desk: Desk) -> int:
+    studies = desk.library.chosen(desk.args.names or [ALL])
+    groups = dict.fromkeys(each.group for each in studies)
+    places: Mapping[str, Path] = {name: desk.out / name for name in (*groups, *(each.name for each in studies))}
+    page.require_places(places, desk.args.force)
+    found, missing = _reports(desk, studies)
+    if not found:
+        raise UsageError(f"study report: no evidence of {', '.join(missing)} in {desk.evidence}; `dcgym study run` makes it")
+    paths = {each.study.name: page.write(desk.out / each.study.name, each) for each in found}
+    for group in groups:
+        mine = [each for each in found if each.study.group == group]
+        if mine:
+            told = [(str(paths[each.study.name].relative_to(desk.out / group)), each) for each in mine]
+            title = desk.library.title(group) if group in desk.library.groups() else group
+            say(f"page         {page.overview(desk.out / group, group, title, told)}")
+    if missing:
+        say(f"no evidence  {', '.join(missing)}")
+    return 0
+
+
+def _score(desk: Desk) -> int:
+    found, missing = _reports(desk, desk.library.chosen(desk.args.names or [ALL]))
+    score.show(found, missing)
+    if (drawn := score.write(desk.out, found)) is not None:
+        say(f"figure       {drawn}")
+    return 0
+
+
+def _carry(desk: Desk) -> int:
+    studies = [each for each in desk.library.chosen(desk.args.names or [ALL]) if not each.of]
+    have = [each for each in studies if table.path_of(desk.evidence, each.name, False).is_file()]
+    found = [(each, desk.table(each, desk.evidence, False)) for each in have]
+    lineage = identity.read_lineage(desk.evidence)
+    for study, made in found:
+        (outcome,), lineage = carry.carry([(study, made)], desk.options(study.group), lineage, desk.progress)
+        say(f"{outcome.study:24} {outcome.outcome}")
+        if lineage.rows:
+            identity.write_lineage(desk.evidence, lineage)
+    return 0
+
+
+def _show(told: Report) -> None:
+    console = terminal.console(width=None if terminal.console().is_terminal else 160)
+    shown = Shown(title=f"{told.study.name}: {told.study.title}", title_justify="left", show_edge=False, pad_edge=False)
+    for name in page.header(told):
+        shown.add_column(name, overflow="fold")
+    for row in page.cells(told):
+        shown.add_row(*map(escape, row))
+    console.print(shown)
+    if told.findings:
+        claims = Shown(show_edge=False, pad_edge=False)
+        for name in ("claim", "measured", ""):
+            claims.add_column(name, overflow="fold")
+        for found in told.findings:
+            judged, cause = found.judged, found.cause
+            words = "; ".join(dict.fromkeys(judged.measured))
+            words += f"\ncause: {cause.hypothesis}; shown by {cause.experiment}: {cause.showed}" if cause and cause.shown else ""
+            state = f"[{COLOURS[judged.verdict]}]{judged.verdict}[/]" + (f"\n{escape(judged.why_not)}" if judged.why_not else "")
+            claims.add_row(escape(judged.claim.title), escape(words), state)
+        console.print(claims)
+    if counts := ", ".join(f"{count} {verdict}" for verdict, count in told.counts().items()):
+        say(f"claims       {counts}")
+    if str(told.table.shortfall):
+        say(f"shorter      {told.table.shortfall}")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings: the verdict on a claim and, if an experiment has shown it, its cause. Causes are written in findings.toml.
+
+[[finding]]
+study = "figure-9"
+claims = ["VDI, depth 1: as many operations as with the vendor's marking"]
+hypothesis = "the supposed cause, written down before the experiment"
+experiment = "the rows or the command that show it"
+showed = "what came out, with its numbers and seeds"
+note = "known facts that no experiment was made for"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import unknown
+from dc_gym.study.claims import Claim, Judged, Verdict
+
+FILE = "findings.toml"
+TEXTS = ("hypothesis", "experiment", "showed", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What is known about why a verdict is as it is."""
+
+    hypothesis: str = ""
+    experiment: str = ""
+    showed: str = ""
+    note: str = ""
+    of_success: bool = False
+    """True if it shows why the claim holds; False if it shows why the claim does not."""
+
+    @property
+    def shown(self) -> bool:
+        """True if an experiment shows it."""
+        return bool(self.experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    judged: Judged
+    cause: Cause | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return self.judged.claim
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
+
+
+def read(file: Path, studies: Iterable[str]) -> dict[str, dict[str, Cause]]:
+    """Returns causes by study and by the claim's title.
+
+    Args:
+        file: a findings.toml; it may not exist.
+        studies: the names that its studies may have.
+
+    Raises:
+        UsageError: it is not TOML, or it names an unknown study or key.
+    """
+    try:
+        told = tomllib.loads(file.read_text()) if file.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}") from None
+    found: dict[str, dict[str, Cause]] = {}
+    known = list(studies)
+    for each in told.get("finding", ()):
+        if (study := each.get("study")) not in known:
+            raise UsageError(f"{file}: {unknown('study', str(study), known)}")
+        if strange := sorted(each.keys() - {"study", "claims", "of_success", *TEXTS}):
+            raise UsageError(f"{file}: finding of {study}: {unknown('key', strange[0], ('claims', 'of_success', *TEXTS))}")
+        cause = Cause(**{name: str(each.get(name, "")) for name in TEXTS}, of_success=bool(each.get("of_success", False)))
+        found.setdefault(study, {}).update(dict.fromkeys(each.get("claims", ()), cause))
+    return found
+
+
+def require_claims(file: Path, study: str, causes: Mapping[str, Cause], claims: Sequence[Claim]) -> None:
+    """Raises UsageError if a finding names a claim that its study does not make."""
+    titles = [each.title for each in claims]
+    for title in causes:
+        if title not in titles:
+            raise UsageError(f"{file}: finding of {study}: {unknown('claim', title, titles)}")
+
+
+def finding(judged: Judged, causes: Mapping[str, Cause]) -> Finding:
+    """Returns a verdict with its cause, if what is known is about such a verdict."""
+    cause = causes.get(judged.claim.title)
+    if cause is None or cause.of_success is not (judged.verdict is Verdict.SAME):
+        return Finding(judged)
+    return Finding(judged, cause)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a study's evidence depends on: the environment's fingerprint, its specs, and what measures them.
+
+A claim's bounds, a figure's style and a message are not in it. An environment stands for another one if a study's sample run had
+equal digests in both (carry.py): such pairs are in the lineage, EVIDENCE/lineage.tsv.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base import behaviour
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import put
+from dc_gym.kernel import build, openvswitch
+from dc_gym.kernel import cache as caches
+from dc_gym.kernel import source as sources_of_kernels
+from dc_gym.records import fingerprint
+from dc_gym.study.evidence import Measure
+from dc_gym.study.model import Study, StudyOptions
+from dc_gym.study.table import Table
+
+LINEAGE = "lineage.tsv"
+OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline")
+"""Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
+
+
+def environment() -> dict[str, str]:
+    """Returns the parts of today's fingerprint. It builds and fetches nothing.
+
+    Without a lab kernel or Open vSwitch no run can have been made here: then only the programs count.
+    """
+    kernel, ovs = build.lookup(sources_of_kernels.tested(None)), _open_vswitch()
+    made = fingerprint.environment(kernel, ovs) if kernel and ovs else {"programs": fingerprint.programs()}
+    return made | {"agents": fingerprint.agents(), "numpy": metadata.version("numpy")}
+
+
+def _open_vswitch() -> openvswitch.OpenVSwitch | None:
+    """Returns the copy that runs use, or None if it has not been fetched yet."""
+    places = (caches.BUNDLE / "openvswitch", *sorted((caches.cache_dir() / "openvswitch").glob("current-*")))
+    return next((found for place in places if (found := openvswitch.load(place))), None)
+
+
+def told(options: StudyOptions) -> dict[str, Any]:
+    """Returns the options that change what is run, as a table's head has them."""
+    return {
+        "full": options.full,
+        "cases": options.all_cases,
+        "seeds": options.seeds,
+        "steps": options.steps,
+        "duration": options.duration,
+        "algorithms": None if options.algorithms is None else list(options.algorithms),
+        "preset": options.preset,
+        "set": list(options.overrides),
+        "ground": options.ground,
+    }
+
+
+def of_runs(study: Study) -> str:
+    """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
+    rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
+    files = _code(study.files) if callable(study.files) else study.files
+    return _digest([*rows, files, study.collect and _code(study.collect)])
+
+
+def of_measures(study: Study) -> str:
+    """Returns the identity of what a study's functions do that measure a result, with the functions that they call."""
+    return _digest([_code(each) for each in (study.measure, study.track) if each is not None])
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[: fingerprint.DIGITS]
+
+
+def _plain(value: Any) -> Any:
+    """Returns what stands for a value that JSON does not know."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if callable(value):
+        return _code(value)
+    return str(value)
+
+
+def _code(function: Any) -> dict[str, Any]:
+    """Returns the behaviour of a function and of what it reads of OWN_CODE, by name."""
+    found: dict[str, Any] = {}
+    _add_code(function, found)
+    return found
+
+
+def _add_code(value: Any, found: dict[str, Any]) -> None:
+    if isinstance(value, functools.partial):
+        found[f"partial {len(found)}"] = [_name(value.func), value.args, value.keywords]
+        value = value.func
+    value = inspect.unwrap(value) if callable(value) else value
+    name = _name(value)
+    if name in found or not name.startswith(OWN_CODE):
+        return
+    found[name] = behaviour.of_python(_source(value))
+    for what, read in _read_by(value):
+        if isinstance(read, Measure):
+            found[f"{name} {what}"] = read.name
+        elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
+            found[f"{name} {what}"] = read
+        elif isinstance(read, (types.FunctionType, type, functools.partial)) or hasattr(read, "__wrapped__"):
+            _add_code(read, found)
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+
+
+@cache
+def _source(value: Any) -> str:
+    return inspect.cleandoc("\n" + inspect.getsource(value))
+
+
+def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yields what a function, or the methods of a class, read of their module and of modules that it names, by name."""
+    functions = [value] if isinstance(value, types.FunctionType) else [each for each in vars(value).values() if callable(each)]
+    for each in functions:
+        if not isinstance(each, types.FunctionType):
+            continue
+        names, codes = each.__globals__, [each.__code__]
+        for code in codes:
+            codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+            for name in code.co_names:
+                found = names.get(name)
+                if isinstance(found, types.ModuleType):
+                    yield from ((f"{name}.{part}", getattr(found, part)) for part in code.co_names if hasattr(found, part))
+                elif found is not None:
+                    yield name, found
+        yield from zip(each.__code__.co_freevars, (cell.cell_contents for cell in each.__closure__ or ()), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The pairs of environments in which a study's sample run had equal digests."""
+
+    rows: tuple[tuple[str, str, str, str], ...] = ()
+    """Study, fingerprint before, fingerprint after, digest."""
+
+    def reaches(self, study: str, old: str, new: str) -> bool:
+        """Returns whether a chain of pairs leads from one fingerprint to another."""
+        known = {old}
+        while found := {after for name, before, after, _ in self.rows if name == study and before in known} - known:
+            known |= found
+        return new in known
+
+    def with_pair(self, study: str, old: str, new: str, digest: str) -> Lineage:
+        return Lineage(tuple(sorted({*self.rows, (study, old, new, digest)})))
+
+
+HEADER = ("study", "before", "after", "digest")
+
+
+def read_lineage(folder: Path) -> Lineage:
+    try:
+        lines = (folder / LINEAGE).read_text().splitlines()
+    except FileNotFoundError:
+        return Lineage()
+    rows = [tuple(line.split("\t")) for line in lines]
+    if not rows or rows[0] != HEADER or any(len(row) != len(HEADER) for row in rows):
+        raise UsageError(f"{folder / LINEAGE}: not a lineage ({', '.join(HEADER)}); restore it from git")
+    return Lineage(tuple((row[0], row[1], row[2], row[3]) for row in rows[1:]))
+
+
+def write_lineage(folder: Path, lineage: Lineage) -> None:
+    put(folder / LINEAGE, "".join("\t".join(row) + "\n" for row in (HEADER, *lineage.rows)).encode())
+
+
+def why_old(study: Study, table: Table, today: Mapping[str, str], lineage: Lineage) -> str:
+    """Returns why a study's evidence is not of today; empty if it is."""
+    if table.measures != of_measures(study):
+        return "what measures has changed: `dcgym study run` measures the same runs again"
+    if table.runs != of_runs(study):
+        return "its specs have changed"
+    now = fingerprint.fingerprint(today)
+    if table.fingerprint == now or lineage.reaches(study.name, table.fingerprint, now):
+        return ""
+    parts = [name for name in {**today, **table.environment} if today.get(name) != table.environment.get(name)]
+    return f"evidence of fingerprint {table.fingerprint}, other {', '.join(parts) or 'parts'}"

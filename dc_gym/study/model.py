@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study: variants of a base spec, run with the same seeds, measured alike, compared with what a source says.
+
+A study is one file with a STUDY, found by lying in its folder (benchmarks/studies/GROUP/NAME.py), or anywhere as FILE.py. Its
+evidence is a table (table.py), from which pages, verdicts and figures are made. Text about causes is in findings.toml beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.base.progress import Progress
+from dc_gym.records.results import Result
+from dc_gym.study.claims import Claim, Criterion
+from dc_gym.study.evidence import Evidence, Measure, Sample, Track
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dc_gym.nets.nic_policy import NicPolicy
+
+SEEDS = 5
+Facts = Sequence[tuple[str, str]]
+Files = Mapping[str, "str | NicPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """How much is run, and where."""
+
+    out: Path
+    """Folder of the group's runs and pages."""
+    full: bool = False
+    """True (`--length full`): the lengths of the source."""
+    all_cases: bool = False
+    """True (`--cases all`): also the variants that a study leaves out by default."""
+    seeds: int | None = None
+    """Number of seeds. None: the study's own; this holds for the fields below, too."""
+    steps: int | None = None
+    """Steps of each training."""
+    duration: str | None = None
+    """Duration of each measured run; its first quarter is not counted."""
+    algorithms: tuple[str, ...] | None = None
+    """The algorithms to train."""
+    preset: str | None = None
+    """Name of the preset of hyper-parameters."""
+    overrides: tuple[str, ...] = ()
+    """KEY=VALUE overrides of every spec."""
+    ground: str = "lab"
+    jobs: int = 1
+    """Number of labs, and of trainings, at a time."""
+    address: str | None = None
+    """Address of a Ray cluster; None: this machine."""
+    retry: bool = False
+    force: bool = False
+
+    @property
+    def own(self) -> bool:
+        """True if nothing but the study's own length, seeds and specs is asked for."""
+        changed = (self.seeds, self.steps, self.duration, self.algorithms, self.preset)
+        return self.ground == "lab" and not self.overrides and all(each is None for each in changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row of a study: changes of the base spec, a style, and what the source printed."""
+
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted keys of the spec."""
+    color: str = "#555555"
+    label: str = ""
+    """Name on the page; empty: the variant's name."""
+    paper: Mapping[str, float] = field(default_factory=dict)
+    """The source's values, by measure, in SI units."""
+    full: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that `--length full` changes."""
+    by_seed: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose values depend on the seed, which stands in them as `{seed}`."""
+    extra: bool = False
+    """True for a variant that runs only with `--cases all`."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the study's `measure` for this variant."""
+
+    def keys(self, full: bool) -> dict[str, Any]:
+        """Returns the keys of the spec that all seeds share, at the source's own length if `full`."""
+        return {**self.values, **(self.full if full else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a study's runs gave."""
+
+    evidence: Evidence
+    sample: Sample | None = None
+    """The run that is repeated to see whether the evidence still holds (carry.py)."""
+
+
+Collect = Callable[["Study", StudyOptions, Progress], Collected]
+
+
+def _no_measures(result: Result) -> dict[str, float]:
+    return {}
+
+
+def _as_it_is(evidence: Evidence) -> Evidence:
+    return evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    title: str
+    measures: Sequence[Measure]
+    """The columns of its table."""
+    variants: Sequence[Variant] = ()
+    name: str = ""
+    """Such as acc/figure-9. The folder and the file give it."""
+    base: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted keys of the spec that all variants share."""
+    measure: Callable[..., dict[str, float]] = _no_measures
+    """Returns the values of a Result, by measure. Keyword arguments are those of `Variant.given`."""
+    track: Callable[..., Track] | None = None
+    """Returns quantities of a Result over time; arguments as for `measure`."""
+    claims: Sequence[Claim] = ()
+    identities: Sequence[Criterion] = ()
+    """What must hold in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""
+    draw: Callable[[Evidence], Figure] | None = None
+    """Draws the figure. None: dots of the first measure."""
+    facts: Facts | Callable[[StudyOptions], Facts] = ()
+    """How it was run: rows of the page."""
+    notes: Sequence[str] | Callable[[Evidence], Sequence[str]] = ()
+    files: Files | Callable[[Sequence[int]], Files] = field(default_factory=dict)
+    """Files that the specs read, with their contents; a function gets the seeds."""
+    derive: Callable[[Evidence], Evidence] = _as_it_is
+    """Adds values that follow from the table, such as ratios. The table does not have them."""
+    seeds: int = SEEDS
+    runs: str = ""
+    """Folder of its runs, which studies of a group share where they have equal variants; empty: the study's own name."""
+    collect: Collect | None = None
+    """How rows are made. None: a run of the spec for each variant and seed (collect.py)."""
+    of: Sequence[str] = ()
+    """Studies whose evidence it reads, by name; they are run before it. Its own rows are then made by `derive` alone."""
+    trains: bool = False
+    """True if policies are trained for it."""
+    source: str = ""
+    """The source whose figure or table it reproduces; empty: it is our own."""
+    module: str = ""
+    """Name of its module. The folder gives it."""
+
+    @property
+    def derives(self) -> bool:
+        """True if it has rows that are not variants of its own: of trainings, of a function, or derived from others."""
+        return self.derive is not _as_it_is or self.collect is not None or bool(self.of)
+
+    @property
+    def group(self) -> str:
+        return self.name.rpartition("/")[0]
+
+    def chosen(self, options: StudyOptions) -> list[Variant]:
+        """Returns the variants that the options ask for."""
+        return [each for each in self.variants if options.all_cases or not each.extra]
+
+    def facts_of(self, options: StudyOptions) -> Facts:
+        return self.facts(options) if callable(self.facts) else self.facts
+
+    def notes_of(self, evidence: Evidence) -> Sequence[str]:
+        return self.notes(evidence) if callable(self.notes) else self.notes
+
+    def files_of(self, seeds: Sequence[int]) -> Files:
+        return self.files(seeds) if callable(self.files) else self.files

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the folder of a study (figure.png, table.csv, claims.json, index.html), and the page of a group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dc_gym import __version__
+from dc_gym.base.files import csv_bytes, machine_errors, put
+from dc_gym.base.outputs import is_marked, require_place
+from dc_gym.figures import kit
+from dc_gym.pages import html
+from dc_gym.study import drawing
+from dc_gym.study.claims import Verdict, judge, plain, text
+from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
+from dc_gym.study.findings import Cause, Finding, finding
+from dc_gym.study.model import Study, StudyOptions
+from dc_gym.study.table import Table, evidence_of
+
+PACKAGE = "dc_gym.study"
+FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a study's page shows."""
+
+    study: Study
+    table: Table
+    evidence: Evidence
+    findings: Sequence[Finding]
+    facts: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+    old: str = ""
+    """Why its evidence is not of today; empty if it is."""
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures that a variant has values of."""
+        variants = self.evidence.variants.values()
+        return [each for each in self.study.measures if any(one.numbers.get(each.name) for one in variants)]
+
+    def counts(self) -> dict[Verdict, int]:
+        """Returns how many counted claims have each verdict."""
+        verdicts = [each.verdict for each in self.findings if each.claim.counted]
+        return {verdict: verdicts.count(verdict) for verdict in reversed(Verdict) if verdict in verdicts}
+
+
+def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Evidence | None = None, old: str = "") -> Report:
+    """Returns what a study's page shows.
+
+    Args:
+        study: the study.
+        table: its evidence.
+        causes: causes of verdicts, by the claims' titles.
+        evidence: what a study that reads others' evidence makes of it; None: that of the table.
+        old: why the evidence is not of today; empty if it is.
+    """
+    found = study.derive(evidence_of(study, table) if evidence is None else evidence)
+    options = StudyOptions(Path(), full=bool(table.options.get("full")), all_cases=bool(table.options.get("cases")))
+    facts = [*study.facts_of(options), ("Seeds", f"{len(table.seeds)}; the same traffic for all variants")]
+    facts += table.shortfall.facts()
+    if old:
+        facts.append(("Old", old))
+    findings = [finding(judge(each, found), causes) for each in study.claims]
+    return Report(study, table, found, findings, facts, study.notes_of(found), old)
+
+
+def write(folder: Path, told: Report) -> Path:
+    """Writes all files of a study's folder, and returns the page's path."""
+    study = told.study
+    with machine_errors("make", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    draw = study.draw or (lambda evidence: drawing.dots(evidence, told.measures[0], study.title))
+    kit.save(draw(told.evidence), folder / FIGURE)
+    put(folder / TABLE, csv_bytes(*_table(list(told.evidence.variants.values()), study.measures)))
+    claims = [as_dict(each) for each in told.findings]
+    head = {"study": study.name, "title": study.title, "dcgym": __version__, "fingerprint": told.table.fingerprint}
+    head |= {"options": dict(told.table.options), "seeds": told.table.seeds, "old": told.old, "claims": claims}
+    put(folder / CLAIMS, (json.dumps(head, indent=1, ensure_ascii=False) + "\n").encode())
+    title, mark = f"{study.name}: {study.title}", mark_of(study.name)
+    values = {"report": told, "claims": claims, "columns": header(told), "rows": cells(told)}
+    return put(folder / PAGE, html.render(PACKAGE, "page.html.j2", title=title, mark=mark, **values))
+
+
+def mark_of(what: str) -> str:
+    """Returns the mark by which a page is recognized as one of dc-gym's."""
+    return f"dcgym study {what}"
+
+
+def require_places(places: Mapping[str, Path], force: bool) -> None:
+    """Raises UsageError if a page of something else would be overwritten, before hours are spent.
+
+    Args:
+        places: folders by the name of the study or the group.
+        force: whether to overwrite.
+    """
+    for name, folder in places.items():
+        require_place(folder / PAGE, is_marked(mark_of(name)), force=force)
+
+
+def overview(folder: Path, group: str, title: str, reports: Sequence[tuple[str, Report]]) -> Path:
+    """Writes one page about a group: a line a study, then all claims.
+
+    Args:
+        folder: where the page is written.
+        group: name of the group, such as acc.
+        title: title of the source.
+        reports: what the studies' pages show, each with the path of its page below `folder`.
+    """
+    lines = [(page, each, _summary(each)) for page, each in reports]
+    claims = [(page, each, [as_dict(found) for found in each.findings]) for page, each in reports]
+    values = {"lines": lines, "reports": claims}
+    return put(folder / PAGE, html.render(PACKAGE, "overview.html.j2", title=title, mark=mark_of(group), **values))
+
+
+def _summary(told: Report) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in told.counts().items()) or "no claim of the source"
+
+
+def as_dict(found: Finding) -> dict[str, object]:
+    judged = found.judged
+    return {
+        "claim": judged.claim.title,
+        "source": judged.claim.source,
+        "verdict": str(judged.verdict),
+        "counted": judged.claim.counted,
+        "why_not": judged.why_not,
+        "cause": asdict(found.cause) if found.cause else None,
+        "criteria": [
+            {"criterion": criterion.words, "measured": measured}
+            for criterion, measured in zip(judged.claim.criteria, judged.measured, strict=True)
+        ],
+    }
+
+
+def header(told: Report) -> list[str]:
+    """Returns the table's header: a column per measure, with the source's values beside it if it has any."""
+    return ["", *(title for each in told.measures for title in (each.title, *["paper"] * _printed(each, told)))]
+
+
+def cells(told: Report) -> list[list[str]]:
+    """Returns a row per variant: its label and steps, then mean and 95 % interval of each measure."""
+    rows = []
+    for each in told.evidence.variants.values():
+        row = [f"{each.label}, {each.steps:,} steps" if each.learning else each.label]
+        for measure in told.measures:
+            row.append(text(each.estimate(measure.name), measure))
+            if _printed(measure, told):
+                row.append(plain(each.paper[measure.name], measure) if measure.name in each.paper else "-")
+        rows.append(row)
+    return rows
+
+
+def _printed(measure: Measure, told: Report) -> bool:
+    """Returns whether the source has numbers of this measure."""
+    return any(measure.name in each.paper for each in told.evidence.variants.values())
+
+
+def _table(variants: Sequence[VariantEvidence], measures: Sequence[Measure]) -> tuple[list[str], Iterator[list[object]]]:
+    """Returns header and rows of the table in SI units, with a row per variant and seed."""
+    printed = [each for each in measures if any(each.name in one.paper for one in variants)]
+    names = [*(each.name for each in measures), *(f"paper_{each.name}" for each in printed)]
+
+    def rows() -> Iterator[list[object]]:
+        for each in variants:
+            for seed in sorted({seed for values in each.numbers.values() for seed in values}):
+                measured = [each.numbers.get(one.name, {}).get(seed, "") for one in measures]
+                paper = [each.paper.get(one.name, "") for one in printed]
+                yield [each.name, seed, each.steps if each.learning else "", *measured, *paper]
+
+    return ["variant", "seed", "steps", *names], rows()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The score of sources' claims, and of the numbers that they print beside what was measured.
+
+It counts the claims of the sources on their own set-ups; claims of ours, and set-ups of ours, are findings that it leaves out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table as Shown
+
+from dc_gym.base import terminal
+from dc_gym.figures import kit
+from dc_gym.study.claims import Verdict
+from dc_gym.study.page import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WITHIN = (1.1, 1.5, 3.0)
+"""Factors within which printed numbers are counted."""
+COLORS = ("#332288", "#CC6677", "#117733", "#999933", "#88CCEE", "#AA4499", "#555555")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number that a source prints, beside the mean that was measured."""
+
+    study: str
+    variant: str
+    measure: str
+    printed: float
+    measured: float
+
+    @property
+    def factor(self) -> float:
+        """By how much they differ: 1 if they are equal, infinite if one of them alone is 0 or the signs differ."""
+        if self.printed == self.measured:
+            return 1.0
+        ratio = self.measured / self.printed if self.printed else 0.0
+        return max(ratio, 1 / ratio) if ratio > 0 else math.inf
+
+
+def printed(reports: Sequence[Report]) -> Iterator[Printed]:
+    """Yields all printed numbers for which there is a measured one."""
+    for told in reports:
+        for each in told.evidence.variants.values():
+            for measure, value in each.paper.items():
+                if (found := each.estimate(measure)) is not None:
+                    yield Printed(told.study.name, each.name, measure, value, found.mean)
+
+
+def shares(numbers: Sequence[Printed]) -> list[str]:
+    """Returns the shares of numbers within 10 %, 1.5 times and 3 times, as text."""
+    count = len(numbers)
+    return [f"{sum(each.factor <= factor for each in numbers) / count:.0%}" if count else "-" for factor in WITHIN]
+
+
+def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
+    """Prints the counts by group, and names what is old and what is missing."""
+    console = terminal.console(width=None if terminal.console().is_terminal else 160)
+    table = Shown(show_edge=False, pad_edge=False)
+    table.add_column("group")
+    for verdict in reversed(Verdict):
+        table.add_column(str(verdict), justify="right")
+    for title in ("cause shown", "old", "printed numbers", "within 10 %", "1.5 x", "3 x"):
+        table.add_column(title, justify="right")
+    groups = dict.fromkeys(each.study.group for each in reports)
+    for name in [*groups, *(["all"] if len(groups) > 1 else [])]:
+        mine = [each for each in reports if name in (each.study.group, "all")]
+        counted = [found for each in mine for found in each.findings if found.claim.counted]
+        numbers = list(printed(mine))
+        shown = sum(each.cause is not None and each.cause.shown for each in counted)
+        old = sum(found.claim.counted for each in mine if each.old for found in each.findings)
+        verdicts = [sum(each.verdict is verdict for each in counted) for verdict in reversed(Verdict)]
+        table.add_row(name, *map(str, verdicts), str(shown), str(old), str(len(numbers)), *shares(numbers))
+    console.print(table)
+    for each in reports:
+        if each.old:
+            console.print(escape(f"old          {each.study.name}: {each.old}"), soft_wrap=True)
+    if missing:
+        console.print(escape(f"no evidence  {', '.join(missing)}"), soft_wrap=True)
+
+
+def figure(reports: Sequence[Report]) -> Figure | None:
+    """Draws printed numbers against measured ones; None if there are none above 0."""
+    groups = list(dict.fromkeys(each.study.group for each in reports))
+    numbers = [each for each in printed(reports) if each.printed > 0 and each.measured > 0]
+    if not numbers:
+        return None
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(6.4, 6.0)
+        ax = canvas.subplots()
+        least, most = min(min(each.printed, each.measured) for each in numbers), max(each.printed for each in numbers)
+        ends = np.array([least / 2, most * 2])
+        for factor, line in ((1.0, "-"), *((each, ":") for each in WITHIN[1:])):
+            for side in {factor, 1 / factor}:
+                ax.plot(ends, ends * side, line, color=kit.INK, linewidth=0.7)
+        for group, color in zip(groups, COLORS, strict=False):
+            mine = [each for each in numbers if each.study.partition("/")[0] == group]
+            if mine:
+                x, y = [each.printed for each in mine], [each.measured for each in mine]
+                ax.plot(x, y, "o", color=color, markersize=4, label=f"{group} ({len(mine)})")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("Printed in the source (SI units)")
+        ax.set_ylabel("Measured here (SI units)")
+        ax.legend()
+        kit.title(canvas, f"Printed numbers: {', '.join(shares(list(printed(reports))))} within 10 %, 1.5 x, 3 x")
+    return canvas
+
+
+def write(folder: Path, reports: Sequence[Report]) -> Path | None:
+    """Writes score.png, and returns its path; None if no source printed a number that was measured."""
+    drawn = figure(reports)
+    if drawn is None:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    return kit.save(drawn, folder / "score.png")

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws quantities over a number such as the flows: a line per series, 95 % intervals, and the paper's values (hollow)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dc_gym.base.readable import number, sentence
+from dc_gym.figures import kit
+from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
+from dc_gym.study.drawing import bar
+from dc_gym.study.evidence import Evidence, Measure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
+LETTERS_AN_INCH, HANDLE_LETTERS = 14, 7
+"""How many letters of a legend stand on an inch, and the room of a handle with the space beside it."""
+DECADES = 30
+"""A quantity that varies by more than this factor gets a logarithmic axis, which is linear below `LEAST` to include 0."""
+LEAST = 1e-2
+MARGIN, BEYOND = 0.06, 2.5
+"""Margin above the largest value. An interval that ends beyond this many times the largest value does not stretch the axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantLine:
+    label: str
+    color: str
+    points: Mapping[float, str]
+    """Contestants by their position on the x axis."""
+    marker: str = "o"
+    line: str = "-"
+
+
+Curve = Callable[["Axes"], None]
+
+
+def figure(
+    evidence: Evidence,
+    series: Sequence[VariantLine],
+    columns: Sequence[Measure],
+    xlabel: str,
+    title: str,
+    base: float | None = 2,
+    curves: Mapping[str, Curve] | None = None,
+) -> Figure:
+    """Draws one panel per quantity.
+
+    `base`: base of the logarithmic x axis; None makes it linear. `curves` draw more into a panel, by quantity.
+    """
+    names = [name for each in series for name in each.points.values()]
+    columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
+        axes = canvas.subplots(1, len(columns), squeeze=False)[0]
+        for ax, column in zip(axes, columns, strict=True):
+            _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
+            _scale(ax, evidence, series, column)
+            for each in series:
+                _line(ax, evidence, each, column)
+            if curves and column.name in curves:
+                curves[column.name](ax)
+            ax.set_xlabel(sentence(xlabel))
+            ax.set_title(sentence(column.title), loc="left")
+        handles, labels = axes[0].get_legend_handles_labels()
+        if any(column.name in each.paper for each in evidence.variants.values() for column in columns):
+            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
+            labels.append("the paper")
+        canvas.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, canvas.get_figwidth()))
+        kit.title(canvas, title)
+    return canvas
+
+
+def _legend_columns(labels: Sequence[str], inches: float) -> int:
+    """Returns how many columns of a legend fit side by side."""
+    return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels)))))
+
+
+def _is_shown(evidence: Evidence, name: str, column: Measure) -> bool:
+    """Returns whether the quantity was measured or is in the paper."""
+    found = evidence.variants.get(name)
+    return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
+
+
+def _line(ax: Axes, evidence: Evidence, series: VariantLine, column: Measure) -> None:
+    known = {x: evidence.variants[name] for x, name in series.points.items() if name in evidence.variants}
+    found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
+    if found:
+        means = [each.mean * column.factor for each in found.values()]
+        look = {"color": series.color, "marker": series.marker, "linestyle": series.line, "markersize": 5}
+        ax.plot(list(found), means, label=series.label, **look)  # type: ignore[arg-type]
+        for x, each in found.items():
+            draw_bar(ax, x, bar(each, column), series.color)
+    printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
+    if printed:
+        ax.plot(
+            list(printed), list(printed.values()), "D:", color=series.color, markerfacecolor="none", markersize=6, linewidth=0.9
+        )
+
+
+def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
+    if base is not None:
+        ax.set_xscale("log", base=base)
+    ticks = sorted(set(values))
+    ax.set_xticks(ticks, [number(value) for value in ticks], rotation=45 if len(ticks) > 6 else 0)
+    ax.minorticks_off()
+
+
+def _scale(ax: Axes, evidence: Evidence, series: Sequence[VariantLine], column: Measure) -> None:
+    shown = [evidence.variants[name] for each in series for name in each.points.values() if name in evidence.variants]
+    means = [found.mean for each in shown if (found := each.estimate(column.name)) is not None]
+    values = [
+        value * column.factor for value in (*means, *(each.paper[column.name] for each in shown if column.name in each.paper))
+    ]
+    positive = [value for value in values if value > 0]
+    if not positive:
+        ax.set_ylim(0, 1)
+        return
+    top = max(values) * (1 + MARGIN)
+    if max(positive) > DECADES * min(values, default=0) and max(positive) > DECADES * min(positive):
+        linear_below = max(LEAST, min(positive) / 2)
+        ax.set_yscale("symlog", linthresh=linear_below, linscale=0.4)
+        ax.set_ylim(0, top * 1.5)
+        log_ticks(ax, "y", linear_below)
+        return
+    bars = [bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
+    highs = [bar.high for bar in bars if bar.high <= BEYOND * max(values)]
+    ax.set_ylim(0, max([top, *(high * (1 + MARGIN) for high in highs)]))
+    plain_ticks(ax, "y")

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The evidence of a study as sorted text: a file EVIDENCE/GROUP/NAME.tsv that git keeps, and from which everything is made.
+
+study           acc/figure-9                 the head: a name and its value a line
+fingerprint     57887c60a1b2c3d4             of the environment in which it was made
+...
+
+variant  measure      1       2       3      after an empty line: a column a seed
+ACC      iops         258123  258007  -      integers, or six digits; - where nothing was measured
+ACC      iops @t_ms   0 1 2   ...            a track over t_ms: as many values as the row `t_ms @` of the variant
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import machine_errors, put
+from dc_gym.study.evidence import Evidence, Sample, Shortfall, Track, VariantEvidence
+from dc_gym.study.model import Study, Variant
+
+ENDING = ".tsv"
+NONE = "-"
+DIGITS = 6
+TIME, LEARNING, MOST = "over time", "learning", "bound"
+"""Kinds of tracks: of a run, of a training, and the upper bounds of a run's."""
+X = "x"
+HEAD = ("study", "fingerprint", "runs", "measures", "environment", "options", "shorter", "paper_steps", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a file of evidence says."""
+
+    study: str
+    fingerprint: str
+    """Fingerprint of the environment in which the runs were made."""
+    runs: str
+    """Identity of the specs (identity.py)."""
+    measures: str
+    """Identity of what measures them."""
+    environment: Mapping[str, str]
+    options: Mapping[str, Any]
+    """Options of the command that change what is run."""
+    shortfall: Shortfall
+    paper_steps: int
+    sample: Sample | None
+    rows: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
+    """Cells by variant, measure and seed."""
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({seed for row in self.rows.values() for seed in row})
+
+
+def path_of(folder: Path, study: str, full: bool) -> Path:
+    return folder / f"{study}{'-full' if full else ''}{ENDING}"
+
+
+def cells(evidence: Evidence) -> dict[tuple[str, str], dict[int, str]]:
+    """Returns the cells of a table, by variant, measure and seed."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for each in evidence.variants.values():
+        for measure, values in each.numbers.items():
+            found[each.name, measure] = {seed: _number(value) for seed, value in values.items()}
+        for kind, tracks in ((TIME, each.over_time), (LEARNING, each.learning)):
+            for seed, track in tracks.items():
+                for name, row in {X: track.x, **track.values}.items():
+                    found.setdefault((each.name, f"{name} @{kind}"), {})[seed] = " ".join(map(_number, row))
+                for name, most in track.most.items():
+                    found.setdefault((each.name, f"{name} @{MOST}"), {})[seed] = _number(most)
+    return found
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return NONE
+    return str(int(value)) if float(value).is_integer() and abs(value) < 10**15 else f"{value:.{DIGITS}g}"
+
+
+def write(folder: Path, table: Table, full: bool) -> Path:
+    """Writes the file of a study's evidence, and returns its path."""
+    path = path_of(folder, table.study, full)
+    with machine_errors("make", path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return put(path, _text(table).encode())
+
+
+def _text(table: Table) -> str:
+    sample = table.sample
+    head = {
+        "study": table.study,
+        "fingerprint": table.fingerprint,
+        "runs": table.runs,
+        "measures": table.measures,
+        "environment": json.dumps(dict(table.environment)),
+        "options": json.dumps(dict(table.options)),
+        "shorter": json.dumps([table.shortfall.runs, table.shortfall.trainings, table.shortfall.seeds]),
+        "paper_steps": str(table.paper_steps),
+        "sample": json.dumps([sample.variant, sample.seed, sample.digest] if sample else []),
+    }
+    seeds = table.seeds
+    lines = [f"{name}\t{head[name]}" for name in HEAD]
+    lines += ["", "\t".join(["variant", "measure", *map(str, seeds)])]
+    lines += ["\t".join([*key, *(row.get(seed, NONE) for seed in seeds)]) for key, row in sorted(table.rows.items())]
+    return "\n".join(lines) + "\n"
+
+
+def read(path: Path) -> Table:
+    """Reads a file of evidence.
+
+    Raises:
+        UsageError: it is not there, or is something else.
+    """
+    try:
+        head, _, body = path.read_text().partition("\n\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = "no evidence yet" if isinstance(error, FileNotFoundError) else "no file of evidence"
+        raise UsageError(f"{path}: {why}; `dcgym study run` makes it") from None
+    try:
+        told = dict(line.split("\t", 1) for line in head.splitlines())
+        names, *lines = (line.split("\t") for line in body.splitlines())
+        seeds = [int(seed) for seed in names[2:]]
+        rows = {
+            (variant, measure): {seed: cell for seed, cell in zip(seeds, found, strict=True) if cell != NONE}
+            for variant, measure, *found in lines
+        }
+        sample = json.loads(told["sample"])
+        return Table(
+            study=told["study"],
+            fingerprint=told["fingerprint"],
+            runs=told["runs"],
+            measures=told["measures"],
+            environment=dict(json.loads(told["environment"])),
+            options=dict(json.loads(told["options"])),
+            shortfall=Shortfall(*json.loads(told["shorter"])),
+            paper_steps=int(told["paper_steps"]),
+            sample=Sample(*sample) if sample else None,
+            rows=rows,
+        )
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{path}: not a file of evidence of this version; `dcgym study run` makes it anew") from None
+
+
+def evidence_of(study: Study, table: Table) -> Evidence:
+    """Returns a table as evidence: with the styles and the printed values of the study's variants."""
+    known = {each.name: each for each in study.variants}
+    names = [*(name for name in known if any(row == name for row, _ in table.rows))]
+    names += [name for name in dict.fromkeys(row for row, _ in table.rows) if name not in known]
+    made = {name: _variant(known.get(name) or Variant(name), table) for name in names}
+    return Evidence(made, table.paper_steps, table.shortfall)
+
+
+def _variant(variant: Variant, table: Table) -> VariantEvidence:
+    numbers: dict[str, dict[int, float]] = {}
+    columns: dict[str, dict[int, dict[str, np.ndarray]]] = {TIME: {}, LEARNING: {}}
+    most: dict[int, dict[str, float]] = {}
+    for (name, measure), row in table.rows.items():
+        if name != variant.name:
+            continue
+        what, _, kind = measure.rpartition(" @")
+        for seed, cell in row.items():
+            if kind == MOST:
+                most.setdefault(seed, {})[what] = _value(cell)
+            elif kind in columns and what:
+                columns[kind].setdefault(seed, {})[what] = np.array([_value(each) for each in cell.split(" ") if each])
+            else:
+                numbers.setdefault(measure, {})[seed] = _value(cell)
+    tracks = {
+        kind: {seed: Track(found.pop(X), found, most.get(seed, {}) if kind == TIME else {}) for seed, found in by_seed.items()}
+        for kind, by_seed in columns.items()
+    }
+    return VariantEvidence(
+        variant.name,
+        variant.label or variant.name,
+        variant.color,
+        numbers,
+        over_time=tracks[TIME],
+        learning=tracks[LEARNING],
+        paper=variant.paper,
+    )
+
+
+def _value(cell: str) -> float:
+    return math.nan if cell == NONE else float(cell)
+
+
+def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
+    """Returns the evidence of several studies as one. Of variants with the same name the first counts."""
+    found: dict[str, VariantEvidence] = {}
+    short = Shortfall()
+    for study, table in tables:
+        evidence = study.derive(evidence_of(study, table))
+        found = {**evidence.variants, **found}
+        short = short if str(short) else evidence.shortfall
+    return Evidence(found, shortfall=short)
+
+
+def long_rows(tables: Sequence[Table]) -> Iterator[tuple[str, str, int, str, float, str]]:
+    """Yields the rows of a long table: study, variant, seed, measure, value, fingerprint. Tracks are left out."""
+    for table in tables:
+        for (variant, measure), row in sorted(table.rows.items()):
+            if " @" not in measure:
+                for seed, cell in sorted(row.items()):
+                    yield table.study, variant, seed, measure, _value(cell), table.fingerprint
