@@ -71,6 +71,7 @@ class Desk:
             out=self.out / group,
             full=getattr(args, "length", "default") == "full",
             all_cases=getattr(args, "cases", "default") == ALL,
+            variants=tuple(getattr(args, "variants", ())),
             algorithms=algorithms,
             overrides=tuple(getattr(args, "overrides", ())),
             ground=getattr(args, "ground", "lab"),

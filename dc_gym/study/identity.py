@@ -56,6 +56,7 @@ def told(options: StudyOptions) -> dict[str, Any]:
     return {
         "full": options.full,
         "cases": options.all_cases,
+        "variants": list(options.variants),
         "seeds": options.seeds,
         "steps": options.steps,
         "duration": options.duration,
