@@ -110,6 +110,7 @@ def _run(desk: Desk) -> int:
     page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
     for study in studies:
         desk.library.causes(study)  # finds mistakes in findings.toml before hours are spent
+        study.chosen(desk.options(study.group))
     for study in studies:
         desk.progress.note(f"{study.name}: {study.title}")
         told = _made(desk, study)

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import behaviour
+from dc_gym.base import behaviour, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
 from dc_gym.kernel import build, openvswitch
@@ -31,7 +31,7 @@ from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.table import Table
 
 LINEAGE = "lineage.tsv"
-OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline")
+OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
 
 
@@ -121,7 +121,8 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
 
 
 def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+    module = str(getattr(value, "__module__", ""))
+    return f"{'own' if module.startswith(usercode.MODULE) else module}.{getattr(value, '__qualname__', '')}"
 
 
 @cache
