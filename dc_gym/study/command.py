@@ -67,6 +67,8 @@ class Desk:
             if "" in algorithms:
                 raise UsageError(f"--algorithms {told!r}: write it like PPO,DDPG, or none")
         given = {name: getattr(args, name, None) for name in ("seeds", "steps", "duration", "preset", "address")}
+        if given["seeds"] == 0:
+            raise UsageError("--seeds 0: a study needs one seed at least; leave it out for the study's own number")
         return StudyOptions(
             out=self.out / group,
             full=getattr(args, "length", "default") == "full",
