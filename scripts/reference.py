@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.amount import write
-from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, fields_by_key, own_fields
+from dc_gym.base.key import COUNT, default_of, fields_by_key, own_fields
 from dc_gym.base.registry import Entry
 from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
-from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.pages.markdown import table
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.events import EventSpec
@@ -44,7 +43,6 @@ SCHEMA = "spec.schema.json"
 REGION = re.compile(r"(?<=<!-- generated: )([\w. -]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 MEASURED = re.findall(r"generated: (\w+)", report.BEGIN)
 """Regions that commands of dcgym write."""
-HEAD = ("key", "value", "meaning")
 ASIDE = re.compile(r" \((?![^()]*\]\()([^()\[\]]*)\)")
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 REMARK = re.compile(r", (?:so that|whatever|as|such as|in place of|likewise|without|by at most|in both)\b")
@@ -113,18 +111,18 @@ def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
     if not forms:
         return
     yield from (f"Keys of a {registry.key.rpartition('.')[2]}:", "")
-    yield from table(HEAD, (_row(f"{section}.{name}", of_kinds) for name, of_kinds in forms.items()))
+    yield from (_row(f"{section}.{name}", of_kinds) for name, of_kinds in forms.items())
     yield ""
 
 
 def _keys_of(cls: type, prefix: str = "") -> Iterator[str]:
-    return table(HEAD, (_row(prefix + name, [each]) for name, each in fields_by_key(cls).items()))
+    return (_row(prefix + name, [each]) for name, each in fields_by_key(cls).items())
 
 
-def _row(name: str, forms: list[Any]) -> tuple[str, ...]:
+def _row(name: str, forms: list[Any]) -> str:
     """Returns a key, its default or what it takes, and its meaning. `forms` are its declarations by different kinds."""
     told = dict.fromkeys(short(each.metadata["help"], bool(each.metadata["names"])) for each in forms)
-    return code(name), value_of(forms), "; ".join(told)
+    return f"- {code(name)} ({value_of(forms)}): {'; '.join(told)}"
 
 
 def short(told: str, named: bool = False) -> str:
@@ -159,19 +157,19 @@ def _clause(text: str, ends: tuple[str, ...]) -> str:
 
 
 def value_of(forms: list[Any]) -> str:
-    """Returns what a key takes: its names, the default first; otherwise its default, or what it is, and in parentheses
-    a default that no value says."""
+    """Returns what a key takes: its names, the default first; otherwise its default, or what it is and what holds without it."""
     metadata, defaults = forms[0].metadata, list(dict.fromkeys(map(default_of, forms)))
-    default = _clause(defaults[0], (":",)) if len(defaults) == 1 else ""
+    default = defaults[0] if len(defaults) == 1 else ""
+    default = default if default.startswith("`") else _clause(default, (":",))
     if metadata["names"]:
         names = sorted(metadata["names"](), key=lambda name: name != default.strip('`"'))
         taken = code(*names) if len(names) <= MOST_NAMES else f"{code(*names[:2])}, ..."
-        return taken if default in ("", "none") or default.strip('`"') in names else f"{taken} ({default})"
+        return taken if default in ("", "none") or default.strip('`"') in names else f"{taken}; {default}"
     if re.fullmatch(r"`[^`]*`|\d+", default):
         return default
     taken = re.split(r" such as | with its unit|, or |: write ", re.sub(r"^an? ", "", metadata["kind"].example))[0]
     taken = {"whole number": "integer", "true or false": "boolean"}.get(taken, taken)
-    return taken if default in ("", "none") else f"{taken} ({default})"
+    return taken if default in ("", "none") else f"{taken}; {default}"
 
 
 def networks() -> Iterator[str]:
@@ -242,12 +240,11 @@ def mixes() -> Iterator[str]:
 
 def columns(file: str) -> Iterator[str]:
     """Yields the columns of a result's table, or the keys of a JSON file, in short."""
-    head = ("key" if file.endswith("json") else "column", "meaning")
-    return table(head, ((code(name), short(told)) for name, told in columns_of(file)))
+    return (f"- {code(name)}: {short(told)}" for name, told in columns_of(file))
 
 
 def metrics() -> Iterator[str]:
-    return table(("metric", "formula"), ((code(*each.titles), short(each.formula)) for each in FORMULAS))
+    return (f"- {code(*each.titles)}: {short(each.formula)}" for each in FORMULAS)
 
 
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
@@ -266,9 +263,8 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
         ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
     ),
     **{file: partial(columns, file) for file in FILES},
-    "sm_flow": lambda: table(("field", "meaning"), ((code(name), what) for name, _, what in FLOW_FIELDS)),
     "summary.json": metrics,
-    "files": lambda: table(("file", "contents"), ((code(name), short(told)) for name, told in CONTENTS.items())),
+    "files": lambda: (f"- {code(name)}: {short(told)}" for name, told in CONTENTS.items()),
 }
 
 if __name__ == "__main__":
