@@ -32,7 +32,6 @@ from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.topologies import marking, presets, qdiscs
 from dc_gym.traffic import sizes, storage
-from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.iroko import DIALECTS
 from dc_gym.traffic.workload_spec import ExecSpec
 from dc_gym.traffic.workloads import FAMILIES, KINDS
@@ -175,10 +174,14 @@ def value_of(forms: list[Any]) -> str:
 def networks() -> Iterator[str]:
     """Yields the kinds of topologies, in the order of their modules."""
     rows = (
-        (code(name), code(*kind.needs()), code(*kind.takes()), told_of(kind.call))
-        for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
+        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
     )
-    return table(("kind", "needs", "may have", "shape"), rows)
+    return table(("kind", "keys", "shape"), rows)
+
+
+def keys_of(kind: Entry) -> str:
+    """Returns the keys that a kind needs, in bold, and those that it may have."""
+    return ", ".join(filter(None, [*(f"**{code(key)}**" for key in kind.needs()), code(*kind.takes())]))
 
 
 def _ordered(kinds: Mapping[str, Entry], families: Iterable[Any]) -> list[tuple[str, Entry]]:
@@ -204,28 +207,27 @@ def _preset(name: str) -> tuple[str, ...]:
 
 
 def markings() -> Iterator[str]:
-    rows = [(code(name), code(*kind.needs()), code(*kind.takes()), kind.help) for name, kind in marking.KINDS.items()]
-    return table(("`marking`", "needs", "may have", "it marks"), [(code(marking.AUTO), "", "", marking.AUTO_HELP), *rows])
+    rows = [(code(name), keys_of(kind), short(kind.help)) for name, kind in marking.KINDS.items()]
+    return table(("`marking`", "keys", "it marks"), [(code(marking.AUTO), "", marking.AUTO_HELP), *rows])
 
 
 def linux_queues() -> Iterator[str]:
     rows = [(code(name), code(*kind.takes()), kind.help) for name, kind in qdiscs.KINDS.items()]
-    return table(("`qdisc`", "may have", "it"), rows)
+    return table(("`qdisc`", "keys", "it"), rows)
 
 
 def workloads() -> Iterator[str]:
     """Yields the kinds of workloads, in the order of their modules."""
     rows = (
-        (code(name), code(*kind.needs()), code(*kind.takes()), _clause(told_of(kind.call), (".",)))
-        for name, kind in _ordered(KINDS, FAMILIES)
+        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(KINDS, FAMILIES)
     )
-    return table(("kind", "needs", "may have", "who sends what, when"), rows)
+    return table(("kind", "keys", "who sends what, when"), rows)
 
 
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
     rows = (
-        (code(name), sizes.comment(name, "workload"), f"{round(sizes.load(name).mean_bytes()):,}", sizes.load(name).sampling)
+        (code(name), short(sizes.comment(name, "workload")), f"{round(sizes.load(name).mean_bytes()):,}", sizes.load(name).sampling)
         for name in sizes.names()
     )
     return table(("name", "workload", "mean, bytes", "sampling"), rows)
@@ -258,7 +260,6 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "workloads": workloads,
     "distributions": distributions,
     "mixes": mixes,
-    "schedules": lambda: table(("`schedule`", "what is sent"), ((code(name), what) for name, what in SCHEDULES.items())),
     "dialects": lambda: table(
         ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
     ),
