@@ -174,7 +174,8 @@ def value_of(forms: list[Any]) -> str:
 def networks() -> Iterator[str]:
     """Yields the kinds of topologies, in the order of their modules."""
     rows = (
-        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
+        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",)))
+        for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
     )
     return table(("kind", "keys", "shape"), rows)
 
@@ -218,16 +219,19 @@ def linux_queues() -> Iterator[str]:
 
 def workloads() -> Iterator[str]:
     """Yields the kinds of workloads, in the order of their modules."""
-    rows = (
-        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(KINDS, FAMILIES)
-    )
+    rows = ((code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(KINDS, FAMILIES))
     return table(("kind", "keys", "who sends what, when"), rows)
 
 
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
     rows = (
-        (code(name), short(sizes.comment(name, "workload")), f"{round(sizes.load(name).mean_bytes()):,}", sizes.load(name).sampling)
+        (
+            code(name),
+            short(sizes.comment(name, "workload")),
+            f"{round(sizes.load(name).mean_bytes()):,}",
+            sizes.load(name).sampling,
+        )
         for name in sizes.names()
     )
     return table(("name", "workload", "mean, bytes", "sampling"), rows)
