@@ -158,17 +158,20 @@ def _clause(text: str, ends: tuple[str, ...]) -> str:
 def value_of(forms: list[Any]) -> str:
     """Returns what a key takes: its names, the default first; otherwise its default, or what it is and what holds without it."""
     metadata, defaults = forms[0].metadata, list(dict.fromkeys(map(default_of, forms)))
-    default = defaults[0] if len(defaults) == 1 else ""
-    default = default if default.startswith("`") else _clause(default, (":",))
+    default = defaults[0] if len(defaults) == 1 else "by kind"
+    default = "" if default == "none" else default if default.startswith("`") else _clause(default, (":",))
     if metadata["names"]:
         names = sorted(metadata["names"](), key=lambda name: name != default.strip('`"'))
         taken = code(*names) if len(names) <= MOST_NAMES else f"{code(*names[:2])}, ..."
-        return taken if default in ("", "none") or default.strip('`"') in names else f"{taken}; {default}"
-    if re.fullmatch(r"`[^`]*`|\d+", default):
+        if default.strip('`"') in names:
+            return taken
+        taken = taken if default else f"one of {taken}"
+    elif re.fullmatch(r"`[^`]*`|\d+", default):
         return default
-    taken = re.split(r" such as | with its unit|, or |: write ", re.sub(r"^an? ", "", metadata["kind"].example))[0]
-    taken = {"whole number": "integer", "true or false": "boolean"}.get(taken, taken)
-    return taken if default in ("", "none") else f"{taken}; {default}"
+    else:
+        taken = re.split(r" such as | with its unit|, or |: write ", re.sub(r"^an? ", "", metadata["kind"].example))[0]
+        taken = {"whole number": "integer", "true or false": "boolean"}.get(taken, taken)
+    return f"{taken}; {default}" if default else taken
 
 
 def networks() -> Iterator[str]:
