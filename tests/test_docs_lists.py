@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation's lists are true: folders, commands, benches, papers, pages, and the limitations."""
+"""The documentation's lists are true: folders, commands, papers, pages, and the limitations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from doc_pages import ROOT
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
-from dc_gym.benchmarks.bench import BENCHES
 from dc_gym.cli import parser
 from dc_gym.ctrl import controllers
 from dc_gym.study import registry
@@ -105,11 +104,6 @@ def test_every_command_is_in_a_page() -> None:
     text = "\n".join(DOCS.values())
     assert not unmentioned(command_names(), "dcgym", text)
     assert unmentioned(iter(["compare", "compar"]), "dcgym", text) == ["compar"]
-
-
-def test_every_bench_is_in_a_page() -> None:
-    text = "\n".join(DOCS.values())
-    assert not unmentioned(iter(BENCHES), "bench", text)
 
 
 def test_every_paper_and_figure_is_in_a_page() -> None:

@@ -287,7 +287,7 @@ def test_the_list_shows_it(sort: str, name: str, capsys: pytest.CaptureFixture[s
 def test_the_page_has_it(sort: str, name: str) -> None:
     text = (ROOT / "docs" / "spec.md").read_text()
     for key in entry_of(sort, name).declared:
-        assert f"| `{SORTS[sort].section}.{key}` |" in text
+        assert f"- `{SORTS[sort].section}.{key}` (" in text
     if SORTS[sort].page:
         assert f"\n| `{name}` |" in (ROOT / "docs" / SORTS[sort].page).read_text()
 

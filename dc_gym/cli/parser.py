@@ -170,7 +170,7 @@ def _add_conformance(commands: Any) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the scripts and run none")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every verdict to this file")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="update the table in this document (docs/conformance.md)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="update the counts in this document (docs/conformance.md)")
     parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
     parser.add_argument("--verbose", action="store_true", help="show the output of commands that scripts run")
     _add_quiet(parser)

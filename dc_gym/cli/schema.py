@@ -97,8 +97,8 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def to_json(made: Mapping[str, Any]) -> str:
-    """Returns the text of a schema."""
-    return json.dumps(made, indent=1) + "\n"
+    """Returns the text of a schema: a line for each value, without indentation, which would be a third of it."""
+    return json.dumps(made, indent=0, separators=(",", ":")) + "\n"
 
 
 def _table(section: str) -> dict[str, Any]:
