@@ -106,6 +106,9 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     if isinstance(value, functools.partial):
         found[f"partial {len(found)}"] = [_name(value.func), value.args, value.keywords]
         value = value.func
+    elif is_dataclass(value) and not isinstance(value, type):
+        found[_name(type(value))] = _plain(value)
+        return
     value = inspect.unwrap(value) if callable(value) else value
     name = _name(value)
     if name in found or not name.startswith(OWN_CODE):
@@ -116,6 +119,8 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
             found[f"{name} {what}"] = read.name
         elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
             found[f"{name} {what}"] = read
+        elif is_dataclass(read) and not isinstance(read, type):
+            found[f"{name} {what}"] = _plain(read)
         elif isinstance(read, (types.FunctionType, type, functools.partial)) or hasattr(read, "__wrapped__"):
             _add_code(read, found)
 

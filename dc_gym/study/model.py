@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
@@ -103,7 +103,14 @@ class Collected:
     """The run that is repeated to see whether the evidence still holds (carry.py)."""
 
 
-Collect = Callable[["Study", StudyOptions, Progress], Collected]
+class Collect(Protocol):
+    """How a study's rows are made."""
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        """Makes what is missing, and returns the evidence."""
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        """Makes a sample's run anew in `options.out`, and returns the digest of its records."""
 
 
 def _no_measures(result: Result) -> dict[str, float]:
