@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations: named features of ports or of hosts, normalised by physical constants, in one flat vector.
 
-A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; docs/environment.md
-defines each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
+A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; `dcgym list features`
+tells each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
 names such as `s1-*:` chooses the rows of a port feature; `class:` or a pattern of class names such as `s1-*:rdma:` chooses
 classes of ports, which some features have, too:
 

@@ -258,7 +258,7 @@ def _claims(variant: str) -> tuple[Claim, ...]:
         Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),), explanation=OFFSET),
         Claim(
             "RL-CC lies on eq. 2 at its policy's offset",
-            "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
+            "docs/rlcc.md; the paper's policy has one, too, as its artifact shows",
             (
                 _on_curve(
                     "RL-CC", lambda: theory.at_offset(offset()), "eq. 2 at the error that flows settle at in the fluid model"
