@@ -42,19 +42,18 @@ class MarkingContext:
 KINDS = Registry("topology.marking", TopologyError, ("port",), together=True)
 
 
-def register(name: str, make: Callable[..., Marking], keys: Any = None, *former: object, help: str = "") -> None:
+def register(name: str, make: Callable[..., Marking], keys: Any = None, *, help: str = "") -> None:
     """Registers a way to mark as a value of topology.marking.
 
     Args:
         name: The value.
         make: `make(port, keys)`, or `make(port)` without keys. Sizes in `keys` are bytes of that port.
         keys: The dataclass of its keys.
-        former: Nothing.
         help: Says in Markdown which packets it marks.
     """
     if name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
-    KINDS.add(name, make, keys, former, help)
+    KINDS.add(name, make, keys, help)
 
 
 def names() -> tuple[str, ...]:

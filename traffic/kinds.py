@@ -90,7 +90,7 @@ class WorkloadContext:
         return {host: list(self.graph.ports_of(host)) for host in self.hosts}
 
 
-def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any = None, *former: object) -> None:
+def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any = None) -> None:
     """Registers a pattern as a value of workload.kind.
 
     Args:
@@ -98,9 +98,8 @@ def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any
         pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring says who sends what, and when.
         keys: The dataclass of its keys. If it declares `size` (shared_keys.size), the pattern itself handles workload.size.
             Otherwise workload.size is the size of each flow that has none.
-        former: Nothing.
     """
-    KINDS.add(name, pattern, keys, former)
+    KINDS.add(name, pattern, keys)
 
 
 @dataclass(slots=True)

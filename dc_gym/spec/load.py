@@ -13,7 +13,7 @@ from pathlib import Path
 from re import findall, fullmatch
 from typing import Any
 
-from dc_gym.base import bounded, plain_json, renamed, spelling, usercode
+from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
@@ -451,8 +451,6 @@ def _did_you_mean(key: str, beside: Iterable[str] = ()) -> str:
     """Returns a hint with the most similar known key: one of those beside it in an array of tables, one with the same last name,
     otherwise one with similar spelling."""
     known = keys()
-    if hint := renamed.hint("spec", key):
-        return f"; {hint}"
     if key in SHORT:
         return f"; write {' or '.join(SHORT[key])}"
     section, _, name = key.rpartition(".")
