@@ -15,8 +15,8 @@ PROGRAMS = (
 )
 """A block whose first word is one of these holds commands, whatever its fence says."""
 SHELLS = ("", "sh", "bash", "console", "shell")
-INCLUDE = re.compile(r'--8<-- "([\w./-]+\.\w+)(?::\d+(?::\d+)?)?"\s*')
-"""A block that is a file of the checkout, or lines of one (pymdownx.snippets)."""
+INCLUDE = re.compile(r"--8<--\n[\w./:-]+\n--8<--\n")
+"""A block that is a file of the checkout, or lines of one (pymdownx.snippets). Ruff would format the form of one line."""
 COMMENT = re.compile(r"^\s*(?:#|\*|/\*|\"\"\")\s?(.*)$")
 
 
