@@ -347,9 +347,15 @@ class Spec:
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
     ) -> tuple[list[FlowRequest], dict[str, Any]]:
-        """Returns the flows, by default of the spec's own seed, and the workload's notes about itself.
+        """Returns the flows, and the workload's notes about itself.
 
-        With `may_be_idle`, it is no error if a seed gives no flow at all.
+        Args:
+            graph: The network, as `graph()` returns it.
+            seed: The seed of the flows; None: the spec's own.
+            may_be_idle: It is no error if the seed gives no flow at all.
+
+        Raises:
+            WorkloadError: The workload cannot run on this network.
         """
         seed = self.seed if seed is None else seed
         phases, beside, duration_ns = self.sections(), self.workload.all[1:], self.time.duration_ns
@@ -485,6 +491,7 @@ def field_of_key(key: str) -> Any:
 
 
 def check_version(version: Any) -> None:
+    """Raises SpecError unless a spec has the version that this dc-gym reads."""
     if type(version) is not int or version != SPEC_VERSION:
         remedy = "upgrade dc-gym" if type(version) is int and version > SPEC_VERSION else f"write spec_version = {SPEC_VERSION}"
         raise KeyFault("spec_version", version, f"this version reads {SPEC_VERSION}; {remedy}")
