@@ -61,7 +61,7 @@ class Picture:
         return kit.save(self.figure, Path(path))
 
     def _repr_mimebundle_(self, **_kinds: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what Jupyter shows: the picture, with more pixels than it takes on the page, and a line of text."""
+        """Returns Jupyter's representations: the picture, with more pixels than it takes on the page, and a line of text."""
         width, height = (round(inches * kit.DPI * 2 / 3) for inches in self.figure.get_size_inches())
         return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"width": width, "height": height}}
 

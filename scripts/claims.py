@@ -122,7 +122,7 @@ def read(path: Path) -> Any:
 
 
 def faults_of(found: Any, name: str) -> Iterator[str]:
-    """Yields what is wrong with a score: it is none, or of other figures than those that can be reproduced today."""
+    """Yields the faults of a score: it is none, or of other figures than those that can be reproduced today."""
     from dc_gym.reproduce import registry, score
 
     try:

@@ -142,7 +142,7 @@ def test_a_run_without_plot_imports_no_library_that_draws_or_learns(tmp_path: Pa
 
 
 def closing_lines(numbers: Mapping[str, Any], module: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Returns what `dcgym run` prints of a result whose summary has these numbers."""
+    """Returns the output of `dcgym run` for a result whose summary has these numbers."""
 
     def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
         made = synthetic.result(out)

@@ -262,7 +262,6 @@ class Wiring:
         return Cable(ports[0], ports[1], there.rate_bps, there.delay_ns, there.impairment, None if there == back else back)
 
     def _way(self, link: LinkSpec) -> Way:
-        """Returns one direction of a link."""
         rate_bps, delay_ns = _given(link.rate_bps, "rate"), _given(link.delay_ns, "delay")
         scale = 1 if self.measuring else self.scale
         return Way(max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))

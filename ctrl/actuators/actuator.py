@@ -165,7 +165,7 @@ def find(name: str) -> Actuator | None:
 
 
 def keys_of(actuator: Actuator, agent: Any) -> Any:
-    """Returns what the actuator's functions get as keys.
+    """Returns the keys for the actuator's functions.
 
     Args:
         actuator: The actuator.

@@ -59,7 +59,7 @@ def in_words(error: OSError) -> str:
 
 
 def with_remedy(error: OSError, remedy: str = "") -> str:
-    """Returns what went wrong and what to do about it, in one line.
+    """Describes an error and its remedy in one line.
 
     Args:
         error: The error of a system call.

@@ -178,7 +178,7 @@ def check_tuple(error: type[TestbedError], what: str, names: object) -> None:
 
 
 def shown(value: Any) -> str:
-    """Returns what a user's function returned, in a few words for a message."""
+    """Describes the result of a user's function in a few words for a message."""
     shape = getattr(value, "shape", ())
     if shape:
         return f"an array of shape {shape}" + (" of objects" if str(getattr(value, "dtype", "")) == "object" else "")

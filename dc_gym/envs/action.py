@@ -137,7 +137,7 @@ class _Part:
         return values
 
     def _checked(self, function: str, values: Floats) -> Floats:
-        """Returns what the head's function gave if it is one number for each port. Infinities are clipped later."""
+        """Returns the result of the head's function if it is one number for each port. Infinities are clipped later."""
         shape = (len(self.rows.names),)
         if getattr(values, "shape", None) != shape or np.asarray(values).dtype.kind not in "biuf":
             what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"

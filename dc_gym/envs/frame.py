@@ -241,7 +241,7 @@ def stacked(frames: Sequence[Frame]) -> Frame:
 
 
 def _pile(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Returns what np.stack returns. np.stack is slow for arrays of records; concatenating them as raw bytes is fast."""
+    """Stacks arrays as np.stack does, which is slow for arrays of records; concatenating them as raw bytes is fast."""
     kind, first = arrays[0].dtype, arrays[0]
     if kind.names:
         arrays = [array.view(f"V{kind.itemsize}") for array in arrays]

@@ -254,7 +254,7 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
 
 
 def _checked(values: Floats, feature: Feature, scene: Scene) -> Floats:
-    """Returns what the feature gives if it has the right shape."""
+    """Returns the feature's values if they have the right shape."""
     wanted = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
     if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
         what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"

@@ -152,7 +152,7 @@ def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floati
 
 
 def checked_state(found: object) -> dict[str, npt.NDArray[Any]]:
-    """Returns what a policy says it has learned if that can be kept: plain arrays by name."""
+    """Returns a policy's state if it can be kept: plain arrays by name."""
     if not isinstance(found, Mapping):
         raise AgentError(f"controller.policy: state gives {usercode.shown(found)} instead of arrays by name; mend the method")
     arrays = {str(name): np.asarray(value) for name, value in found.items()}

@@ -282,7 +282,7 @@ class Spec:
             raise KeyFault(f"{section}.reroute", reroute_ns, why)
 
     def changes(self, graph: Graph) -> tuple[Change, ...]:
-        """Returns what the events change in the network, in the order of their times."""
+        """Returns the changes of the network that the events make, in the order of their times."""
         found = changes(self.events, graph, self.topology.scale or 1)
         if self.controller.telemetry:
             found = tuple(with_telemetry(found, graph))
@@ -315,7 +315,7 @@ class Spec:
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:
-        """Returns what an agent may set, in the order of its commands; nothing without an agent."""
+        """Returns the rows that an agent may set, in the order of its commands; none without an agent."""
         if self.controller.policy is None:
             return ()
         found = selection.select(self.agent.sets, graph, self.agent, self.ground)

@@ -194,7 +194,7 @@ def without_code(data: Mapping[str, Any], base: Path, source: str = "spec") -> S
 
 
 def recorded(data: Mapping[str, Any], source: str) -> RecordedSpec:
-    """Returns what readers of a result's tables need of its spec. Nothing is run or opened.
+    """Returns the parts of a result's spec that readers of its tables need. Nothing is run or opened.
 
     Args:
         data: The spec in the result's manifest.

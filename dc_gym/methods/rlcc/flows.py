@@ -138,7 +138,7 @@ class Flows:
         return self._look(model)
 
     def observation(self, name: str) -> Vector:
-        """Returns what an agent sees at its decision, or saw at its last one.
+        """Returns the observation of an agent at its decision, or at its last one.
 
         Before the first, this is "on target, rate kept".
         """
