@@ -77,6 +77,6 @@ def test_a_reward_enters_the_tree(copy: Path) -> None:
     assert function is not None and register is not None
     with (copy / "dc_gym" / "envs" / "reward.py").open("a") as file:
         file.write("\n\n" + f"{function[0]}{register[1]}\n".replace("unrest", "restless"))
-    replace(copy / "docs" / "environment.md", "| `std_dev` |", f"{ROW}| `std_dev` |")
+    replace(copy / "docs" / "environment.md", "\n## Rewards\n", f"\n## Rewards\n{ROW}")
     said = work_through("A reward", copy)
     assert "mean change of the queues over the buffers" in said and " passed" in said
