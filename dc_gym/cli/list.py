@@ -105,7 +105,7 @@ def _known_policies() -> Mapping[str, Entry]:
 
 
 def _known_features() -> dict[str, str]:
-    """Returns what each feature is: those that are registered, and the values that actuators set."""
+    """Describes each feature: those that are registered, and the values that actuators set."""
     from dc_gym.envs import observation
     from dc_gym.envs.scene import RATE
 
@@ -121,7 +121,6 @@ def _known_features() -> dict[str, str]:
 
 
 def _known_rewards() -> dict[str, str]:
-    """Returns what each reward is."""
     from dc_gym.envs import reward
 
     return {each.name: f"{'cost: ' if each.cost else ''}{each.formula}" for each in reward.rewards()}

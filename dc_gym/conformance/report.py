@@ -55,7 +55,7 @@ def summary(verdicts: Sequence[ScriptOutcome]) -> Iterator[str]:
 
 
 def surprises(verdicts: Sequence[ScriptOutcome], unsupported_too: bool = False) -> Iterator[str]:
-    """Yields what differs from known.py: scripts that fail and should not, and the other way round."""
+    """Yields the differences to known.py: scripts that fail and should not, and the other way round."""
     bad = ("failed", "broken", "unsupported") if unsupported_too else ("failed", "broken")
     for verdict in verdicts:
         known = (verdict.script, verdict.family) in KNOWN

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import hint
 from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
@@ -54,8 +53,7 @@ class FlowsConfig:
         names = [each.name for each in fields(cls)]
         for name in values:
             if name not in names:
-                why = renamed.hint("FlowsConfig", name) or hint(name, names)
-                raise AgentError(f"FlowsConfig: {name} is unknown; {why}")
+                raise AgentError(f"FlowsConfig: {name} is unknown; {hint(name, names)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +138,7 @@ class Flows:
         return self._look(model)
 
     def observation(self, name: str) -> Vector:
-        """Returns what an agent sees at its decision, or saw at its last one.
+        """Returns the observation of an agent at its decision, or at its last one.
 
         Before the first, this is "on target, rate kept".
         """
