@@ -107,6 +107,8 @@ $(VENV)/.installed: pyproject.toml setup.py requirements.lock
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
+# A release audits the three files that `make lock` writes (pip-audit -r) and makes an SBOM where the wheel is installed
+# (cyclonedx-py environment).
 # The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml. Then those of them that the
 # container has, and those of the machine image, for its Python alone.
 lock: $(VENV)/.installed

@@ -469,6 +469,18 @@ def _add_plugin(parser: ArgumentParser) -> None:
     parser.add_argument("--plugin", dest="plugins", type=Path, action="append", default=[], metavar="FILE", help=told)
 
 
+def _add_new(commands: Any) -> None:
+    summary = "write a commented spec from three questions; options answer them without a terminal"
+    example = "dcgym new mine.toml\n  dcgym new mine.toml --network fattree-k4 --traffic incast --controllers dctcp,cubic"
+    parser = _add(commands, "new", summary, example, _delegate("dc_gym.cli.new", progress=False))
+    parser.add_argument("file", type=Path, metavar="FILE", help="the TOML file to write")
+    parser.add_argument("--network", metavar="NAME", help="a preset of topologies (default: dumbbell-10m)")
+    parser.add_argument("--traffic", metavar="NAME", help="a kind of workload (default: many_to_one)")
+    told = "congestion controls to compare; the spec has the first (default: dctcp,cubic)"
+    parser.add_argument("--controllers", metavar="LIST", help=told)
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+
+
 def _add_topology(commands: Any) -> None:
     summary = "show a network: links, round trips, bottlenecks, queues and marks in bytes, frames and BDPs"
     example = "dcgym topology acc24 --set topology.scale=10 --png acc24.png"
@@ -626,6 +638,7 @@ def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
 
 ADD = {
     "demo": _add_demo,
+    "new": _add_new,
     "run": _add_run,
     "verify": _add_verify,
     "conformance": _add_conformance,
