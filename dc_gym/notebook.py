@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,10 +130,13 @@ def timeline(result: Result) -> Picture:
     return Picture(one_run.draw(result))
 
 
-def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name") -> Picture:
-    """Returns the picture of a sweep: metrics of summary.json over a key, a line for each value of another key."""
-    sheet, _ = curves.sheet_of(Path(out), x, metrics, by)
-    return Picture(sweep_figure.draw(sheet))
+def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name", where: Sequence[str] = ()) -> Picture:
+    """Returns the picture of a sweep: metrics of summary.json over a key, a line for each value of another key.
+
+    `where`: conditions such as "topology.hosts=8", for some of its runs alone.
+    """
+    sheets, _ = curves.sheets_of(Path(out), x, metrics, by, where)
+    return Picture(sweep_figure.draw_panels(sheets))
 
 
 def pause_map(result: Result) -> Picture:

@@ -407,6 +407,13 @@ def _add_plot(commands: Any) -> None:
         "--by", metavar="KEY", default="controller.name", help="draw one line for each value of this key (default: %(default)s)"
     )
     parser.add_argument(
+        "--where",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="draw the results with this value alone (repeatable; several values of one key are alternatives)",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
     )
     _add_force(parser)
