@@ -10,8 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from synthetic import result
+import synthetic
+from synthetic import S, result
 
 from dc_gym import spec
 from dc_gym.base.errors import UsageError
@@ -20,6 +22,7 @@ from dc_gym.figures import curves, kit, spec_keys, styles, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint
 from dc_gym.metrics import names
+from dc_gym.records import results
 
 
 def edit(path: Path, **values: Any) -> None:
@@ -482,3 +485,59 @@ def test_a_long_title_is_broken(sweep: Path) -> None:
     (sheet,) = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])[0].values()
     figure = drawn(sheet)
     assert figure.legends[0].get_title().get_window_extent().x1 <= figure.bbox.x1
+
+
+def sized(folder: Path, controller: str, seed: int, load: float, more: float = 0.0) -> None:
+    """Writes a result of 40 flows of 1, 2, ... kB with slowdowns 1, 2, ... and `more`; another one does not finish."""
+    rows = [synthetic.flow_row(n, size_bytes=1000 * (n + 1), start_ns=3 * S, status="done", fct_ns=S) for n in range(40)]
+    rows.append(synthetic.flow_row(40, size_bytes=10**6, start_ns=3 * S))
+    made = result(folder, synthetic.tables(flows=rows))
+    spec = made.manifest["spec"] | {"seed": seed, "controller": {"name": controller}}
+    edit(folder / "manifest.json", spec=spec | {"workload": {"kind": "poisson", "load": load}})
+    slowdown = np.append(np.arange(1.0, 41.0) + more, np.nan)
+    results.write_derived(folder, "flow_metrics", {"slowdown": slowdown})
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> Path:
+    for load in (0.3, 0.6):
+        for seed in (1, 2):
+            for controller in ("dctcp", "dcqcn"):
+                sized(tmp_path / f"{controller}-{load}-{seed}", controller, seed, load, more=(seed == 2) * 0.5)
+    return tmp_path
+
+
+def test_slowdown_by_size_takes_all_seeds_together(sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first of 20 bins of the 82 flows has five: of 1, 1, 2, 2 and 3 kB, with slowdowns 1, 1.5, 2, 2.5 and 3."""
+    drawn: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        inner = kit.save
+        patched.setattr(kit, "save", lambda figure, *rest, **options: drawn.append(figure) or inner(figure, *rest, **options))
+        assert main.main(["plot", str(sizes), "--x", "flow_size"]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1] == str(sizes / "slowdown-by-flow_size.png")
+    assert re.search(r"^  DCTCP +up to 3 kB +median 2 +p99 2.98 +\(n = 5\)$", said, re.MULTILINE), said
+    (figure,) = drawn
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["Load 0.3", "Load 0.6"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["DCTCP", "DCQCN", "p99", "median"]
+    tail, median = figure.axes[0].lines[:2]
+    assert (len(tail.get_ydata()), median.get_ydata()[0], median.get_color()) == (20, 2.0, kit.color_of("dctcp"))
+    assert tail.get_ydata()[0] == pytest.approx(np.percentile([1, 1.5, 2, 2.5, 3], 99))
+    assert "8 unfinished flows" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_slowdown_of_some_runs_and_over_other_lines(sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--where", "workload.load=0.3"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(sizes / "slowdown-by-flow_size-workload.load-0.3.png")
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--by", "workload.load"]) == 0
+    assert "a line for each workload.load; DCQCN" in capsys.readouterr().out
+
+
+def test_slowdown_needs_sizes_and_takes_no_metric(sweep: Path, sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--y", "slowdown_p50"]) == 2
+    assert "leave out --y" in capsys.readouterr().err
+    for folder in sizes.iterdir():
+        (folder / "flow_metrics.parquet").unlink(missing_ok=True)
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--where", "workload.kind=poisson"]) == 2
+    said = capsys.readouterr().err
+    assert "no flow has a slowdown" in said and said.count("\n") == 1

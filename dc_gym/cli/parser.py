@@ -396,7 +396,7 @@ def _add_plot(commands: Any) -> None:
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="a folder of a result or of a training; with --x, of many results")
     parser.add_argument("--each", action="store_true", help="draw plot.png of each result in DIR, such as a sweep's")
-    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
+    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer; or flow_size, for slowdown")
     parser.add_argument(
         "--y",
         metavar="METRIC",

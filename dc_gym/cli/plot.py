@@ -7,7 +7,8 @@ from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
-from dc_gym.figures import curves, learning, spec_keys, timeline
+from dc_gym.figures import curves, learning, slowdown, spec_keys, timeline
+from dc_gym.figures.curves import FLOW_SIZE
 from dc_gym.records.learning_curve import is_training
 from dc_gym.records.results import is_result, load_result, result_folders
 
@@ -24,6 +25,10 @@ def main(args: Namespace) -> int:
     if args.x is None and not is_result(args.dir) and is_training(args.dir):
         say(learning.plot(args.dir, args.y, args.out, args.force))
         return 0
+    if args.x == FLOW_SIZE:
+        if args.y is not None:
+            raise UsageError(f"--x {FLOW_SIZE} draws median and 99th percentile of FCT slowdown; leave out --y")
+        return slowdown.main(args.dir, args.by, args.out, args.force, args.where)
     if args.x is not None and args.y is not None:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force, args.where)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):

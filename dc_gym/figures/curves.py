@@ -28,8 +28,21 @@ from dc_gym.metrics.names import NAMES
 from dc_gym.metrics.summary import told_of_equal_seeds
 from dc_gym.records.results import Result
 
-__all__ = ["check_axes", "curves", "example_of", "find_results", "fit_results", "main", "sheets_of", "tell_axes", "title_of"]
+__all__ = [
+    "check_axes",
+    "curves",
+    "example_of",
+    "find_results",
+    "fit_results",
+    "main",
+    "name_of",
+    "sheets_of",
+    "tell_axes",
+    "title_of",
+]
 
+FLOW_SIZE = "flow_size"
+"""Stands for a key on the x axis: slowdown.py draws over the sizes of flows, whatever the spec says."""
 MOST_VALUES = 6
 """The most values of a key that are printed."""
 
@@ -44,7 +57,7 @@ def main(
     where: Sequence[str] = (),
 ) -> int:
     """Draws the figure, prints the points as a table, and prints where the figure is."""
-    place = out or folder / _name(x_key, metrics, by_key, where)
+    place = out or folder / name_of(x_key, metrics, by_key, where)
     kit.check_name(place)
     mark = mark_of("plot", [folder], place)
     require_place(place, is_marked(mark), force=force)
@@ -110,8 +123,11 @@ def tell_axes(folder: Path, results: Sequence[Result]) -> None:
     for key, values in varying.items():
         more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
         say(f"  {key:{width}}  {', '.join(values[:MOST_VALUES])}{more}")
+    measured = _measured(results)
+    if "slowdown_p50" in measured:
+        say(f"\n--x {FLOW_SIZE} (without --y): FCT slowdown by the sizes of flows")
     say("\n--y: the metrics that they have")
-    for metric in _measured(results):
+    for metric in measured:
         say(f"  {metric:24}  {titles.of_metric(metric) if '.' not in metric else 'one a flow: .0, .1, ...'}")
 
 
@@ -134,7 +150,7 @@ def _measured(results: Sequence[Result]) -> list[str]:
     return list(found)
 
 
-def _name(x_key: str, metrics: Sequence[str], by_key: str, where: Sequence[str]) -> str:
+def name_of(x_key: str, metrics: Sequence[str], by_key: str, where: Sequence[str]) -> str:
     """Returns the name of the figure's file, METRIC-by-KEY.png. Different figures of the same results get different names."""
     lines = "" if by_key == BY_DEFAULT else f"-each-{by_key}"
     chosen = "".join(f"-{re.sub('[^A-Za-z0-9._+-]+', '-', text).strip('-')}" for text in where)

@@ -26,8 +26,20 @@ from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-__all__ = ["Axis", "Curve", "CurvePoint", "Sheet", "draw", "draw_panels", "grid_of"]
+__all__ = [
+    "Axis",
+    "Curve",
+    "CurvePoint",
+    "Sheet",
+    "caption_below",
+    "colors_of",
+    "draw",
+    "draw_panels",
+    "grid_of",
+    "legend_above",
+]
 
 BY_DEFAULT = "controller.name"
 NUMBERED = ("seed",)
@@ -41,11 +53,9 @@ AT_MOST_1 = ("jain", "maxmin_jain")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LETTER_INCHES, LINE_INCHES = 0.072, 0.15
 """The width of a letter in a tick label, and the space for a rotated label."""
-LEGEND_LETTERS, CAPTION_LETTERS = 80, 118
-"""The letters that fit in a row of the legend, where each entry's symbol takes four, and in a row of the caption."""
-TITLE_SHARE = 0.85
-"""The letters in a row of the title, over those in a row of the legend."""
-TITLE_LETTERS, LABEL_LETTERS = 34, 26
+LEGEND_LETTERS, TITLE_LETTERS, CAPTION_LETTERS = 80, 68, 118
+"""The letters that fit in a row of the legend, where each entry's symbol takes four, of the title and of the caption."""
+PANEL_LETTERS, LABEL_LETTERS = 34, 26
 """The letters that fit above one of several panels, and beside it."""
 
 
@@ -139,7 +149,7 @@ def draw_panels(sheets: Mapping[str, Sheet]) -> Figure:
         figure = kit.new_figure(grid.width, HEAD_HEIGHT + PANEL_HEIGHT * grid.rows * len(metrics))
         axes = figure.subplots(grid.rows * len(metrics), grid.columns, squeeze=False, sharex=True)
         every = [lines for sheet in sheets.values() for lines in sheet.panels.values()]
-        colors = _colors(list(dict.fromkeys(line.name for lines in every for line in lines)))
+        colors = colors_of(list(dict.fromkeys(line.name for lines in every for line in lines)))
         places = _Places.of(first.axis, every, list(colors), grid.axis_inches)
         for row, metric in enumerate(metrics):
             block = axes[row * grid.rows : (row + 1) * grid.rows].reshape(-1)
@@ -153,8 +163,8 @@ def draw_panels(sheets: Mapping[str, Sheet]) -> Figure:
             ax = axes[(len(metrics) - 1) * grid.rows :].reshape(-1)[number]
             ax.tick_params(labelbottom=True)
             places.label(ax)
-        _head(figure, first, places.joined, colors, round(LEGEND_LETTERS * grid.width / WIDTH))
-        kit.caption(figure, textwrap.fill(first.caption, round(CAPTION_LETTERS * grid.width / WIDTH)))
+        _head(figure, first, places.joined, colors)
+        caption_below(figure, first.caption)
     return figure
 
 
@@ -194,7 +204,7 @@ def _label(ax: Axes, title: str, metric: str, unit: str, is_first: bool) -> None
         if unit:
             ax.set_ylabel(unit)
         return
-    ax.set_title(textwrap.shorten(title, TITLE_LETTERS, placeholder=" ..."), loc="left")
+    ax.set_title(textwrap.shorten(title, PANEL_LETTERS, placeholder=" ..."), loc="left")
     if is_first:
         ax.set_ylabel(textwrap.fill(f"{metric} ({unit})" if unit else metric, LABEL_LETTERS))
     else:
@@ -339,7 +349,7 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
     return readable.axis_scale(family, max(map(abs, means)))
 
 
-def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+def colors_of(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
     free."""
     known = {name: found for name in names if (found := styles.find(name))}
@@ -357,16 +367,34 @@ def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
     return itertools.cycle([kind for kind in kinds if kind not in taken] or kinds)
 
 
-def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]], letters: int) -> None:
+def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
     """Draws the title and, below it, the legend, unless there is only one line or the axis names the lines."""
-    title = textwrap.fill(sheet.title, round(TITLE_SHARE * letters))
     if len(colors) < 2 or sheet.axis.names_lines:
-        kit.title(figure, title)
+        kit.title(figure, _broken(sheet.title, figure, TITLE_LETTERS))
         return
-    key = "" if sheet.by_key == "controller.name" else f"{titles.of_key(sheet.by_key)}: "
+    key = "" if sheet.by_key == BY_DEFAULT else f"{titles.of_key(sheet.by_key)}: "
     shape: dict[str, Any] = {"markersize": 5, "linestyle": "-" if joined else ""}
     handles = [kit.sample(color, marker=marker, **shape) for color, _, marker in colors.values()]
-    labels = [f"{key}{titles.amount(label)}" for _, label, _ in colors.values()]
-    columns = max(1, min(len(labels), letters // (4 + max(map(len, labels)))))
+    legend_above(figure, handles, [f"{key}{titles.amount(label)}" for _, label, _ in colors.values()], sheet.title)
+
+
+def legend_above(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str], title: str) -> None:
+    """Draws the title and, below it, the legend, above all panels."""
+    columns = max(1, min(len(labels), _letters(figure, LEGEND_LETTERS) // (4 + max(map(len, labels)))))
     look = {"title_fontproperties": {"size": kit.TITLE_POINTS, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=title, **look)
+    text = _broken(title, figure, TITLE_LETTERS)
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=text, **look)
+
+
+def caption_below(figure: Figure, text: str) -> None:
+    """Writes the caption below all panels, in as many rows as it needs."""
+    kit.caption(figure, _broken(text, figure, CAPTION_LETTERS))
+
+
+def _broken(text: str, figure: Figure, letters: int) -> str:
+    """Returns a text in rows. `letters`: how many fit in a row of a figure of the usual width."""
+    return textwrap.fill(text, _letters(figure, letters))
+
+
+def _letters(figure: Figure, letters: int) -> int:
+    return round(letters * figure.get_figwidth() / WIDTH)
