@@ -38,7 +38,7 @@ FLOW_SIZE = curves.FLOW_SIZE
 BINS = "hpcc"
 PERCENTILES: Mapping[str, tuple[str, Any]] = {"p99": ("p99", "solid"), "p50": ("median", (0, (2, 2)))}
 """The percentiles that are drawn, each with its label and its line style."""
-MOST_SIZES, SIZE_INCHES = 10, 0.6
+MOST_SIZES, SIZE_INCHES = 10, 0.56
 """The sizes that fit below an axis as wide as a page, and the width of one."""
 PANEL_HEIGHT, HEAD_HEIGHT = 2.6, 1.0
 
