@@ -95,7 +95,7 @@ def sweep(experiment: Experiment, out: str | Path, keys: Mapping[str, Any], *ove
     """
     folder, begun_s = Path(out).absolute(), time.monotonic()
     asked = grid.of({"base": _base(experiment), "grid": dict(keys)}, Path(NAMED).absolute(), overrides)
-    real_time = any(point.spec.clock == "real" for point in asked.points)
+    real_time = any(point.clock == "real" for point in asked.points)
     statuses = run_grid(asked, folder, local(1 if real_time else cpus()), Quiet())
     say(f"{out}: {summary.counts(statuses)}, in {short_time(time.monotonic() - begun_s)}")
     for status in statuses:

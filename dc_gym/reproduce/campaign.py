@@ -121,7 +121,8 @@ class Campaign:
         values: dict[str, Any] = {"time.duration": length.duration, "time.warmup": length.warmup, "seed": HELD_OUT + seed}
         if contestant.algorithm:
             values[POLICY] = str(self._place(contestant, seed) / "policy.npz")
-        return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, self.spec(contestant, values))
+        spec = self.spec(contestant, values)
+        return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, lambda: spec)
 
     def _place(self, contestant: Contestant, seed: int) -> Path:
         return (self.home / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()
