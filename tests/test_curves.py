@@ -387,7 +387,7 @@ def test_a_panel_without_some_runs_is_drawn_all_the_same(sweep: Path) -> None:
 
 
 def test_a_third_key_may_be_the_controller(sweep: Path) -> None:
-    """What follows from it, as the settings of NICs do, is no further key."""
+    """The settings of NICs, which follow from it, are no further keys."""
     for path in sweep.glob("cubic-*/manifest.json"):
         spec = json.loads(path.read_text())["spec"]
         edit(path, spec=spec | {"nic": {"latency": "1us"}, "workload": {"kind": "pairs", "transport": "rdma"}})

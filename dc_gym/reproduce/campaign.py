@@ -121,8 +121,7 @@ class Campaign:
         values: dict[str, Any] = {"time.duration": length.duration, "time.warmup": length.warmup, "seed": HELD_OUT + seed}
         if contestant.algorithm:
             values[POLICY] = str(self._place(contestant, seed) / "policy.npz")
-        spec = self.spec(contestant, values)
-        return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, lambda: spec)
+        return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, self.spec(contestant, values))
 
     def _place(self, contestant: Contestant, seed: int) -> Path:
         return (self.home / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()

@@ -46,16 +46,16 @@ class Point:
     """Name of its folder: the varied values in short."""
     values: Mapping[str, Any]
     """Values of the grid's keys in this run, as the spec has them. None means not given."""
-    read: Callable[[], Spec]
-    """Reads and checks the spec."""
+    given: Spec | Callable[[], Spec]
+    """The spec, or a function that reads and checks it."""
     key: str = ""
     """Identity of the grid's text for this run; '' if there is none."""
     known: Known | None = None
-    """What is known of the run from the last time, if it still counts. Its spec was checked then."""
+    """The findings about the run from the last time, if it still counts. Its spec was checked then."""
 
     @cached_property
     def spec(self) -> Spec:
-        return self.read()
+        return self.given if isinstance(self.given, Spec) else self.given()
 
     @property
     def kind(self) -> str:
@@ -74,7 +74,7 @@ class Grid:
     """The keys that vary: dotted keys of the spec."""
     points: tuple[Point, ...]
     record: Record | None = None
-    """What the sweep's folder knew when the grid was read."""
+    """The record of the sweep's folder when the grid was read."""
 
 
 Block = dict[str, list[Any]]
@@ -135,12 +135,8 @@ def of(
             spec = vary()
         except SpecError as error:
             raise SpecError(f"{error} (in the run {name})") from None
-        points.append(Point(name, {key: _value(spec, key) for key in keys}, partial(_same, spec), key))
+        points.append(Point(name, {key: _value(spec, key) for key in keys}, spec, key))
     return Grid(str(data.get("name", path.stem)), keys, tuple(points), record)
-
-
-def _same(spec: Spec) -> Spec:
-    return spec
 
 
 def _base(data: dict[str, Any], path: Path, read: Callable[[Path], dict[str, Any]]) -> tuple[dict[str, Any], Path, Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sweep knows of its runs from the last time, so that it need not read and check them again: DIR/.checked.json.
+"""Keeps the findings about a sweep's runs for the next time, so that they need not be read again: DIR/.checked.json.
 
 An entry counts only as long as nothing that it was derived from has changed: the grid's text for the run, the programs that read
 it, the fingerprint, and every file of the spec and of the result, by inode, size and times. It is never needed: without it, or
@@ -35,7 +35,7 @@ Stamp = list[int]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found when a run's spec and result were checked."""
+    """The findings about a run when its spec and its result were checked."""
 
     key: str
     """Identity of the grid's text for the run."""

@@ -67,7 +67,7 @@ class SweepFolder:
     fingerprints: Mapping[str, str]
     """Fingerprint that a result must have to count, by kind of run. Other results would not be comparable."""
     record: Record = field(init=False)
-    """What is known of the results that were read."""
+    """The findings about the results that were read."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", self.grid.record or Record.read(self.path))
