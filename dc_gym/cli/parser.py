@@ -414,7 +414,7 @@ def _add_plot(commands: Any) -> None:
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="a folder of a result or of a training; with --x, of many results")
     parser.add_argument("--each", action="store_true", help="draw plot.png of each result in DIR, such as a sweep's")
-    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
+    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer; or flow_size, for slowdown")
     parser.add_argument(
         "--y",
         metavar="METRIC",
@@ -423,6 +423,13 @@ def _add_plot(commands: Any) -> None:
     )
     parser.add_argument(
         "--by", metavar="KEY", default="controller.name", help="draw one line for each value of this key (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--where",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="draw the results with this value alone (repeatable; several values of one key are alternatives)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
