@@ -10,8 +10,8 @@ and 20 count.
 
 The row "no control" has no algorithm: all flows send at line rate. In rows named "fresh" each message has a queue pair of its
 own, and switches have a shared buffer, in which nothing is lost; "fresh, beta of 6" changes RL-CC's beta alone, the round trip
-that is free, from 1.5 to 6 base round trips. In rows named "in pairs" a process sends to one other at a time from 256 KiB on (Open MPI's
-pairwise exchange). So would the paper's 64 processes; with 16, as here, Open MPI sends all messages at once.
+that is free, from 1.5 to 6 base round trips. In rows named "in pairs" a process sends to one other at a time from 256 KiB on
+(Open MPI's pairwise exchange). So would the paper's 64 processes; with 16, as here, Open MPI sends all messages at once.
 """
 
 from __future__ import annotations
