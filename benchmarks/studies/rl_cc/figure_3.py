@@ -202,7 +202,10 @@ def _above_its_law() -> Criterion:
 
 
 def _criterion(words: str, who: str, judge: Callable[[Evidence], Outcome]) -> Criterion:
-    return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judge, (common.INFLATION.name,))
+    def judged(evidence: Evidence) -> Outcome:
+        return judge(evidence) if _by_seed(evidence, who) else bounded(None, f"{who}: nothing measured")
+
+    return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
 
 
 def _claims(setup: str) -> tuple[Claim, ...]:
@@ -242,19 +245,19 @@ CLAIMS = (
 
 
 def _figure(evidence: Evidence) -> Figure:
-    fit, black = theory.best_fit(measured(evidence, "Swift")), WHO["Swift"][1]
+    found, black = measured(evidence, "Swift"), WHO["Swift"][1]
     lines = [
         VariantLine(who, color, {flows: name(who, flows) for flows in ALL_FLOWS}) for who, (_, color, _) in CONTESTANTS.items()
     ]
 
     def curves(ax: Axes) -> None:
-        x = np.geomspace(FLOWS[0], max(measured(evidence, "Swift")), 100)
+        fit, x = theory.best_fit(found), np.geomspace(FLOWS[0], max(found), 100)
         best = f"best {fit.a:.2g} + {fit.b:.2g} sqrt(N)"
         ax.plot(x, [fit(each) for each in x], "--", color=black, linewidth=1, label=best)
         ax.plot(x, [swift_law(each) for each in x], ":", color=black, linewidth=1, label="Swift's own law")
 
     drawn = (common.INFLATION, common.GOODPUT)
-    return series.figure(evidence, lines, drawn, "flows", TITLE, curves={common.INFLATION.name: curves})
+    return series.figure(evidence, lines, drawn, "flows", TITLE, curves={common.INFLATION.name: curves} if found else None)
 
 
 STUDY = common.study(

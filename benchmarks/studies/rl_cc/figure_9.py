@@ -183,15 +183,15 @@ def _iteration_s(flows: np.ndarray) -> float:
 
 def joined(evidence: Evidence) -> Evidence:
     """Returns the contestants of the page: with the measures of their run, or with those of their runs of one size each."""
-    return replace(evidence, variants={name: _joined(name, evidence) for name in BASE})
-
-
-def _joined(name: str, evidence: Evidence) -> VariantEvidence:
-    if name in evidence.variants:
-        return evidence.variants[name]
-    who, setup = BASE[name]
-    runs = {LATENCIES[size].name: run_name(name, size) for size in APART[setup][0]}
-    return VariantEvidence(name, name, ALL_COLORS[who], {column: evidence.values(run, column) for column, run in runs.items()})
+    found = {}
+    for name, (who, setup) in BASE.items():
+        sizes_apart, _ = APART.get(setup, ((), 0))
+        runs = {LATENCIES[size].name: evidence.values(run_name(name, size), LATENCIES[size].name) for size in sizes_apart}
+        if name in evidence.variants:
+            found[name] = evidence.variants[name]
+        elif any(runs.values()):
+            found[name] = VariantEvidence(name, name, ALL_COLORS[who], runs)
+    return replace(evidence, variants=found)
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -199,18 +199,16 @@ def _figure(evidence: Evidence) -> Figure:
     with kit.style():
         canvas = kit.new_figure(9.6, 3.8)
         ax = canvas.subplots()
-        shown = [each for who, each in evidence.variants.items() if who in WHO]
-        width = 0.8 / len(shown)
-        best = _best(evidence)
-        for place, each in enumerate(shown):
+        best, width = _best(evidence), 0.8 / len(WHO)
+        for place, who in enumerate(WHO):
             found = [
-                estimate([value / best[size] for value in each.numbers.get(column.name, {}).values()])
+                estimate([value / best[size] for value in evidence.values(who, column.name).values()])
                 for size, column in LATENCIES.items()
             ]
             heights = [one.mean if one else np.nan for one in found]
             halves = [(one.half or 0.0) if one else 0.0 for one in found]
-            at = np.arange(len(SIZES)) + (place - (len(shown) - 1) / 2) * width
-            ax.bar(at, heights, width, yerr=halves, label=each.name, color=each.color, error_kw={"elinewidth": 0.8})
+            at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
+            ax.bar(at, heights, width, yerr=halves, label=who, color=COLORS[who], error_kw={"elinewidth": 0.8})
         ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
         ax.set_ylabel("Latency over the best")
         ax.set_xlabel("Size of message")
@@ -222,8 +220,10 @@ def _figure(evidence: Evidence) -> Figure:
 
 def _best(evidence: Evidence) -> dict[int, float]:
     """Returns the smallest mean of the paper's contestants, by size."""
-    means = {size: [evidence.variants[who].estimate(column.name) for who in WHO] for size, column in LATENCIES.items()}
-    return {size: min((one.mean for one in known if one), default=np.nan) for size, known in means.items()}
+    found = {
+        size: [estimate(list(evidence.values(who, column.name).values())) for who in WHO] for size, column in LATENCIES.items()
+    }
+    return {size: min((one.mean for one in known if one), default=np.nan) for size, known in found.items()}
 
 
 STUDY = common.study(

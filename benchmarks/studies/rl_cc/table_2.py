@@ -20,11 +20,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import name
 from dc_gym.study import series
 from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.evidence import Evidence
+from dc_gym.study.evidence import Evidence, Measure
 from dc_gym.study.model import Variant
 from dc_gym.study.scaled import MS, US, RunLength
 from dc_gym.study.series import VariantLine
@@ -182,12 +184,14 @@ def crossover(evidence: Evidence) -> str:
     """Describes the times of a decision, in turn, at which many flows begin to lose and fall below half of the tree's goodput."""
     times = {us * US: name(in_turn(f"{us} us"), MANY) for us in BETWEEN_US}
     times |= {WHO[net][1]: name(in_turn(net), MANY) for net in NETS}
-    tree = evidence.variants[name("tree", MANY)].estimate(common.GOODPUT.name)
-    found = {time_ns: evidence.variants[times[time_ns]] for time_ns in sorted(times)}
-    slow = {time_ns: each.estimate(common.GOODPUT.name) for time_ns, each in found.items()}
-    lossy = {time_ns: each.estimate(common.LATE_DROPS.name) for time_ns, each in found.items()}
-    drops = _first([time_ns for time_ns, each in lossy.items() if each and each.mean > LOSING], list(found))
-    half = _first([time_ns for time_ns, each in slow.items() if each and tree and each.mean * SLOWER < tree.mean], list(found))
+    tried = sorted(times)
+
+    def mean(title: str, measure: Measure) -> float:
+        return float(np.mean(list(evidence.values(title, measure.name).values()) or np.nan))
+
+    tree = mean(name("tree", MANY), common.GOODPUT)
+    drops = _first([time_ns for time_ns in tried if mean(times[time_ns], common.LATE_DROPS) > LOSING], tried)
+    half = _first([time_ns for time_ns in tried if mean(times[time_ns], common.GOODPUT) * SLOWER < tree], tried)
     each_waits = math.ceil(MANY / common.SEVEN.senders)
     return (
         f"Crossover with {MANY} flows, {each_waits} a NIC whose decisions are made in turn: drops begin {drops},"
@@ -199,11 +203,8 @@ def _first(reached: list[int], tried: list[int]) -> str:
     if not reached:
         return f"beyond {tried[-1] / US:g} us"
     place = tried.index(min(reached))
-    return (
-        f"at {tried[place] / US:g} us or below"
-        if place == 0
-        else f"between {tried[place - 1] / US:g} and {tried[place] / US:g} us"
-    )
+    at = f"{tried[place] / US:g} us"
+    return f"between {tried[place - 1] / US:g} and {at}" if place else f"at {at} or below"
 
 
 def _figure(evidence: Evidence) -> Figure:

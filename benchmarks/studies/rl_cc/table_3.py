@@ -112,6 +112,8 @@ def _rests_by_swing(title: str) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         measured, computed = (evidence.values(title, column.name) for column in (common.INFLATION, AT_SWING))
         off = {seed: measured[seed] / computed[seed] - 1 for seed in measured.keys() & computed.keys()}
+        if not off:
+            return bounded(None, f"{title}: nothing measured")
         means = [float(np.mean(list(each.values()))) for each in (measured, computed)]
         said = "{}: measured {:.3f}, computed {:.3f}".format(title, *means)
         return bounded(max(map(abs, off.values())) <= AGREES, said)
