@@ -79,15 +79,17 @@ class Variant:
     full: Mapping[str, Any] = field(default_factory=dict)
     """The keys that `--length full` changes."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose values depend on the seed, which stands in them as `{seed}`."""
+    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in those that `full` changes."""
     extra: bool = False
     """True for a variant that runs only with `--cases all`."""
+    short: bool = False
+    """True for a variant that does not run with `--length full`."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
 
     def keys(self, full: bool) -> dict[str, Any]:
-        """Returns the keys of the spec that all seeds share, at the source's own length if `full`."""
-        return {**self.values, **(self.full if full else {})}
+        """Returns the keys of the spec, at the source's own length if `full`. Values of `by_seed` have `{seed}` in them."""
+        return {**self.values, **self.by_seed, **(self.full if full else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ class Study:
 
     def chosen(self, options: StudyOptions) -> list[Variant]:
         """Returns the variants that the options ask for."""
-        return [each for each in self.variants if options.all_cases or not each.extra]
+        asked = [each for each in self.variants if options.all_cases or not each.extra]
+        return [each for each in asked if not (options.full and each.short)]
 
     def facts_of(self, options: StudyOptions) -> Facts:
         return self.facts(options) if callable(self.facts) else self.facts
