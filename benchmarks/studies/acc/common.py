@@ -20,6 +20,7 @@ from dc_gym.study.model import Variant
 
 LINE_BPS = 25 * 10**9
 """The line of a server."""
+FIRST_PORT = 5001
 LOSSY, PFC = "lossy", "PFC"
 NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
 PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"}
@@ -105,9 +106,9 @@ def variants(who: Iterable[str], **more: Any) -> tuple[Variant, ...]:
     return tuple(Variant(each, CONTESTANTS[each], COLORS[each], **more) for each in who)
 
 
-def flow_list(flows: Iterable[tuple[int, int, str]]) -> str:
-    """Returns a file of flows with a port each: the numbers of source and destination, and `start,stop,size`."""
-    rows = [f"h{source},h{to},{5000 + place},{times}" for place, (source, to, times) in enumerate(flows, 1)]
+def flow_list(flows: Iterable[tuple[int, int, int, str]]) -> str:
+    """Returns a file of flows: the numbers of source and destination, the port less FIRST_PORT, and `start,stop,size`."""
+    rows = [f"h{source},h{to},{FIRST_PORT + port},{times}" for source, to, port, times in flows]
     return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
 
 

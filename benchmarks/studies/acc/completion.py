@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.benchmarks.studies.acc.common import DROPPED, FLOWS, LINE_BPS, UNFINISHED, pauses, reward_of, sampled
+from dc_gym.benchmarks.studies.acc.common import DROPPED, FLOWS, LINE_BPS, PAUSES, UNFINISHED, pauses, reward_of, sampled
 from dc_gym.records.results import Result, number
 from dc_gym.study.collect import wire_bytes
 from dc_gym.study.evidence import Floats, Measure
@@ -25,6 +25,8 @@ TIMES = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 SLOWDOWN, CNPS = Measure("slowdown", "mean slowdown", digits=4), Measure("cnps", "CNPs")
 QUEUE = Measure("queue_bytes", "mean queue of a switch port (kB)", 1e-3, 3)
 REWARD = Measure("reward", "ACC's reward", digits=4)
+OF_AGENTS = (*TIMES, QUEUE, REWARD, FLOWS, UNFINISHED, PAUSES, DROPPED)
+"""The columns of figures 13 and 14."""
 
 
 def traffic(distribution: str, load: float, duration_ms: int, last_start_ms: int = LAST_START_MS) -> dict[str, Any]:

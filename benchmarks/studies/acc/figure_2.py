@@ -80,14 +80,13 @@ def with_ratios(evidence: Evidence) -> Evidence:
     """Adds completion times over those of SECN0, seed by seed."""
     made = {}
     for workload, fabric, marking in product(WORKLOADS, SETUPS, COLORS):
-        each, base = (evidence.variants[name(workload, one, fabric)] for one in (marking, BASE))
+        who = name(workload, marking, fabric)
+        each, base = (evidence.variants[one].numbers for one in (who, name(workload, BASE, fabric)))
         ratios = {
-            ratio.name: {
-                seed: value / base.numbers[of][seed] for seed, value in each.numbers[of].items() if seed in base.numbers[of]
-            }
+            ratio.name: {seed: value / base[of][seed] for seed, value in each[of].items() if seed in base[of]}
             for of, ratio in RATIOS.items()
         }
-        made[each.name] = replace(each, numbers={**each.numbers, **ratios})
+        made[who] = replace(evidence.variants[who], numbers={**each, **ratios})
     return replace(evidence, variants=made)
 
 
