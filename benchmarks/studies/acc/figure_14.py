@@ -93,7 +93,7 @@ STUDY = Study(
         (CENTRAL, f"the same net in one agent, controller.groups = direction, in force {LATENCY_MS} ms later"),
     ),
     notes=(
-        f"Scaled: 32 servers instead of 96; sizes are cut at 10 MB, and elephants are those from 1 MB on.",
+        "Scaled: 32 servers instead of 96; sizes are cut at 10 MB, and elephants are those from 1 MB on.",
         f"The rows `{CENTRAL_NOW}` and `{SWITCHES}` are ours: C-ACC without its delay, and an agent a switch with two settings.",
         "C-ACC's joint action is the pair of its two groups' best ones: 400 pairs of 20 actions. ACC samples a few hundred.",
     ),
