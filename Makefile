@@ -68,7 +68,6 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) scripts/plain.py
 	$(PYTHON) scripts/reference.py
-	$(PYTHON) scripts/claims.py
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 
 format: $(VENV)/.installed

@@ -32,6 +32,8 @@ from dc_gym.base.interpreter import import_from
 from dc_gym.base.terminal import say
 
 CODE = "code"
+MODULE = "dcgym_user_"
+"""How the names of the modules of such files begin."""
 SUFFIX = ".py"
 LOOK_S, PATIENCE_S = 1.0, 5.0
 """How often a thread looks whether a call into the user's files returns, and how long such a call lasts before it is told."""
@@ -73,7 +75,7 @@ def load(path: Path) -> UserFile:
     if _expected.get(path.absolute(), digest) != digest:
         raise SpecError(f"{path}: was changed after it was checked; do it again")
     if digest not in _by_digest:
-        module = ModuleType(f"dcgym_user_{digest[:16]}")
+        module = ModuleType(f"{MODULE}{digest[:16]}")
         module.__file__ = str(path)
         sys.modules[module.__name__] = module  # dataclasses look the module up there
         name = _shown.get(path, str(path))

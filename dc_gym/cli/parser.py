@@ -336,38 +336,70 @@ def _add_study(commands: Any) -> None:
         "dcgym study list\n  dcgym study run rl-cc/table-2\n  dcgym study run mine/loss.py --seeds 3\n"
         "  dcgym study report acc\n  dcgym study score"
     )
-    parser = add_command(commands, "study", summary, example)
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    body = _delegate("dc_gym.benchmarks.studies")
+    verbs = add_command(commands, "study", summary, example).add_subparsers(dest="verb", metavar="VERB", required=True)
     name = "a study of `dcgym study list`, a group of them such as acc, `all`, or a file FILE.py or FILE.py:NAME"
 
     def add(verb: str, summary: str, example: str, names: str) -> ArgumentParser:
-        made = _add(verbs, verb, summary, example, body)
+        made = _add(verbs, verb, summary, example, _delegate(STUDIES))
         made.add_argument("names", nargs=names, metavar="STUDY", help=name + (" (default: all)" if names == "*" else ""))
-        made.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/study)")
-        evidence = "folder of the evidence (default: results/evidence; shorter or changed runs: OUT/GROUP/evidence)"
-        made.add_argument("--evidence", type=Path, metavar="DIR", help=evidence)
         length = "full: train and run as long as the source does, which may take days (default: %(default)s)"
         made.add_argument("--length", choices=("default", "full"), default="default", help=length)
-        made.add_argument(
-            "--jobs", type=arguments.jobs, metavar="N", help="labs or trainings that run at the same time (default: one per CPU)"
-        )
-        _add_force(made)
-        _add_quiet(made)
+        _add_study_places(made)
         return made
 
-    _add_quiet(_add(verbs, "list", "list studies, and run nothing", "dcgym study list", body))
+    _add_quiet(_add(verbs, "list", "list studies, and run nothing", "dcgym study list", _delegate(STUDIES)))
     run = add("run", "run studies, store their evidence, and write their pages", "dcgym study run acc/figure-9", "+")
     cases = "all: also the variants that a study leaves out (default: %(default)s)"
     run.add_argument("--cases", choices=("default", "all"), default="default", help=cases)
-    run.add_argument("--seeds", type=arguments.count, metavar="N", help="number of seeds (default: the study's own)")
+    _add_study_options(run)
+    add("report", "write the pages of studies from their evidence, and run nothing", "dcgym study report acc", "*")
+    add("score", "count the verdicts on all claims, compare printed numbers, and say what is old", "dcgym study score", "*")
+    carry = "repeat a short run of each study whose evidence is of another version, and keep the evidence if digests are equal"
+    add("carry", carry, "dcgym study carry", "*")
+
+
+def _add_reproduce(commands: Any) -> None:
+    summary = "reproduce a paper's figures: another name of `dcgym study run PAPER/FIGURE`"
+    parser = _add(
+        commands, "reproduce", summary, "dcgym reproduce iroko 5.2 5.3 --algorithms none", _delegate(f"{STUDIES}.papers")
+    )
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes days")
+    parser.add_argument(
+        "figures", nargs="*", metavar="FIGURE", help="a figure or table, such as table-2 (default: all of the paper)"
+    )
+    parser.add_argument("--list", action="store_true", help="list papers and figures, and run nothing")
+    parser.add_argument("--score", action="store_true", help="count the verdicts of all papers, and run nothing")
+    parser.add_argument("--full", action="store_true", help="another name of --length full with --cases all")
+    _add_study_places(parser)
+    _add_study_options(parser)
+
+
+STUDIES = "dc_gym.benchmarks.studies"
+
+
+def _add_study_places(parser: ArgumentParser) -> None:
+    """Adds the options that all commands about studies have."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/study)")
+    evidence = "folder of the evidence (default: results/evidence; shorter or changed runs: OUT/GROUP/evidence)"
+    parser.add_argument("--evidence", type=Path, metavar="DIR", help=evidence)
+    jobs = "labs or trainings that run at the same time (default: one per CPU)"
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=jobs)
+    _add_force(parser)
+    _add_quiet(parser)
+
+
+def _add_study_options(parser: ArgumentParser) -> None:
+    """Adds the options that say how much of a study is run, and where."""
+    variant = "run this variant only (may be repeated; default: all)"
+    parser.add_argument("--variant", dest="variants", action="append", default=[], metavar="NAME", help=variant)
+    parser.add_argument("--seeds", type=arguments.count, metavar="N", help="number of seeds (default: the study's own)")
     algorithms = "algorithms to train, such as PPO,APPO,DDPG,SAC or module:Class, or none (default: those of the claims)"
-    run.add_argument("--algorithms", metavar="LIST", help=algorithms)
-    run.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
+    parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
+    parser.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
     duration = "duration of each measured run; its first quarter is not counted"
-    run.add_argument("--duration", metavar="TIME", help=duration)
-    run.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, mended, iroko-thesis")
-    run.add_argument(
+    parser.add_argument("--duration", metavar="TIME", help=duration)
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, mended, iroko-thesis")
+    parser.add_argument(
         "--set",
         dest="overrides",
         action="append",
@@ -376,13 +408,9 @@ def _add_study(commands: Any) -> None:
         help="replace one key of every spec (may be repeated)",
     )
     ground = "where measured runs take place; trainings always use labs (default: %(default)s)"
-    run.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
-    run.add_argument("--address", metavar="HOST:PORT", help="run on the Ray cluster at this address, or auto")
-    run.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
-    add("report", "write the pages of studies from their evidence, and run nothing", "dcgym study report acc", "*")
-    add("score", "count the verdicts on all claims, compare printed numbers, and say what is old", "dcgym study score", "*")
-    carry = "repeat a short run of each study whose evidence is of another version, and keep the evidence if digests are equal"
-    add("carry", carry, "dcgym study carry", "*")
+    parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
+    parser.add_argument("--address", metavar="HOST:PORT", help="run on the Ray cluster at this address, or auto")
+    parser.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
 
 
 def _add_plot(commands: Any) -> None:
@@ -621,6 +649,7 @@ ADD = {
     "train": _add_train,
     "export": _add_export,
     "study": _add_study,
+    "reproduce": _add_reproduce,
     "plot": _add_plot,
     "report": _add_report,
     "list": _add_list,

@@ -67,10 +67,13 @@ class Desk:
             if "" in algorithms:
                 raise UsageError(f"--algorithms {told!r}: write it like PPO,DDPG, or none")
         given = {name: getattr(args, name, None) for name in ("seeds", "steps", "duration", "preset", "address")}
+        if given["seeds"] == 0:
+            raise UsageError("--seeds 0: a study needs one seed at least; leave it out for the study's own number")
         return StudyOptions(
             out=self.out / group,
             full=getattr(args, "length", "default") == "full",
             all_cases=getattr(args, "cases", "default") == ALL,
+            variants=tuple(getattr(args, "variants", ())),
             algorithms=algorithms,
             overrides=tuple(getattr(args, "overrides", ())),
             ground=getattr(args, "ground", "lab"),
@@ -109,6 +112,7 @@ def _run(desk: Desk) -> int:
     page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
     for study in studies:
         desk.library.causes(study)  # finds mistakes in findings.toml before hours are spent
+        study.chosen(desk.options(study.group))
     for study in studies:
         desk.progress.note(f"{study.name}: {study.title}")
         told = _made(desk, study)
@@ -139,7 +143,7 @@ def _made(desk: Desk, study: Study) -> Report:
 
 def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
     own = replace(options, out=desk.out / study.group)
-    found = (study.collect or collect.collect)(study, own, desk.progress)
+    found = (study.collect or collect.SpecRuns())(study, own, desk.progress)
     environment = identity.environment()
     made = Table(
         study=study.name,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import itertools
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.study import findings
@@ -80,7 +80,8 @@ class Library:
             place = Path(str(sys.modules[study.module].__file__))
             file, names = place.with_name(findings.FILE), [study.name.partition("/")[2]]
         else:
-            file, names = path.with_name(findings.FILE), [name.partition("/")[2] for name in self.names()]
+            file = path.with_name(findings.FILE)
+            names = [name.partition("/")[2] for name, each in self.names().items() if each.parent == path.parent]
         causes = findings.read(file, names).get(study.name.partition("/")[2], {})
         findings.require_claims(file, study.name, causes, study.claims)
         return causes
@@ -92,13 +93,8 @@ def of_file(asked: str) -> Study:
     path = Path(place)
     if not path.is_file():
         raise UsageError(f"study {asked}: no such file; give FILE.py, or a name of `dcgym study list`")
-    module = f"dcgym_study_{path.stem}"
-    spec = importlib.util.spec_from_file_location(module, path)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[module] = made
-    spec.loader.exec_module(made)
-    return replace(_study(made, name or STUDY, asked), name=f"own/{_word(path.stem)}", module=module)
+    made = usercode.load(path).module
+    return replace(_study(made, name or STUDY, asked), name=f"own/{_word(path.stem)}", module=made.__name__)
 
 
 def _study(module: ModuleType, name: str, what: str) -> Study:

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import behaviour
+from dc_gym.base import behaviour, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
 from dc_gym.kernel import build, openvswitch
@@ -31,7 +31,7 @@ from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.table import Table
 
 LINEAGE = "lineage.tsv"
-OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline")
+OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
 
 
@@ -56,6 +56,7 @@ def told(options: StudyOptions) -> dict[str, Any]:
     return {
         "full": options.full,
         "cases": options.all_cases,
+        "variants": list(options.variants),
         "seeds": options.seeds,
         "steps": options.steps,
         "duration": options.duration,
@@ -105,6 +106,9 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     if isinstance(value, functools.partial):
         found[f"partial {len(found)}"] = [_name(value.func), value.args, value.keywords]
         value = value.func
+    elif is_dataclass(value) and not isinstance(value, type):
+        found[_name(type(value))] = _plain(value)
+        return
     value = inspect.unwrap(value) if callable(value) else value
     name = _name(value)
     if name in found or not name.startswith(OWN_CODE):
@@ -115,12 +119,15 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
             found[f"{name} {what}"] = read.name
         elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
             found[f"{name} {what}"] = read
+        elif is_dataclass(read) and not isinstance(read, type):
+            found[f"{name} {what}"] = _plain(read)
         elif isinstance(read, (types.FunctionType, type, functools.partial)) or hasattr(read, "__wrapped__"):
             _add_code(read, found)
 
 
 def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+    module = str(getattr(value, "__module__", ""))
+    return f"{'own' if module.startswith(usercode.MODULE) else module}.{getattr(value, '__qualname__', '')}"
 
 
 @cache

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
+from dc_gym.base.spelling import unknown
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Claim, Criterion
 from dc_gym.study.evidence import Evidence, Measure, Sample, Track
@@ -37,6 +39,8 @@ class StudyOptions:
     """True (`--length full`): the lengths of the source."""
     all_cases: bool = False
     """True (`--cases all`): also the variants that a study leaves out by default."""
+    variants: tuple[str, ...] = ()
+    """Names of the variants to run; empty: all."""
     seeds: int | None = None
     """Number of seeds. None: the study's own; this holds for the fields below, too."""
     steps: int | None = None
@@ -61,7 +65,7 @@ class StudyOptions:
     def own(self) -> bool:
         """True if nothing but the study's own length, seeds and specs is asked for."""
         changed = (self.seeds, self.steps, self.duration, self.algorithms, self.preset)
-        return self.ground == "lab" and not self.overrides and all(each is None for each in changed)
+        return self.ground == "lab" and not (self.overrides or self.variants) and all(each is None for each in changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,14 @@ class Collected:
     """The run that is repeated to see whether the evidence still holds (carry.py)."""
 
 
-Collect = Callable[["Study", StudyOptions, Progress], Collected]
+class Collect(Protocol):
+    """How a study's rows are made."""
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        """Makes what is missing, and returns the evidence."""
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        """Makes a sample's run anew in `options.out`, and returns the digest of its records."""
 
 
 def _no_measures(result: Result) -> dict[str, float]:
@@ -162,8 +173,13 @@ class Study:
         return self.name.rpartition("/")[0]
 
     def chosen(self, options: StudyOptions) -> list[Variant]:
-        """Returns the variants that the options ask for."""
-        asked = [each for each in self.variants if options.all_cases or not each.extra]
+        """Returns the variants that the options ask for. Raises UsageError if one of them is unknown."""
+        names = [each.name for each in self.variants]
+        for name in options.variants:
+            if name not in names:
+                raise UsageError(f"study {self.name}: {unknown('variant', name, names)}")
+        some = options.variants
+        asked = [each for each in self.variants if (each.name in some if some else options.all_cases or not each.extra)]
         return [each for each in asked if not (options.full and each.short)]
 
     def facts_of(self, options: StudyOptions) -> Facts:

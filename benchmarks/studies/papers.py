@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym reproduce`: another name of `dcgym study` for the papers' figures."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.studies import LIBRARY
+from dc_gym.study import command
+
+PAPERS = ("iroko", "rl-cc", "pcc-rl", "fdcc", "acc")
+ALL = "all"
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """Runs `dcgym study list`, `score` or `run` with the options of `dcgym reproduce`."""
+    names = [f"{args.paper}/{figure}" for figure in args.figures] or ([*PAPERS] if args.paper in (ALL, None) else [args.paper])
+    verb = "list" if args.list else "score" if args.score else "run"
+    if verb == "run" and args.paper is None:
+        raise UsageError(f"reproduce: name a paper ({', '.join(PAPERS)}) or {ALL}; `dcgym reproduce --list` lists figures")
+    if args.paper == ALL and args.figures:
+        raise UsageError(f"reproduce {ALL} {args.figures[0]}: name the paper of this figure instead of {ALL}")
+    told = vars(args) | {"verb": verb, "names": names}
+    told |= {"length": "full", "cases": ALL} if args.full else {}
+    return command.main(LIBRARY, Namespace(**told), progress)
