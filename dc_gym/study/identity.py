@@ -132,7 +132,11 @@ def _name(value: Any) -> str:
 
 @cache
 def _source(value: Any) -> str:
-    return inspect.cleandoc("\n" + inspect.getsource(value))
+    """Returns the text of a function or a class; empty for a method that a decorator generated, whose class tells of it."""
+    try:
+        return inspect.cleandoc("\n" + inspect.getsource(value))
+    except OSError:
+        return ""
 
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
