@@ -61,7 +61,7 @@ def messages(load: str, seed: int) -> str:
     """Returns the messages at a load, drawn by the seed, as a list of flows. A message has a queue pair of its own."""
     mean_bytes = sum(wire_bytes(size) for size in SIZES_BYTES) / len(SIZES_BYTES)
     each_per_s = LOADS[load] * LINE_BPS / 8 / mean_bytes / SENDERS
-    found = []
+    found: list[tuple[int, int, int, str]] = []
     for sender in range(1, SENDERS + 1):
         chance = random.Random(f"{load}, sender {sender}, seed {seed}")
         start_s = chance.expovariate(each_per_s)
