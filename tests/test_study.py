@@ -13,7 +13,7 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import claims, findings, identity, score, table
+from dc_gym.study import claims, collect, findings, identity, measured, score, table
 from dc_gym.study.claims import Claim, Verdict
 from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
@@ -255,7 +255,11 @@ def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     findings.require_claims(file, "x", causes, [Claim("c", "page 7", ())])
     with pytest.raises(UsageError, match="claim 'c' is unknown"):
         findings.require_claims(file, "x", causes, [Claim("d", "page 7", ())])
-    for text, said in ((good.replace('"x"', '"y"'), "study 'y'"), (good + 'whoever = "me"\n', "key 'whoever'"), ("[[", "Invalid")):
+    for text, said in (
+        (good.replace('"x"', '"y"'), "study 'y'"),
+        (good + 'whoever = "me"\n', "key 'whoever'"),
+        ("[[", "Invalid"),
+    ):
         file.write_text(text)
         with pytest.raises(UsageError, match=said):
             findings.read(file, ["x"])
@@ -330,3 +334,23 @@ def test_every_study_loads_and_its_findings_name_its_claims() -> None:
         assert study.title and study.measures, name
         LIBRARY.causes(study)
         assert identity.of_runs(study) and identity.of_measures(study)
+
+
+def test_a_variant_may_be_short_alone_and_have_another_file_of_a_seed_at_full_length(tmp_path: Path) -> None:
+    keys = {"topology.preset": "dumbbell-10m", "controller.name": "dctcp", "workload.kind": "matrix", "time.duration": "1s"}
+    files = {"workload.file": "usual-{seed}.csv"}
+    both = Variant("both", by_seed=files, full={"workload.file": "full-{seed}.csv"})
+    study = Study("t", [QUEUE], [both, Variant("brief", by_seed=files, short=True)], "own/t", base=keys)
+    flow, found = "source,destination,port,start,stop,size\nh1,h3,5001,0,1,0\n", []
+    for full in (False, True):
+        options = StudyOptions(tmp_path, full=full)
+        collect.write(collect.folder("t", options), {"usual-2.csv": flow, "full-2.csv": flow})
+        specs = {each.name: collect.spec_of(study, each, options, 2) for each in study.chosen(options)}
+        found.append({name: Path(dict(made.workload.own)["file"]).name for name, made in specs.items()})
+    assert found == [{"both": "usual-2.csv", "brief": "usual-2.csv"}, {"both": "full-2.csv"}]
+
+
+def test_what_makes_a_track_has_an_identity() -> None:
+    """A track's class has methods without a text of their own, which its decorator generated."""
+    found = identity._code(measured.track)
+    assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found

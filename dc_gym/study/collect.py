@@ -135,8 +135,8 @@ def point(study: Study, variant: Variant, options: StudyOptions, seed: int) -> P
 
 def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) -> Spec:
     """Returns the spec of one run: the base's keys, then the variant's, then the command's."""
-    by_seed = {key: value.format(seed=seed) for key, value in variant.by_seed.items()}
-    values = {**study.base, **variant.keys(options.full), **by_seed}
+    values = {**study.base, **variant.keys(options.full)}
+    values |= {key: values[key].format(seed=seed) for key in variant.by_seed}
     values = {"metrics.slowdown": "off", **values, "ground": options.ground, "seed": seed}
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
