@@ -33,7 +33,7 @@ ALONE = common.apart(
         controller,
         common.SEVEN,
         {"kind": "many_to_one", "flows": short, "size": cluster.SHORT_SIZE, "jitter": JITTER_NS},
-        length=cluster.LENGTHS[LONG_SHORT],
+        length=cluster.length_of(LONG_SHORT, common.OWN),
         keys=common.keys_of(controller, common.OWN),
         color=cluster.COLORS.get(who, "#888888"),
     )
