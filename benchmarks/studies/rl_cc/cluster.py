@@ -196,7 +196,7 @@ def study(
         for who in contestants(scenario)
     ]
     networks, full = NETWORKS[scenario]
-    told = {"networks": networks, "full_networks": full, "setups": SETUPS[scenario], "runs": scenario}
+    told: dict[str, Any] = {"networks": networks, "full_networks": full, "setups": SETUPS[scenario], "runs": scenario}
     base = None if scenario == LONG_SHORT else 2
     draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=base)
     more = long_short if scenario == LONG_SHORT else None

@@ -39,7 +39,7 @@ FEWER = ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL
 """The cases in which RL-CC loses less than Swift."""
 NONE = 1e-9
 SIX, ROOM = 6, 0.84
-"""The most cases whose labels fit without being turned; the distance between the first and the last set-up's markers of a case."""
+"""The most cases whose labels fit without being turned; the distance between the outermost set-ups' markers of a case."""
 CASES = [(scenario, count) for scenario, counts in COUNTS.items() for count in counts]
 
 
