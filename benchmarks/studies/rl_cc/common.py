@@ -74,7 +74,7 @@ OF_SHARED = tuple(f"topology.{key}" for key in _OF_SHARED)
 
 OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE, HELD = "", "shared buffer", "window", "PCC", "patience 0", "500 kB", "held"
 FULL_QUEUE, TIMEOUTS, FIRMWARE, SLOW, SPREAD = "full queue", "16.8 ms", "firmware", "slow start", "spread starts"
-PERMUTATION, TORS, ITERATIONS = "permutation", "8 x 8", "20 iterations"
+PERMUTATION, TORS, ITERATIONS, FRESH, PAIRS = "permutation", "8 x 8", "20 iterations", "fresh", "in pairs"
 """The set-ups: "" is that of all other rows. The name of a set-up stands behind its contestant's."""
 NO_CONTROL = "no control"
 UNCONTROLLED = {NO_CONTROL: "fixed"}
@@ -105,9 +105,14 @@ ABOUT: Mapping[str, str] = {
     FIRMWARE: f"DCQCN has preset {FIRMWARE_PRESET}, with the byte counter of stored configurations of NICs; runs are longer",
     SLOW: "flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC); the paper gives no rate",
     SPREAD: f"flows start at random over {format_time(SPREAD_NS)}, not over 100 us: the paper does not say how; runs are longer",
+    "calibrated": "the target is lower by the offset at which flows rest in the fluid model under the policy, which is ours",
+    "step / 4": "Swift's additive step is a quarter of a packet a round trip, not a packet",
+    "step x 4": "Swift's additive step is four packets a round trip, not one",
     PERMUTATION: "each host sends to one other that nobody else sends to; else several may share a receiver",
     TORS: "8 ToRs of 8 hosts, oversubscribed 2:1 as the paper's 4 ToRs of 16 hosts; another reading of its 64 flows",
     ITERATIONS: "each size from 128KiB on has a run of its own, with 20 iterations behind a first one; else one counts",
+    FRESH: "256 KiB and more: a run a size, a queue pair a message, a shared buffer; else queue pairs last, with their rates",
+    PAIRS: "256 KiB and more: a run a size, a process sends to one other at a time, as Open MPI's 64 do; else to all at once",
 }
 """How rows named so differ, for the pages."""
 

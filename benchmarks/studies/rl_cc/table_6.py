@@ -50,10 +50,8 @@ def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Mapping[str,
     """Evaluates the policies; nothing is random."""
     tables = {each: cells.table(nic_policy.load(each)) for each in POLICIES}
     return {
-        name(cell.before, cell.now): {
-            **{each: {1: table[place].integer} for each, table in tables.items()},
-            ARTIFACT.name: {1: cell.artifact},
-        }
+        name(cell.before, cell.now): {each: {1: table[place].integer} for each, table in tables.items()}
+        | {ARTIFACT.name: {1: cell.artifact}}
         for place, cell in enumerate(tables[POLICIES[0]])
     }
 
@@ -62,7 +60,7 @@ def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
     return evidence.values(name(before, now), policy)[1]
 
 
-def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
+def more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
     names = name(*first), name(*than)
 
     def judge(evidence: Evidence) -> Outcome:
@@ -72,37 +70,22 @@ def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criteri
     return Criterion(f"{policy}: {names[0]} above {names[1]}", names, judge, (policy,))
 
 
+BY_STATE = [(policy, (state, high), (state, low)) for policy in POLICIES for state in STATES for high, low in pairwise(STATES)]
+FROM_UNDER, FROM_FULL = name(UNDER, TARGET), name(CONGESTED, TARGET)
 CLAIMS = (
-    Claim(
-        "Raise, keep, cut by the current state",
-        SOURCE,
-        tuple(
-            _more(each, (before, more), (before, less))
-            for each in POLICIES
-            for before in STATES
-            for more, less in pairwise(STATES)
-        ),
-    ),
+    Claim("Raise, keep, cut by the current state", SOURCE, tuple(more(*each) for each in BY_STATE)),
     Claim(
         "The first cut is stronger than a repeated one",
         SOURCE + ": 0.89 and 0.94",
-        tuple(_more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES),
+        tuple(more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES),
     ),
     Claim(
         "The first raise is stronger than a repeated one",
         SOURCE + ": 1.15 and 1.05",
-        tuple(_more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES),
+        tuple(more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES),
     ),
-    Claim(
-        "From under-utilized to target it cuts",
-        SOURCE + ": 0.92",
-        tuple(less_than(name(UNDER, TARGET), each, 1) for each in ACTIONS),
-    ),
-    Claim(
-        "From congested to target it raises",
-        SOURCE + ": 1.07",
-        tuple(more_than(name(CONGESTED, TARGET), each, 1) for each in ACTIONS),
-    ),
+    Claim("From under-utilized to target it cuts", SOURCE + ": 0.92", tuple(less_than(FROM_UNDER, each, 1) for each in ACTIONS)),
+    Claim("From congested to target it raises", SOURCE + ": 1.07", tuple(more_than(FROM_FULL, each, 1) for each in ACTIONS)),
 )
 
 
