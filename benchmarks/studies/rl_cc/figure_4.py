@@ -128,7 +128,7 @@ def _figure(evidence: Evidence) -> Figure:
 def _near(latencies: Sequence[float]) -> list[tuple[int, int]]:
     """Returns the first and the last index of each run of points that have one label together."""
     starts = [at for at, latency in enumerate(latencies) if not at or latency >= LABEL_ROOM * latencies[at - 1]]
-    return list(zip(starts, [start - 1 for start in (*starts[1:], len(latencies))], strict=True))
+    return [(start, end - 1) for start, end in pairwise((*starts, len(latencies)))]
 
 
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
