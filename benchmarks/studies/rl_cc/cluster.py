@@ -5,8 +5,6 @@ The default runs a quarter of the fabric with the same oversubscription, `--leng
 paper's cases. The paper does not give the following, which are our choice: which host sends to which (many-to-one: all to the
 last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base round trips), and the
 number of long flows in long-short.
-
-The contestants run as described, and once more for each set-up that concerns them (WHOSE; common.ABOUT says what they are).
 """
 
 from __future__ import annotations

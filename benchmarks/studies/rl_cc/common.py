@@ -179,12 +179,12 @@ def of_setup(who: str, setup: str) -> str:
 def with_setups(setups: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
     """Returns the claims of `make`, and behind them those of each set-up that are about its rows, which are counted apart."""
     own = tuple(make(OWN))
-    apart = ((setup, pair) for setup in setups for pair in zip(make(setup), own, strict=True))
-    return (*own, *(replace(claim, setup=setup) for setup, (claim, plain) in apart if _about(claim) != _about(plain)))
-
-
-def _about(claim: Claim) -> list[str]:
-    return [name for each in claim.criteria for name in each.about]
+    found = list(own)
+    for setup in setups:
+        for claim, plain in zip(make(setup), own, strict=True):
+            if [each.about for each in claim.criteria] != [each.about for each in plain.criteria]:
+                found.append(replace(claim, setup=setup))
+    return tuple(found)
 
 
 def keys_of(controller: str, setup: str) -> dict[str, Any]:
@@ -210,18 +210,15 @@ def apart(variants: Iterable[Variant]) -> tuple[Variant, ...]:
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
-
-    They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
-    """
+    """Returns keys with which flows begin at their share, for measurements at rest; `parameters` adds more of nic.parameters."""
     return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
 
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
     made = Experiment.of(without_code(result.manifest["spec"], result.path))
-    summary, scale = result.summary, made.spec.topology.scale or 1
-    flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
+    summary, scale, time = result.summary, made.spec.topology.scale or 1, made.spec.time
+    flows, window_s = int(summary["flows"]), (time.duration_ns - time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]
     return {
         GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
@@ -239,10 +236,9 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
 
 
 def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
-    """Returns latency and inflation: the means over flows of each flow's mean round trip over time.
+    """Returns latency and inflation: means over flows of the idle path plus the mean waiting times at all ports, there and back.
 
-    A flow's round trip is its idle path plus the mean waiting times at all ports, there and back. A mean over probes would count
-    short round trips more often than long ones.
+    A mean over probes would count short round trips more often than long ones.
     """
     ports = result.derived("port_metrics")
     assert ports is not None

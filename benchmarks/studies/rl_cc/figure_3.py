@@ -82,8 +82,7 @@ def calibrated_target() -> int:
 def swift_law(flows: float) -> float:
     """Returns the inflation at which Swift's target is the round trip, if each flow's window is its share of the line times that.
 
-    It has the parameters of Swift's first preset. Where its flow scaling is most of the target, it grows as the cube root of the
-    number of flows.
+    It has the parameters of Swift's first preset.
     """
     value = algorithms.resolve_parameters(algorithms.load("swift", Path()), "", {}, LINE_BPS).values
     base_packets = common.BASE_RTT_NS * LINE_BPS / (8e9 * FRAME_BYTES)
@@ -160,13 +159,9 @@ def _leaves(swift: str) -> Criterion:
     """Returns the criterion that Swift is farther from its best curve than RL-CC is from its own."""
 
     def judge(evidence: Evidence) -> Said:
-        worst = {
-            who: [max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] or [np.nan]
-            for who in ("RL-CC", swift)
-        }
+        theirs, ours = ([max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] for who in (swift, "RL-CC"))
         said = f"{swift} off its best curve: {_told(_off_best(measured(evidence, swift)))}"
-        said += f"; RL-CC off its own by at most {max(worst['RL-CC']):.1%}"
-        return min(worst[swift]) > max(worst["RL-CC"]), said
+        return min(theirs) > max(ours, default=np.nan), f"{said}; RL-CC off its own by at most {max(ours, default=np.nan):.1%}"
 
     return _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, judge)
 

@@ -10,7 +10,7 @@ Rows of the set-ups in NOISE differ by noise, and claims are judged on them once
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,6 @@ def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
         criteria = (below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS))
         yield Claim(f"The smaller beta, the less latency ({flows} flows)", SOURCE, tuple(criteria))
-    small, large = (name(BEST_BETA, target, 128, setup) for target in (BEST_TARGET, 1.0))
     yield Claim(
         "With too small a beta few flows do not use the link",
         SOURCE + "; a loss is 2 % or more of the goodput with 1.5",
@@ -97,7 +96,8 @@ def _claims(setup: str) -> Iterator[Claim]:
         SOURCE + "; a loss is 2 % or more of the goodput with 0.064",
         tuple(below(low, best, common.GOODPUT, LESS) for low, best in pairs),
     )
-    criterion = above(large, small, common.LATENCY, 3.0)
+    large, best = (name(BEST_BETA, target, 128, setup) for target in (1.0, BEST_TARGET))
+    criterion = above(large, best, common.LATENCY, 3.0)
     yield Claim("Too high a target costs much latency with many flows", SOURCE, (criterion,))
 
 
@@ -125,12 +125,6 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _near(latencies: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and the last index of each run of points that have one label together."""
-    starts = [at for at, latency in enumerate(latencies) if not at or latency >= LABEL_ROOM * latencies[at - 1]]
-    return [(start, end - 1) for start, end in pairwise((*starts, len(latencies)))]
-
-
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
     found = {value: evidence.variants[each] for value, each in names.items() if each in evidence.variants}
     values, points = [], []
@@ -144,7 +138,8 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
         up = bar_of(points[-1][1], y.half)
         ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
         ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
-    for first, last in _near([latency for latency, _ in points]):
+    starts = [at for at, (x, _) in enumerate(points) if not at or x >= LABEL_ROOM * points[at - 1][0]]
+    for first, last in ((start, end - 1) for start, end in pairwise((*starts, len(points)))):
         text, aside = (f"{values[first]:g}", (4, 4)) if first == last else (f"{values[first]:g} to {values[last]:g}", (0, -11))
         ax.annotate(text, points[first], aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
     if points:

@@ -8,9 +8,6 @@ place, so that only the time differs. The paper does not say how long its runs a
 Each flow's decisions are made as if it had its own processor. The rows "in turn" (`nic.decisions`) show a processor that all
 flows of a NIC share. Their flows begin at their share: 64 flows from line rate would take 23 cuts of up to 5 ms each. These runs
 last LIVES decisions of a flow. The rows "30 us" and "100 us" show what the time alone costs 16 flows.
-
-Two more set-ups look for the paper's collapse. In rows named "full queue" events of packets take the processor's time, too, and
-its queue has fewer places than a NIC has flows. Rows named "16.8 ms" have the timeouts of verbs, and flows begin at their share.
 """
 
 from __future__ import annotations
@@ -55,11 +52,8 @@ FEW, LATER_US = 16, (30, 100)
 """The number of flows, and additional times of a decision, for which it is measured what the time alone costs."""
 LIVES, SHORTEST_NS = 24, 10 * MS
 QUEUE, BURST = 4, 8
-"""Places in a full queue, and packets of a TX event there. Both are ours, found on seed 11.
-
-4 is above the 3 flows that a NIC has with 16, below the 11 and 22 that it has with 64 and 128. With bursts of 8 a NIC that sends
-at the line has 1 million TX events a second: 0.93 of the time for the trees, 17 times what there is for the MLP.
-"""
+"""Places in a full queue, above the flows of a NIC with 16 alone, and packets of a TX event there. At the line such events take
+0.93 of the time for the trees, and 17 times what there is for the MLP. Both are ours, found on seed 11."""
 TIMEOUT_NS, PROBE_TIMEOUT_NS = 4096 << 12, 800 * US
 """4.096 us x 2^12, verbs' time of an ACK; the default of Table II's other rows, two round trips through the longest queue."""
 LOSING = 0.1
@@ -68,10 +62,6 @@ COLLAPSES = (FULL_QUEUE, TIMEOUTS)
 """The set-ups that look for the paper's collapse. They have no rows in turn: with a full queue all are."""
 LOOKS = {NO_PATIENCE: ("v", "-."), FULL_QUEUE: ("x", ":"), TIMEOUTS: ("^", ":")}
 """Markers and lines by set-up."""
-
-
-def in_turn(who: str) -> str:
-    return f"{who} in turn"
 
 
 def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
@@ -85,9 +75,14 @@ def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
     return {"nic.latency": latency_ns, **common.PRESETS.get(setup, {})}
 
 
+def _who(who: str) -> tuple[str, int, str]:
+    """Returns a contestant of WHO, or the network with another time of a decision, such as "30 us"."""
+    return WHO[who] if who in WHO else ("rlcc-mlp", int(who.removesuffix(" us")) * US, "#888888")
+
+
 def _variant(who: str, flows: int, setup: str = OWN) -> Variant:
-    """Returns a variant with a processor for each flow; `who` may also be the network with another time."""
-    controller, latency_ns, color = WHO.get(who) or ("rlcc-mlp", _other_ns(who), "#888888")
+    """Returns a variant with a processor for each flow."""
+    controller, latency_ns, color = _who(who)
     printed = PAPER[who][FLOWS.index(flows)] if who in PAPER and not setup else ()
     return common.many_to_one(
         name(of_setup(who, setup), flows),
@@ -103,17 +98,13 @@ def _variant(who: str, flows: int, setup: str = OWN) -> Variant:
 
 def _in_turn(who: str, flows: int, setup: str) -> Variant:
     """Returns a variant of the network with one processor per NIC."""
-    _, latency_ns, color = WHO.get(who) or ("", _other_ns(who), "#888888")
+    _, latency_ns, color = _who(who)
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
     parameters = common.PRESETS.get(setup, {}).get("nic.parameters", {})
     keys = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows, **parameters)}
-    title, length = name(of_setup(in_turn(who), setup), flows), RunLength(length_ns, length_ns // 2)
+    title, length = name(of_setup(f"{who} in turn", setup), flows), RunLength(length_ns, length_ns // 2)
     return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, keys=keys, color=color)
-
-
-def _other_ns(who: str) -> int:
-    return int(who.removesuffix(" us")) * US
 
 
 VARIANTS = [
@@ -136,17 +127,12 @@ def _claims(setup: str) -> Iterator[Claim]:
     def row(who: str, flows: int) -> str:
         return name(of_setup(who, setup), flows)
 
-    shared = tuple(map(in_turn, NETS))
-    yield Claim(
-        "With 16 flows nobody drops",
-        SOURCE + "; after bring-up",
-        tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *(() if setup in COLLAPSES else shared))),
-    )
-    yield Claim(
-        "With 16 flows the slow networks have no less goodput than the tree",
-        SOURCE,
-        tuple(above(row(who, 16), row("tree", 16), common.GOODPUT, 0.999) for who in NETS),
-    )
+    shared = tuple(f"{net} in turn" for net in NETS)
+    some = (*WHO, *(() if setup in COLLAPSES else shared))
+    none = tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in some)
+    yield Claim("With 16 flows nobody drops", SOURCE + "; after bring-up", none)
+    criteria = tuple(above(row(who, 16), row("tree", 16), common.GOODPUT, 0.999) for who in NETS)
+    yield Claim("With 16 flows the slow networks have no less goodput than the tree", SOURCE, criteria)
     for nets, of in ((NETS, setup), (shared, OWN if setup in COLLAPSES else setup)):
         yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, of))
 
@@ -167,7 +153,7 @@ CLAIMS = (
 
 def _figure(evidence: Evidence) -> Figure:
     looks = {who: (color, "o", "-") for who, (_, _, color) in WHO.items()}
-    looks |= {in_turn(who): (WHO[who][2], "s", "--") for who in NETS}
+    looks |= {f"{who} in turn": (WHO[who][2], "s", "--") for who in NETS}
     looks |= {of_setup(who, setup): (color, *how) for setup, how in LOOKS.items() for who, (_, _, color) in WHO.items()}
     lines = [VariantLine(who, color, {flows: name(who, flows) for flows in FLOWS}, *how) for who, (color, *how) in looks.items()]
     return series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
