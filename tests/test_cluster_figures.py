@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import SpecError
+from dc_gym.base.units import format_size
 from dc_gym.benchmarks.studies.rl_cc import (
     cluster,
     common,
@@ -39,6 +40,10 @@ JUDGED = (*STUDIES, table_4.STUDY)
 def spec(study, name, options=OPTIONS):
     (variant,) = (each for each in study.variants if each.name == name)
     return collect.spec_of(study, variant, options, 1)
+
+
+def run_name(who, size):
+    return f"{who}, {format_size(size)}"
 
 
 def of_setup(setup, studies=STUDIES):
@@ -243,7 +248,7 @@ def test_only_claims_about_a_set_up_are_repeated_for_it():
 
 
 def test_a_run_of_one_size_counts_all_iterations_but_the_first():
-    names = [figure_9.run_name(f"Swift, {common.ITERATIONS}", size) for size in figure_9.APART[common.ITERATIONS][0]]
+    names = [run_name(f"Swift, {common.ITERATIONS}", size) for size in figure_9.APART[common.ITERATIONS][0]]
     own = [dict(spec(figure_9.STUDY, name).workload.own) for name in names]
     assert [each["largest"] for each in own] == [1 << 17, 1 << 18, 1 << 19, 1 << 20] and {each["rounds"] for each in own} == {21}
     texts = [claim.text.split()[-1] for claim in claims_of(figure_9.STUDY, common.ITERATIONS)]
@@ -256,15 +261,15 @@ def test_a_run_of_one_size_counts_all_iterations_but_the_first():
     assert figure_9.latencies(result) == {figure_9.LATENCIES[64].name: pytest.approx(2e-6 / 100)}
 
 
-@pytest.mark.parametrize("setup", [figure_9.FRESH, figure_9.PAIRS])
+@pytest.mark.parametrize("setup", [common.FRESH, common.PAIRS])
 def test_messages_afresh_and_in_pairs_differ_from_plain_ones_of_their_size_in_that_alone(setup):
     assert [claim.text.split()[-1] for claim in claims_of(figure_9.STUDY, setup)] == ["256KiB", "512KiB", "1MiB"]
     for who in figure_9.CONTROLLERS:
         for size in (1 << 18, 1 << 19, 1 << 20):
-            other = spec(figure_9.STUDY, figure_9.run_name(f"{who}, {setup}", size))
+            other = spec(figure_9.STUDY, run_name(f"{who}, {setup}", size))
             plain = figure_9.variant(other.name, who, common.OWN, size, size, figure_9.ROUNDS)
             own = collect.spec_of(figure_9.STUDY, plain, OPTIONS, 1)
-            if setup == figure_9.PAIRS:
+            if setup == common.PAIRS:
                 assert dict(other.workload.own) == {**dict(own.workload.own), "schedule": "pairwise"}
                 assert changed(own, other, "workload")
             else:
@@ -275,7 +280,7 @@ def test_messages_afresh_and_in_pairs_differ_from_plain_ones_of_their_size_in_th
 
 
 def test_the_variant_that_shows_a_cause_at_1_mib_differs_in_beta_alone():
-    names = (figure_9.run_name(f"RL-CC, {setup}", figure_9.MOST) for setup in (figure_9.FRESH, figure_9.TOLERANT))
+    names = (run_name(f"RL-CC, {setup}", figure_9.MOST) for setup in (common.FRESH, figure_9.TOLERANT))
     fresh, tolerant = (spec(figure_9.STUDY, name) for name in names)
     assert (dict(fresh.nic.parameters), dict(tolerant.nic.parameters)) == ({}, {"beta": 6 << 16})
     assert changed(fresh, tolerant, "nic") and replace(tolerant.nic, parameters=fresh.nic.parameters) == fresh.nic
@@ -283,9 +288,7 @@ def test_the_variant_that_shows_a_cause_at_1_mib_differs_in_beta_alone():
 
 def test_runs_of_one_size_each_are_one_contestant():
     name, columns = figure_9.on("Swift", common.ITERATIONS), figure_9.LATENCIES
-    runs = [
-        found(figure_9.run_name(name, size), **{each.name: [float(size)] for each in columns.values()}) for size in figure_9.SIZES
-    ]
+    runs = [found(run_name(name, size), **{each.name: [float(size)] for each in columns.values()}) for size in figure_9.SIZES]
     made = figure_9.joined(evidence(*runs, found("DCQCN", alltoall_32_s=[1.0])))
     assert list(made.variants) == ["DCQCN", name]
     sizes = figure_9.APART[common.ITERATIONS][0]

@@ -193,6 +193,13 @@ def test_specs_and_what_measures_change_identities(own: Path) -> None:
         assert identity.of_runs(measures) == identity.of_runs(plain)
 
 
+def test_a_table_with_tuples_as_keys_is_part_of_an_identity(own: Path) -> None:
+    read = ("/ MBIT", "/ UNITS[1, 2]")
+    one, other = (loaded(own, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {each}}}")) for each in ("1e6", "1e5"))
+    same = loaded(own, read, ("MBIT = 1e6", "UNITS = {(1, 2): 1_000_000.0}"))
+    assert identity.of_measures(one) == identity.of_measures(same) != identity.of_measures(other)
+
+
 def test_a_study_file_outside_gives_only_its_own_code() -> None:
     """A constant and a function that a measure of the tree reads are part of its identity."""
     from dc_gym.benchmarks.studies.meta import queue_pairs

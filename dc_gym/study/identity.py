@@ -80,19 +80,26 @@ def of_measures(study: Study) -> str:
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=_plain)
+    text = json.dumps(_keyed(value), sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[: fingerprint.DIGITS]
 
 
 def _plain(value: Any) -> Any:
     """Returns what stands for a value that JSON does not know."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return _keyed({each.name: getattr(value, each.name) for each in fields(value)})
     if isinstance(value, Mapping):
-        return dict(value)
+        return _keyed(value)
     if callable(value):
-        return _code(value)
+        return _keyed(_code(value))
     return str(value)
+
+
+def _keyed(value: Any) -> Any:
+    """Returns a value in which keys that JSON does not know, such as tuples, are texts."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, (str, int, float)) else str(key): _keyed(each) for key, each in value.items()}
+    return [_keyed(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _code(function: Any) -> dict[str, Any]:

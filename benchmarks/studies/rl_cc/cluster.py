@@ -5,8 +5,6 @@ The default runs a quarter of the fabric with the same oversubscription, `--leng
 paper's cases. The paper does not give the following, which are our choice: which host sends to which (many-to-one: all to the
 last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base round trips), and the
 number of long flows in long-short.
-
-The contestants run as described, and once more for each set-up that concerns them (WHOSE; common.ABOUT says what they are).
 """
 
 from __future__ import annotations
@@ -43,20 +41,23 @@ from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwor
 from dc_gym.study.series import VariantLine
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
-RIVALS = ("DCQCN", "Swift")
-WHOSE: Mapping[str, tuple[str, ...]] = {
-    SHARED: tuple(WHO),
-    WINDOW: ("Swift",),
-    HELD: ("Swift",),
-    NO_PATIENCE: ("RL-CC",),
-    LARGE: tuple(WHO),
-    FIRMWARE: ("DCQCN",),
-    SLOW: tuple(WHO),
-    SPREAD: tuple(WHO),
-    PERMUTATION: tuple(WHO),
-    TORS: tuple(WHO),
+RIVALS, EVERYBODY = ("DCQCN", "Swift"), tuple(WHO)
+_TOLD: Mapping[str, tuple[tuple[str, ...], tuple[str, str]]] = {
+    OWN: ((), ("o", "-")),
+    SHARED: (EVERYBODY, ("s", "--")),
+    WINDOW: (("Swift",), ("^", "-.")),
+    HELD: (("Swift",), ("d", ":")),
+    NO_PATIENCE: (("RL-CC",), ("v", "-.")),
+    LARGE: (EVERYBODY, ("P", ":")),
+    FIRMWARE: (("DCQCN",), ("D", "--")),
+    SLOW: (EVERYBODY, ("<", ":")),
+    SPREAD: (EVERYBODY, (">", ":")),
+    PERMUTATION: (EVERYBODY, ("X", "-.")),
+    TORS: (EVERYBODY, ("*", "-.")),
 }
-"""The contestants with rows of their own, by set-up."""
+WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items() if setup}
+LOOKS = {setup: look for setup, (_, look) in _TOLD.items()}
+"""The contestants with rows of their own, and markers and lines, by set-up."""
 BRING_UP = (SLOW, SPREAD)
 """The set-ups that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
 
@@ -72,20 +73,6 @@ BASE = {on(who, setup): who for setup, whose in WHOSE.items() for who in whose}
 ALL = WHO | {name: WHO[who] for name, who in BASE.items()}
 _COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288"}
 COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
-LOOKS = {
-    OWN: ("o", "-"),
-    SHARED: ("s", "--"),
-    WINDOW: ("^", "-."),
-    HELD: ("d", ":"),
-    NO_PATIENCE: ("v", "-."),
-    LARGE: ("P", ":"),
-    FIRMWARE: ("D", "--"),
-    SLOW: ("<", ":"),
-    SPREAD: (">", ":"),
-    PERMUTATION: ("X", "-."),
-    TORS: ("*", "-."),
-}
-"""Markers and lines by set-up."""
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -95,11 +82,9 @@ SHORT = (50, 100)
 COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
 """The cases that the default runs."""
-LENGTHS = {
-    MANY_TO_ONE: RunLength(40 * MS, 25 * MS),
-    ALL_TO_ALL: RunLength(24 * MS, 14 * MS),
-    LONG_SHORT: RunLength(40 * MS, 5 * MS),
-}
+LENGTHS = {MANY_TO_ONE: (40, 25), ALL_TO_ALL: (24, 14), LONG_SHORT: (40, 5)}
+FIRMWARE_LENGTHS = {MANY_TO_ONE: (350, 250), ALL_TO_ALL: (100, 75), LONG_SHORT: (150, 5)}
+"""Durations and warm-ups in ms."""
 FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
 LONG, SHORT_SIZE, LARGE_SIZE = 2, "64kB", "500kB"
 """The number of long flows is ours. A short flow is one of the paper's WRITEs of 64 KB (section VI)."""
@@ -111,17 +96,8 @@ SETUPS = {
 """The set-ups of each scenario. Spread starts of all-to-all would cost as much as its other set-ups together."""
 SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}
 """The cases of a set-up that does not have all of its scenario's: both are about one flow a host."""
-FIRMWARE_LENGTHS = {
-    MANY_TO_ONE: RunLength(350 * MS, 250 * MS),
-    ALL_TO_ALL: RunLength(100 * MS, 75 * MS),
-    LONG_SHORT: RunLength(150 * MS, 5 * MS),
-}
-EIGHT_TORS = ScaledNetwork(
-    "rlcc8x8",
-    "8 ToRs of 8 hosts, 2 spines, 2:1 as on RL-CC's fabric",
-    {"preset": "rlcc64", "leaves": 8, "hosts_per_leaf": 8, "uplinks": 2},
-    63,
-)
+_EIGHT = {"preset": "rlcc64", "leaves": 8, "hosts_per_leaf": 8, "uplinks": 2}
+EIGHT_TORS = ScaledNetwork("rlcc8x8", "8 ToRs of 8 hosts, 2 spines, 2:1 as on RL-CC's fabric", _EIGHT, 63)
 
 LONG_SHARE = Measure("long_goodput", "long flows' goodput (of the line)", digits=3)
 SLOWDOWN = Measure("slowdown", "short flows: completion over base RTT", digits=3)
@@ -157,10 +133,9 @@ def row_name(who: str, scenario: str, count: int, setup: str) -> str:
 
 
 def length_of(scenario: str, setup: str) -> RunLength:
-    if setup == FIRMWARE:
-        return FIRMWARE_LENGTHS[scenario]
-    own, later_ns = LENGTHS[scenario], SPREAD_NS if setup == SPREAD else 0
-    return RunLength(own.duration_ns + later_ns, own.warmup_ns + later_ns)
+    later_ns = SPREAD_NS if setup == SPREAD else 0
+    duration_ms, warmup_ms = (FIRMWARE_LENGTHS if setup == FIRMWARE else LENGTHS)[scenario]
+    return RunLength(duration_ms * MS + later_ns, warmup_ms * MS + later_ns)
 
 
 def _variant(who: str, scenario: str, count: int) -> Variant:
@@ -213,38 +188,17 @@ def study(
     measures: Sequence[Measure] = MEASURES,
     also: Sequence[Variant] = (),
 ) -> Study:
-    """Returns the study of a scenario.
-
-    Args:
-        scenario: name of its runs.
-        title: its title.
-        source: the source's figure.
-        claims: its claims.
-        drawn: the measures of its figure.
-        xlabel: title of the x axis, along which there are the scenario's counts.
-        measures: the columns of its table.
-        also: variants besides the scenario's.
-    """
+    """Returns the study of a scenario, with one line for each contestant over the scenario's counts; `also` are more variants."""
     lines = [
         VariantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}, *look(who))
         for who in contestants(scenario)
     ]
-    alone = scenario == LONG_SHORT
-    draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=None if alone else 2)
     networks, full = NETWORKS[scenario]
-    return common.study(
-        title,
-        source,
-        (*VARIANTS[scenario], *also),
-        measures,
-        claims,
-        draw,
-        networks=networks,
-        full_networks=full,
-        setups=SETUPS[scenario],
-        more=long_short if alone else None,
-        runs=scenario,
-    )
+    told: dict[str, Any] = {"networks": networks, "full_networks": full, "setups": SETUPS[scenario], "runs": scenario}
+    base = None if scenario == LONG_SHORT else 2
+    draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=base)
+    more = long_short if scenario == LONG_SHORT else None
+    return common.study(title, source, (*VARIANTS[scenario], *also), measures, claims, draw, more=more, **told)
 
 
 def look(who: str) -> tuple[str, str]:

@@ -62,30 +62,23 @@ SMALL_FABRIC = ScaledNetwork(
 )
 
 SHARED_BUFFER: Mapping[str, Any] = {"shared_buffer": "42MB", "alpha": 8, "host_buffer": LINKS["buffer"]}
-"""The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share. The paper says nothing about it.
+"""The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share; hosts keep theirs. The paper says nothing about it.
 
-42 MB is the size that Mellanox announced. alpha is that of lossy queues in SONiC's settings for the SN3700, a Spectrum-2:
-`q_lossy_profile` of its buffers_defaults_t0.j2 has dynamic_th 3, which is 2^3. Linux' driver sets 1/2 (mlxsw_sp2_sb_cms_egress).
-Hosts keep their buffer.
+42 MB is the size that Mellanox announced. SONiC's `q_lossy_profile` for the SN3700 has dynamic_th 3, which is an alpha of 2^3;
+Linux' driver sets 1/2 (mlxsw_sp2_sb_cms_egress).
 """
-SHARED_SOURCE = (
-    "the paper gives neither: 42MB is a Spectrum-2's buffer as announced, alpha 8 SONiC's default for lossy queues of the SN3700"
-)
-OF_SHARED = tuple(
-    f"topology.{key}" for key in ("shared_buffer", "alpha", "reserve", "pfc", "xoff", "xon_below", "headroom", "pfc_quanta")
-)
 OF_PORTS = ("topology.buffer",)
+_OF_SHARED = ("shared_buffer", "alpha", "reserve", "pfc", "xoff", "xon_below", "headroom", "pfc_quanta")
+OF_SHARED = tuple(f"topology.{key}" for key in _OF_SHARED)
 """The command's keys that apply to variants with a shared buffer only, or to the others only, where a study has both."""
 
-OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
-HELD = "held"
+OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE, HELD = "", "shared buffer", "window", "PCC", "patience 0", "500 kB", "held"
+FULL_QUEUE, TIMEOUTS, FIRMWARE, SLOW, SPREAD = "full queue", "16.8 ms", "firmware", "slow start", "spread starts"
+PERMUTATION, TORS, ITERATIONS, FRESH, PAIRS = "permutation", "8 x 8", "20 iterations", "fresh", "in pairs"
+"""The set-ups: "" is that of all other rows. The name of a set-up stands behind its contestant's."""
 NO_CONTROL = "no control"
 UNCONTROLLED = {NO_CONTROL: "fixed"}
 """The contestant without an algorithm, whose flows send at line rate always."""
-FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
-FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
-ITERATIONS = "20 iterations"
-"""The set-ups: "" is that of all other rows. The name of a set-up stands behind its contestant's."""
 RATE_ONLY: Mapping[str, Any] = {"nic.preset": "pcc"}
 """Swift in RL-CC's figures: its authors' own, on PCC (footnote 1), whose results are rates alone."""
 FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
@@ -97,72 +90,36 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     SLOW: {"nic.parameters": {"rate_initial": FIRST_RATE}},
 }
 """Keys of a set-up's rows."""
-PATIENCE = (
-    "4 base RTTs in rows of rlcc-tree and rlcc-mlp, which is ours: a probe that is not back by then counts as a round trip of so"
-    " long. 0 in rows so named: only answers count, as in the paper"
-)
 PATIENT = ("rlcc-tree", "rlcc-mlp", "rlcc-mlp8")
 """The algorithms that have a patience."""
+PATIENCE = "rlcc-tree and rlcc-mlp count a probe that is not back by 4 base RTTs as a round trip of so long, which is ours"
 ABOUT: Mapping[str, str] = {
-    PCC: (
-        "in rows so named Swift has a rate and no window, and probes raise it (preset pcc). RL-CC's authors ran a Swift of their"
-        " own on PCC (its footnote 1), whose results are rates alone"
-    ),
-    WINDOW: (
-        "in rows so named Swift has a window, as in its own paper (preset paper). In all others it has a rate alone (preset pcc):"
-        " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
-    ),
-    HELD: (
-        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example"
-        " for PCC keeps a rate in this way; that of RL-CC's authors is not known"
-    ),
-    LARGE: (
-        "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"
-        " (3.2 MB) fit into 5 MB, 100 do not. In the paper's Table IV nobody loses with 50, DCQCN does with 100"
-    ),
-    FULL_QUEUE: (
-        "in rows so named a NIC has one processor and 4 places for events, each event takes the time of a decision, those of 8"
-        " packets sent included, and only answers count (patience 0). All of it is ours: the paper tells of no queue"
-    ),
-    TIMEOUTS: (
-        "the timeout in rows so named, 4.096 us x 2^12, with one NACK for each gap, as verbs have it; probes are repeated after"
-        " 0.8 ms, and flows begin at their share. The paper gives none of these"
-    ),
-    FIRMWARE: (
-        f"in rows so named DCQCN has preset {FIRMWARE_PRESET}: RL-CC's DCQCN is its NICs' own (section VI), and stored"
-        " configurations of such NICs have a byte counter of 32767. Its unit is bytes by the tool's text, 64 bytes by hearsay"
-        " (preset firmware_blocks); both end a flood of many-to-one, which without the counter never ends. Runs are longer,"
-        " since that takes 90 to 200 ms"
-    ),
-    SLOW: (
-        "in rows so named flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC), not at the line's"
-        " rate. The paper does not say at which rate its flows begin"
-    ),
-    SPREAD: (
-        f"in rows so named flows start at random over {format_time(SPREAD_NS)} at 100 Gbit/s, not over 100 us: the paper does not"
-        " say how its flows start, and processes on 64 hosts hardly start within 100 us. Runs are longer by as much"
-    ),
-    PERMUTATION: (
-        "in rows so named each host sends to one other that nobody else sends to. The paper does not say how flows of its"
-        " all-to-all are paired; in other rows with one flow a host several may share a receiver"
-    ),
-    TORS: (
-        "in rows so named there are 8 ToRs of 8 hosts, oversubscribed 2:1 as in the other rows. The paper has 4 ToRs of 16 hosts,"
-        " and 64 flows on 64 hosts; this is another reading of the 64"
-    ),
-    ITERATIONS: (
-        "in rows so named each size from 128KiB on has a run of its own, with 20 iterations behind a first one; in others a run"
-        " has all sizes, with one counted iteration each. The OSU benchmark counts 100 and more"
-    ),
+    SHARED: "42 MB a switch, alpha 8: a Spectrum-2's as announced, and SONiC's default for the SN3700; the paper gives neither",
+    PCC: "Swift has a rate and no window, and probes raise it (preset pcc), as on PCC (RL-CC's footnote 1)",
+    WINDOW: "Swift has a window, as in its own paper; else a rate alone (preset pcc), as on PCC (RL-CC's footnote 1)",
+    HELD: "Swift's rate is cwnd over the base round trip, so that cwnd alone changes it, as in NVIDIA's example for PCC",
+    NO_PATIENCE: "only answers count, as in the paper",
+    LARGE: "the size of short flows, which is ours; else 64 kB, that of the paper's WRITEs: 50 fit into 5 MB, 100 do not",
+    FULL_QUEUE: "a NIC has one processor and 4 places for events, each of which takes the time of a decision, packets' too",
+    TIMEOUTS: "the timeout, 4.096 us x 2^12, one NACK a gap, as verbs have it; flows begin at their share",
+    FIRMWARE: f"DCQCN has preset {FIRMWARE_PRESET}, with the byte counter of stored configurations of NICs; runs are longer",
+    SLOW: "flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC); the paper gives no rate",
+    SPREAD: f"flows start at random over {format_time(SPREAD_NS)}, not over 100 us: the paper does not say how; runs are longer",
+    "calibrated": "the target is lower by the offset at which flows rest in the fluid model under the policy, which is ours",
+    "step / 4": "Swift's additive step is a quarter of a packet a round trip, not a packet",
+    "step x 4": "Swift's additive step is four packets a round trip, not one",
+    PERMUTATION: "each host sends to one other that nobody else sends to; else several may share a receiver",
+    TORS: "8 ToRs of 8 hosts, oversubscribed 2:1 as the paper's 4 ToRs of 16 hosts; another reading of its 64 flows",
+    ITERATIONS: "each size from 128KiB on has a run of its own, with 20 iterations behind a first one; else one counts",
+    FRESH: "256 KiB and more: a run a size, a queue pair a message, a shared buffer; else queue pairs last, with their rates",
+    PAIRS: "256 KiB and more: a run a size, a process sends to one other at a time, as Open MPI's 64 do; else to all at once",
 }
-"""Descriptions of set-ups, on the pages of studies that have them."""
+"""How rows named so differ, for the pages."""
 
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
-"""DCQCN's parameters and marking.
+"""DCQCN's parameters and marking. How the paper's switches mark is not known: here as HPCC's authors had it.
 
-RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters a flood lasts longer than these runs, or for
-ever without the byte counter (docs/reproduce-rl-cc.md); the rows named "firmware" have them. The paper does not say how its
-switches mark; here it is 400 to 1600 kB, 20 %, as HPCC's authors had it.
+RL-CC's DCQCN is that of its NICs, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
@@ -198,19 +155,9 @@ def variant(
     color: str = "",
     **told: Any,
 ) -> Variant:
-    """Returns one controller on one network with one traffic.
+    """Returns one controller on one network with one traffic; `told` are more arguments of `scaled.variant`.
 
-    Args:
-        name: its name.
-        controller: its controller.
-        network: its network.
-        workload: keys of [workload].
-        length: the length of a run.
-        full: that with `--length full`.
-        keys: more dotted keys of the spec.
-        lines: number of receivers' lines by which the goodput is divided. 0: every host receives.
-        color: color in figures; empty: the controller's.
-        told: other arguments of `scaled.variant`.
+    `keys` are more keys of the spec; `lines` the receivers' lines by which goodput is divided, 0 if every host receives.
     """
     own = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
     known = styles.find(controller)
@@ -230,20 +177,14 @@ def of_setup(who: str, setup: str) -> str:
 
 
 def with_setups(setups: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
-    """Returns the claims of a study, and behind them those of each set-up, which are counted apart.
-
-    `make(setup)` returns the same claims for any set-up. Of a set-up only those remain that are about its rows.
-    """
+    """Returns the claims of `make`, and behind them those of each set-up that are about its rows, which are counted apart."""
     own = tuple(make(OWN))
     found = list(own)
     for setup in setups:
-        pairs = zip(make(setup), own, strict=True)
-        found += [replace(claim, setup=setup) for claim, plain in pairs if _about(claim) != _about(plain)]
+        for claim, plain in zip(make(setup), own, strict=True):
+            if [each.about for each in claim.criteria] != [each.about for each in plain.criteria]:
+                found.append(replace(claim, setup=setup))
     return tuple(found)
-
-
-def _about(claim: Claim) -> list[str]:
-    return [name for each in claim.criteria for name in each.about]
 
 
 def keys_of(controller: str, setup: str) -> dict[str, Any]:
@@ -269,18 +210,15 @@ def apart(variants: Iterable[Variant]) -> tuple[Variant, ...]:
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
-
-    They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
-    """
+    """Returns keys with which flows begin at their share, for measurements at rest; `parameters` adds more of nic.parameters."""
     return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
 
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
     made = Experiment.of(without_code(result.manifest["spec"], result.path))
-    summary, scale = result.summary, made.spec.topology.scale or 1
-    flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
+    summary, scale, time = result.summary, made.spec.topology.scale or 1, made.spec.time
+    flows, window_s = int(summary["flows"]), (time.duration_ns - time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]
     return {
         GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
@@ -298,10 +236,9 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
 
 
 def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
-    """Returns latency and inflation: the means over flows of each flow's mean round trip over time.
+    """Returns latency and inflation: means over flows of the idle path plus the mean waiting times at all ports, there and back.
 
-    A flow's round trip is its idle path plus the mean waiting times at all ports, there and back. A mean over probes would count
-    short round trips more often than long ones.
+    A mean over probes would count short round trips more often than long ones.
     """
     ports = result.derived("port_metrics")
     assert ports is not None
@@ -334,41 +271,21 @@ def study(
     more: Callable[[Result], dict[str, float]] | None = None,
     **told: Any,
 ) -> Study:
-    """Returns a study that measures what its table has, and says how it was run.
+    """Returns a study that measures what its table has by `numbers` and `more`, and says how it was run.
 
-    Args:
-        title: its title.
-        source: the source's figure or table.
-        variants: its variants.
-        measures: the columns of its table.
-        claims: its claims.
-        draw: draws its figure.
-        networks: the networks of its variants.
-        full_networks: those with `--length full`; empty: the same.
-        setups: the set-ups that its page describes.
-        more: measures what `numbers` does not.
-        told: other fields of the study.
+    `full_networks` are the networks with `--length full` if they are others; `told` are more fields of the study.
     """
+    names = [each.name for each in measures]
 
     def facts(options: StudyOptions) -> Facts:
         chosen = (full_networks or networks) if options.full else networks
         return [("Network", "; ".join(dict.fromkeys(map(_told, chosen))) + ", 5 MB a port"), *_facts(variants, setups, options)]
 
-    measure = measuring(measures, more)
-    return Study(title, measures, variants, source=source, measure=measure, claims=claims, draw=draw, facts=facts, **told)
-
-
-def measuring(
-    columns: Sequence[Measure], more: Callable[[Result], dict[str, float]] | None = None
-) -> Callable[..., dict[str, float]]:
-    """Returns a function that measures the columns of a result, by `numbers` and by `more`."""
-    names = [each.name for each in columns]
-
     def measure(result: Result, lines: int = 1) -> dict[str, float]:
         found = numbers(result, lines) | (more(result) if more else {})
         return {name: found[name] for name in names if name in found}
 
-    return measure
+    return Study(title, measures, variants, source=source, measure=measure, claims=claims, draw=draw, facts=facts, **told)
 
 
 def _told(network: ScaledNetwork) -> str:
@@ -381,11 +298,9 @@ def _facts(variants: Sequence[Variant], setups: Iterable[str], options: StudyOpt
     kinds = dict.fromkeys(TRAFFIC.get(each["workload.kind"], CONTINUOUS) for each in keys)
     times = [[parse_time_ns(each[f"time.{key}"]) // scale for key in ("duration", "warmup")] for each in keys]
     lengths = dict.fromkeys(f"{format_time(duration)}, from {format_time(warmup)} on" for duration, warmup in times)
-    shared = "{shared_buffer} a switch, alpha {alpha}, in rows so named; ".format(**SHARED_BUFFER) + SHARED_SOURCE
     slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
     return [
-        *([("Shared buffer", shared)] if any(map(shares, variants)) else []),
-        *((setup, ABOUT[setup]) for setup in setups if setup in ABOUT),
+        *((f"Rows named {setup}", ABOUT[setup]) for setup in setups if setup in ABOUT),
         *([("Patience", PATIENCE)] if any(each["controller.name"] in PATIENT for each in keys) else []),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
         ("Traffic", "; ".join(kinds)),

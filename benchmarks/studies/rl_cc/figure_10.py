@@ -33,7 +33,7 @@ ALONE = common.apart(
         controller,
         common.SEVEN,
         {"kind": "many_to_one", "flows": short, "size": cluster.SHORT_SIZE, "jitter": JITTER_NS},
-        length=cluster.LENGTHS[LONG_SHORT],
+        length=cluster.length_of(LONG_SHORT, common.OWN),
         keys=common.keys_of(controller, common.OWN),
         color=cluster.COLORS.get(who, "#888888"),
     )
@@ -45,24 +45,16 @@ ALONE = common.apart(
 def _claims(setup: str) -> Iterator[Claim]:
     for short in SHORT:
         ours, *others = (cluster.row_name(who, LONG_SHORT, short, setup) for who in ("RL-CC", *RIVALS))
-        yield Claim(
-            f"With {short} short flows RL-CC's long ones have the most",
-            SOURCE,
-            tuple(above(ours, other, LONG_SHARE) for other in others),
-        )
-        yield Claim(
-            f"{short} short flows are done first under RL-CC", SOURCE, tuple(below(ours, other, SLOWDOWN) for other in others)
-        )
+        most, first = ([way(ours, each, what) for each in others] for way, what in ((above, LONG_SHARE), (below, SLOWDOWN)))
+        yield Claim(f"With {short} short flows RL-CC's long ones have the most", SOURCE, tuple(most))
+        yield Claim(f"{short} short flows are done first under RL-CC", SOURCE, tuple(first))
 
 
 def _alike(text: str, short: int, whose: Iterable[str], other: str) -> Claim:
     """Returns our claim that short flows alone take the same time under some algorithms as under another."""
-    return Claim(
-        f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})",
-        "docs/reproduce-rl-cc.md",
-        tuple(criterion for who in whose for criterion in alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE)),
-        ours=True,
-    )
+    title = f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})"
+    criteria = (criterion for who in whose for criterion in alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE))
+    return Claim(title, "docs/reproduce-rl-cc.md", tuple(criteria), ours=True)
 
 
 STUDY = cluster.study(

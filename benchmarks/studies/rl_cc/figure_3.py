@@ -22,7 +22,7 @@ import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.benchmarks.studies.rl_cc.common import name
+from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW, name, of_setup
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Q16
@@ -42,27 +42,21 @@ TITLE = "RTT inflation over flows, 4 senders to 1 receiver: theory and practice"
 SOURCE = "RL-CC, figure 3"
 FLOWS = (2, 8, 32, 128, 512, 2048)
 ALL_FLOWS = (*FLOWS, 8192)
-WHO = {"RL-CC": ("rlcc-tree", "#332288"), "Swift": ("swift", "#000000")}
-CALIBRATED, STEPS = "calibrated", {"step / 4": 0.25, "step x 4": 4.0}
-"""The set-ups whose policy has a lower target, and whose Swift has another additive step, in packets a round trip."""
-SWIFT_WINDOW, SMALL_STEP, LARGE_STEP = (common.of_setup("Swift", setup) for setup in (common.WINDOW, *STEPS))
-RL_CC_CALIBRATED = common.of_setup("RL-CC", CALIBRATED)
-BY_STEP = (SMALL_STEP, "Swift", LARGE_STEP)
-CONTESTANTS: Mapping[str, tuple[str, str, str]] = {
-    **{who: (*told, common.OWN) for who, told in WHO.items()},
-    SWIFT_WINDOW: ("swift", "#999933", common.WINDOW),
+BLACK = "#000000"
+CALIBRATED, SMALLER, LARGER = "calibrated", "step / 4", "step x 4"
+"""The set-ups whose policy has a lower target, and whose Swift has another additive step than a packet a round trip."""
+STEPS = {SMALLER: 0.25, LARGER: 4.0}
+SWIFT_WINDOW, SMALL_STEP, LARGE_STEP = (of_setup("Swift", setup) for setup in (WINDOW, *STEPS))
+RL_CC_CALIBRATED, BY_STEP = of_setup("RL-CC", CALIBRATED), (SMALL_STEP, "Swift", LARGE_STEP)
+CONTESTANTS = {
+    "RL-CC": ("rlcc-tree", "#332288", OWN),
+    "Swift": ("swift", BLACK, OWN),
+    SWIFT_WINDOW: ("swift", "#999933", WINDOW),
     RL_CC_CALIBRATED: ("rlcc-tree", "#88CCEE", CALIBRATED),
-    SMALL_STEP: ("swift", "#888888", "step / 4"),
-    LARGE_STEP: ("swift", "#CC6677", "step x 4"),
+    SMALL_STEP: ("swift", "#888888", SMALLER),
+    LARGE_STEP: ("swift", "#CC6677", LARGER),
 }
 """Controller, color and set-up."""
-NOTES = (
-    'In rows named "calibrated" the target is lower by the offset at which flows rest in the fluid model under the policy, which'
-    " is ours; other rows have the paper's target.",
-    'In rows named "step / 4" and "step x 4" Swift\'s additive step is a quarter of a packet a round trip, or four packets,'
-    " instead of one.",
-    "The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none.",
-)
 CLOSE, CALIBRATED_CLOSE = 0.05, 0.02
 MANY = 128
 """From this number of flows on, Swift leaves its curve in the paper."""
@@ -75,22 +69,20 @@ FROM = 32
 @functools.cache
 def offset() -> float:
     """Returns the offset, in targets, at which flows settle in the fluid model under the shipped policy."""
-    file = nic_policy.load(WHO["RL-CC"][0])
+    file = nic_policy.load("rlcc-tree")
     return fluid.offset(file.policy, file.scaling)
 
 
 def calibrated_target() -> int:
     """Returns the target, Q16, with which the shipped policy rests at RL-CC's target. The policy's gain stays the same."""
-    scaling = nic_policy.load(WHO["RL-CC"][0]).scaling
-    return round(scaling.target * (1.0 - offset()) * Q16)
+    return round(nic_policy.load("rlcc-tree").scaling.target * (1.0 - offset()) * Q16)
 
 
 @functools.cache
 def swift_law(flows: float) -> float:
     """Returns the inflation at which Swift's target is the round trip, if each flow's window is its share of the line times that.
 
-    It has the parameters of Swift's first preset. Where its flow scaling is most of the target, it grows as the cube root of the
-    number of flows.
+    It has the parameters of Swift's first preset.
     """
     value = algorithms.resolve_parameters(algorithms.load("swift", Path()), "", {}, LINE_BPS).values
     base_packets = common.BASE_RTT_NS * LINE_BPS / (8e9 * FRAME_BYTES)
@@ -105,10 +97,7 @@ def swift_law(flows: float) -> float:
 
 
 def length(flows: int) -> RunLength:
-    """Returns the length of a run.
-
-    A flow decides about once per packet, and one of N flows sends a packet every N / 50 base round trips.
-    """
+    """Returns the length of a run. One of N flows sends a packet, and decides, every N / 50 base round trips."""
     return RunLength(10 * MS, 5 * MS) if flows < 512 else RunLength(40 * MS, 25 * MS)
 
 
@@ -131,12 +120,10 @@ def _variant(who: str, flows: int) -> Variant:
 
 def measured(evidence: Evidence, who: str, seed: int | None = None) -> dict[int, float]:
     """Returns inflation by number of flows, of one seed or as the mean over seeds."""
-    found = {}
-    for flows in ALL_FLOWS:
-        values = evidence.values(name(who, flows), common.INFLATION.name)
-        if values and (seed is None or seed in values):
-            found[flows] = float(np.mean(list(values.values()))) if seed is None else values[seed]
-    return found
+    found = {flows: evidence.values(name(who, flows), common.INFLATION.name) for flows in ALL_FLOWS}
+    if seed is not None:
+        return {flows: values[seed] for flows, values in found.items() if seed in values}
+    return {flows: float(np.mean(list(values.values()))) for flows, values in found.items() if values}
 
 
 def _by_seed(evidence: Evidence, who: str) -> list[dict[int, float]]:
@@ -148,68 +135,67 @@ def _told(departures: Mapping[int, float]) -> str:
     return ", ".join(f"{flows} flows {each:+.1%}" for flows, each in departures.items())
 
 
+Said = tuple[bool, str]
+
+
+def _criterion(words: str, who: str, judge: Callable[[Evidence], Said], sure: bool | None = None) -> Criterion:
+    def judged(evidence: Evidence) -> Outcome:
+        holds, said = judge(evidence) if measured(evidence, who) else (None, f"{who}: nothing measured")
+        return bounded(holds, said, sure)
+
+    return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
+
+
 def _on_curve(who: str, curve: Callable[[], Root], what: str, close: float = CLOSE) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> Said:
         law = curve()
         found = theory.departures(measured(evidence, who), law)
-        said = f"{who}: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
-        return bounded(max(map(abs, found.values())) <= close, said, sure=False)
+        return max(map(abs, found.values())) <= close, f"{who}: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
 
-    return _criterion(f"means within {close:.0%} of {what}", who, judge)
+    return _criterion(f"means within {close:.0%} of {what}", who, judge, sure=False)
 
 
 def _leaves(swift: str) -> Criterion:
     """Returns the criterion that Swift is farther from its best curve than RL-CC is from its own."""
 
-    def judge(evidence: Evidence) -> Outcome:
-        worst = {}
-        for who in ("RL-CC", swift):
-            by_seed = _by_seed(evidence, who)
-            worst[who] = [max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in by_seed]
-        fit = theory.best_fit(measured(evidence, swift))
-        said = f"{swift} off {fit.a:.3g} + {fit.b:.3g} sqrt(N): {_told(theory.departures(measured(evidence, swift), fit))}"
-        said += f"; RL-CC off its own best by at most {max(worst['RL-CC']):.1%}"
-        return bounded(min(worst[swift]) > max(worst["RL-CC"]), said)
+    def judge(evidence: Evidence) -> Said:
+        theirs, ours = ([max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] for who in (swift, "RL-CC"))
+        said = f"{swift} off its best curve: {_told(_off_best(measured(evidence, swift)))}"
+        return min(theirs) > max(ours, default=np.nan), f"{said}; RL-CC off its own by at most {max(ours, default=np.nan):.1%}"
 
     return _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, judge)
+
+
+def _off_best(found: Mapping[int, float]) -> dict[int, float]:
+    return theory.departures(found, theory.best_fit(found))
 
 
 def _rises(swift: str) -> Criterion:
     """Returns the criterion that Swift lies above the curve that fits fewer flows, and farther with each step."""
 
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> Said:
         found = measured(evidence, swift)
-        flows = [each for each in found if each >= MANY]
-        few = theory.best_fit({each: value for each, value in found.items() if each <= MANY})
-        off = theory.departures({each: found[each] for each in flows[1:]}, few)
+        few = theory.best_fit({flows: value for flows, value in found.items() if flows <= MANY})
+        off = theory.departures({flows: value for flows, value in found.items() if flows > MANY}, few)
         said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
         values = list(off.values())
-        return bounded(values == sorted(values) and values[0] > 0, said, sure=False)
+        return values == sorted(values) and min(values, default=0) > 0, said
 
-    return _criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", swift, judge)
+    return _criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", swift, judge, sure=False)
 
 
 def _above_its_law() -> Criterion:
-    """Returns the criterion that Swift lies above its own law from FROM flows on, with every seed."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        by_seed = _by_seed(evidence, "Swift")
+    def judge(evidence: Evidence) -> Said:
         found = {flows: value / swift_law(flows) - 1 for flows, value in measured(evidence, "Swift").items()}
-        above = all(each[flows] > swift_law(flows) for each in by_seed for flows in each if flows >= FROM)
-        return bounded(above, f"Swift off its law: {_told(found)}")
+        seeds = _by_seed(evidence, "Swift")
+        above = all(each[flows] > swift_law(flows) for each in seeds for flows in each if flows >= FROM)
+        return above, f"Swift off its law: {_told(found)}"
 
     return _criterion(f"above its law from {FROM} flows on, with every seed", "Swift", judge)
 
 
-def _criterion(words: str, who: str, judge: Callable[[Evidence], Outcome]) -> Criterion:
-    def judged(evidence: Evidence) -> Outcome:
-        return judge(evidence) if _by_seed(evidence, who) else bounded(None, f"{who}: nothing measured")
-
-    return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
-
-
 def _claims(setup: str) -> tuple[Claim, ...]:
-    swift = SWIFT_WINDOW if setup == common.WINDOW else "Swift"
+    swift = SWIFT_WINDOW if setup == WINDOW else "Swift"
     who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if setup == CALIBRATED else ("RL-CC", CLOSE)
     settled = "eq. 2 at the error that flows settle at in the fluid model"
     return (
@@ -226,7 +212,7 @@ def _claims(setup: str) -> tuple[Claim, ...]:
 
 
 CLAIMS = (
-    *common.with_setups((common.WINDOW, CALIBRATED), _claims),
+    *common.with_setups((WINDOW, CALIBRATED), _claims),
     Claim(
         "Swift leaves its own law upwards, the farther the larger its additive step",
         "docs/reproduce-rl-cc.md; the paper says that the step is too large at low rates",
@@ -245,16 +231,15 @@ CLAIMS = (
 
 
 def _figure(evidence: Evidence) -> Figure:
-    found, black = measured(evidence, "Swift"), WHO["Swift"][1]
-    lines = [
-        VariantLine(who, color, {flows: name(who, flows) for flows in ALL_FLOWS}) for who, (_, color, _) in CONTESTANTS.items()
-    ]
+    colors = {who: color for who, (_, color, _) in CONTESTANTS.items()}
+    lines = [VariantLine(who, color, {flows: name(who, flows) for flows in ALL_FLOWS}) for who, color in colors.items()]
+    found = measured(evidence, "Swift")
 
     def curves(ax: Axes) -> None:
         fit, x = theory.best_fit(found), np.geomspace(FLOWS[0], max(found), 100)
         best = f"best {fit.a:.2g} + {fit.b:.2g} sqrt(N)"
-        ax.plot(x, [fit(each) for each in x], "--", color=black, linewidth=1, label=best)
-        ax.plot(x, [swift_law(each) for each in x], ":", color=black, linewidth=1, label="Swift's own law")
+        ax.plot(x, [fit(each) for each in x], "--", color=BLACK, linewidth=1, label=best)
+        ax.plot(x, [swift_law(each) for each in x], ":", color=BLACK, linewidth=1, label="Swift's own law")
 
     drawn = (common.INFLATION, common.GOODPUT)
     return series.figure(evidence, lines, drawn, "flows", TITLE, curves={common.INFLATION.name: curves} if found else None)
@@ -268,6 +253,6 @@ STUDY = common.study(
     CLAIMS,
     _figure,
     networks=(common.FOUR,),
-    setups=(common.WINDOW,),
-    notes=NOTES,
+    setups=(WINDOW, CALIBRATED, *STEPS),
+    notes=("The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none.",),
 )

@@ -10,7 +10,7 @@ Rows of the set-ups in NOISE differ by noise, and claims are judged on them once
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +40,8 @@ NOISE: Mapping[str, Mapping[str, Any]] = {
     "jitter of 1 us": {"topology.jitter": "1us"},
     "bursts of 16": {"nic.burst": 16},
 }
-"""Keys of the rows with noise, by set-up. A link delays each frame by up to its jitter; a burst is in packets of 1.5 kB."""
-NOISE_NOTE = (
-    "The paper says nothing about noise. In rows named by it each link delays each frame by a uniform draw from 0 to the jitter,"
-    " or a NIC sends so many packets of a flow at once. Latency here has the waiting times at ports, and not the jitter."
-)
+"""Keys of the rows with noise, by set-up. A link delays each frame by 0 up to its jitter; a burst is in packets of 1.5 kB."""
+NOISE_NOTE = "The paper says nothing about noise. Latency here has the waiting times at ports, and not the jitter."
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
 """Goodput below this part of that with the paper's value is a loss of bandwidth."""
@@ -77,15 +74,9 @@ def _claims(setup: str) -> Iterator[Claim]:
     def of_beta(beta: float, flows: int) -> str:
         return name(beta, BEST_TARGET, flows, setup)
 
-    def of_target(target: float, flows: int) -> str:
-        return name(BEST_BETA, target, flows, setup)
-
     for flows in FLOWS:
-        yield Claim(
-            f"The smaller beta, the less latency ({flows} flows)",
-            SOURCE,
-            tuple(below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS)),
-        )
+        criteria = (below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS))
+        yield Claim(f"The smaller beta, the less latency ({flows} flows)", SOURCE, tuple(criteria))
     yield Claim(
         "With too small a beta few flows do not use the link",
         SOURCE + "; a loss is 2 % or more of the goodput with 1.5",
@@ -99,16 +90,15 @@ def _claims(setup: str) -> Iterator[Claim]:
             below(of_beta(3.0, 128), of_beta(1.0, 128), common.LATENCY, 3.0),
         ),
     )
+    pairs = ([name(BEST_BETA, target, flows, setup) for target in (TARGETS[0], BEST_TARGET)] for flows in FLOWS)
     yield Claim(
         "Too low a target fails",
         SOURCE + "; a loss is 2 % or more of the goodput with 0.064",
-        tuple(below(of_target(TARGETS[0], flows), of_target(BEST_TARGET, flows), common.GOODPUT, LESS) for flows in FLOWS),
+        tuple(below(low, best, common.GOODPUT, LESS) for low, best in pairs),
     )
-    yield Claim(
-        "Too high a target costs much latency with many flows",
-        SOURCE,
-        (above(of_target(1.0, 128), of_target(BEST_TARGET, 128), common.LATENCY, 3.0),),
-    )
+    large, best = (name(BEST_BETA, target, 128, setup) for target in (1.0, BEST_TARGET))
+    criterion = above(large, best, common.LATENCY, 3.0)
+    yield Claim("Too high a target costs much latency with many flows", SOURCE, (criterion,))
 
 
 LABEL_ROOM = 1.12
@@ -135,12 +125,6 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _near(latencies: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and the last index of each run of points that have one label together."""
-    starts = [at for at, latency in enumerate(latencies) if not at or latency >= LABEL_ROOM * latencies[at - 1]]
-    return list(zip(starts, [start - 1 for start in (*starts[1:], len(latencies))], strict=True))
-
-
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
     found = {value: evidence.variants[each] for value, each in names.items() if each in evidence.variants}
     values, points = [], []
@@ -154,20 +138,13 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
         up = bar_of(points[-1][1], y.half)
         ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
         ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
-    for first, last in _near([latency for latency, _ in points]):
+    starts = [at for at, (x, _) in enumerate(points) if not at or x >= LABEL_ROOM * points[at - 1][0]]
+    for first, last in ((start, end - 1) for start, end in pairwise((*starts, len(points)))):
         text, aside = (f"{values[first]:g}", (4, 4)) if first == last else (f"{values[first]:g} to {values[last]:g}", (0, -11))
         ax.annotate(text, points[first], aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
     if points:
         ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")
 
 
-STUDY = common.study(
-    TITLE,
-    SOURCE,
-    VARIANTS,
-    MEASURES,
-    common.with_setups(NOISE, _claims),
-    _figure,
-    networks=(common.FOUR,),
-    notes=(NOISE_NOTE,),
-)
+CLAIMS = common.with_setups(NOISE, _claims)
+STUDY = common.study(TITLE, SOURCE, VARIANTS, MEASURES, CLAIMS, _figure, networks=(common.FOUR,), notes=(NOISE_NOTE,))

@@ -15,18 +15,7 @@ import numpy as np
 from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
-from dc_gym.benchmarks.studies.rl_cc.cluster import (
-    ALL,
-    ALL_TO_ALL,
-    COLORS,
-    FIRMWARE_LENGTHS,
-    SETUP_OF,
-    WHO,
-    contestants,
-    look,
-    network_of,
-    on,
-)
+from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COLORS, WHO, network_of, on
 from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, OWN, SHARED, WINDOW
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
@@ -37,7 +26,6 @@ from dc_gym.study.model import Variant
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
@@ -53,13 +41,13 @@ SETUPS = (SHARED, WINDOW, NO_PATIENCE, FIRMWARE)
 
 
 def _variant(who: str) -> Variant:
-    controller, setup = ALL[who], SETUP_OF.get(who, OWN)
+    controller, setup = ALL[who], cluster.SETUP_OF.get(who, OWN)
     return common.variant(
         who,
         controller,
         network_of(common.SMALL_FABRIC, who),
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
-        length=FIRMWARE_LENGTHS[ALL_TO_ALL] if setup == FIRMWARE else LENGTH,
+        length=cluster.length_of(ALL_TO_ALL, setup) if setup == FIRMWARE else LENGTH,
         keys=common.keys_of(controller, setup),
         color=COLORS[who],
         lines=0,
@@ -69,19 +57,13 @@ def _variant(who: str) -> Variant:
 
 def _claims(setup: str) -> Iterator[Claim]:
     for who in ("RL-CC", "Swift"):
-        yield Claim(
-            f"{who} loses packets only while flows come up", SOURCE, (less_than(on(who, setup), common.LATE_DROPS, NONE),)
-        )
+        criterion = less_than(on(who, setup), common.LATE_DROPS, NONE)
+        yield Claim(f"{who} loses packets only while flows come up", SOURCE, (criterion,))
     yield Claim("DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", setup), common.LATE_DROPS, 0),))
 
 
 def track(result: Result, lines: int) -> Track:
-    """Returns the curves over time in ms, at 100 Gbit/s.
-
-    Args:
-        result: a run.
-        lines: number of receivers' lines by which the goodput is divided. 0: every host receives.
-    """
+    """Returns the curves over time in ms, at 100 Gbit/s; the goodput over so many receivers' lines, 0: those of all hosts."""
     drawn = timeline.load_series(result, BINS)
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
     width_s = 2 * drawn.t_s[0]
@@ -100,7 +82,13 @@ def _figure(evidence: Evidence) -> Figure:
         canvas = kit.new_figure(7.4, 5.0)
         axes = canvas.subplots(len(PANELS), 1, sharex=True)
         for ax, panel in zip(axes, PANELS, strict=True):
-            _draw(ax, evidence, panel)
+            for each in evidence.variants.values():
+                tracks = list(each.over_time.values())
+                mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
+                ax.plot(tracks[0].x, mean, cluster.look(each.name)[1], color=each.color, label=each.label)
+                kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
+            ax.set_ylim(bottom=0)
+            ax.set_title(panel.title, loc="left")
         axes[0].set_yscale("symlog", linthresh=LEAST_LOST)
         axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
         log_ticks(axes[0], "y", LEAST_LOST)
@@ -110,20 +98,10 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, evidence: Evidence, panel: Measure) -> None:
-    for each in evidence.variants.values():
-        tracks = list(each.over_time.values())
-        mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
-        ax.plot(tracks[0].x, mean, look(each.name)[1], color=each.color, label=each.label)
-        kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
-    ax.set_ylim(bottom=0)
-    ax.set_title(panel.title, loc="left")
-
-
 STUDY = common.study(
     TITLE,
     SOURCE,
-    common.apart(map(_variant, contestants(ALL_TO_ALL, SETUPS))),
+    common.apart(map(_variant, cluster.contestants(ALL_TO_ALL, SETUPS))),
     (common.GOODPUT, common.LATENCY, *cluster.LOSSES),
     common.with_setups(SETUPS, _claims),
     _figure,

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 9 of RL-CC: the latency of MPI_Alltoall by message size, over the best of that size (OSU benchmark, one process per
-node).
+"""Figure 9 of RL-CC: the latency of MPI_Alltoall by message size, over the best of that size (OSU benchmark, a process a node).
 
 Open MPI polls, which virtual time does not allow. So here its schedules are a kind of traffic (traffic/collectives.py), over
 queue pairs that last. As in the OSU benchmark sizes double, a first iteration of each size warms up and does not count, and the
 latency is the mean over processes of the time until each has sent and received everything. The paper does not say which MPI it
-used, nor how many iterations it counted. One iteration counts here; in rows named "20 iterations" large sizes have a run each,
-and 20 count.
-
-The row "no control" has no algorithm: all flows send at line rate. In rows named "fresh" each message has a queue pair of its
-own, and switches have a shared buffer, in which nothing is lost; "fresh, beta of 6" changes RL-CC's beta alone, the round trip
-that is free, from 1.5 to 6 base round trips. In rows named "in pairs" a process sends to one other at a time from 256 KiB on
-(Open MPI's pairwise exchange). So would the paper's 64 processes; with 16, as here, Open MPI sends all messages at once.
+used, nor how many iterations it counted; here it is one. The row "no control" has no algorithm: all flows send at line rate. In
+"fresh, beta of 6" RL-CC's beta, the round trip that is free, is 6 base round trips, not 1.5.
 """
 
 from __future__ import annotations
@@ -27,7 +21,7 @@ from dc_gym.base.stats import estimate
 from dc_gym.base.units import format_size, parse_size_bytes
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, RIVALS, WHO, WHOSE
-from dc_gym.benchmarks.studies.rl_cc.common import ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, WINDOW
+from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Claim, alike, below
@@ -44,7 +38,6 @@ SOURCE = "RL-CC, section VI, figure 9 (text only)"
 LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
 LATENCIES = {size: Measure(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
-FRESH, PAIRS = "fresh", "in pairs"
 TOLERANT, BETA = f"{FRESH}, beta of 6", 6
 SLOWED, UNTOUCHED, SLOWED_BY_SWIFT = 1 << 18, 1 << 16, 1 << 17
 """The sizes from which on RL-CC is behind Swift, up to which no algorithm slows a message, and the next one, which RL-CC does not
@@ -61,13 +54,6 @@ processes as the paper has exchange in pairs."""
 SETUPS = (WINDOW, NO_PATIENCE, ITERATIONS, FRESH, PAIRS)
 ALIKE = 0.03
 """The tolerated difference from the time of no control: probes take up to 2.4 % of the line."""
-NOTES = (
-    f"In rows named fresh each size from {format_size(SLOWED)} on has a run of its own, each message has a queue pair of its"
-    " own, which begins at line rate, and switches have the shared buffer of a Spectrum-2. In others queue pairs last, with the"
-    " rates that they had.",
-    f"In rows named in pairs each size from {format_size(APART[PAIRS][0][0])} on has a run of its own, in which a process sends"
-    f" to one other at a time, as Open MPI's {PAPER_PROCESSES} do. In others all its messages are under way at once, as with 16.",
-)
 
 
 def on(who: str, setup: str, size: int = MOST) -> str:
@@ -77,29 +63,24 @@ def on(who: str, setup: str, size: int = MOST) -> str:
     return cluster.on(who, setup)
 
 
-BASE = {on(who, setup): (who, setup) for setup in (OWN, *SETUPS) for who in WHOSE.get(setup, tuple(WHO))}
-BASE |= {on(NO_CONTROL, setup): (NO_CONTROL, setup) for setup in (OWN, FRESH, PAIRS)}
-BASE |= {on("RL-CC", TOLERANT): ("RL-CC", TOLERANT)}
+_BASE = [(who, setup) for setup in (OWN, *SETUPS) for who in WHOSE.get(setup, tuple(WHO))]
+_BASE += [(NO_CONTROL, OWN), (NO_CONTROL, FRESH), (NO_CONTROL, PAIRS), ("RL-CC", TOLERANT)]
+BASE = {on(who, setup): (who, setup) for who, setup in _BASE}
 """A contestant of the page, by name: whose row it is, and the set-up."""
 CONTROLLERS = {**WHO, **common.UNCONTROLLED}
 ALL_COLORS = {**COLORS, NO_CONTROL: "#888888"}
 
 
-def run_name(who: str, size: int) -> str:
-    """Returns the name of the run with one size."""
-    return f"{who}, {format_size(size)}"
-
-
 def variant(title: str, who: str, setup: str, first: int, last: int, rounds: int) -> Variant:
     """Returns the variant of a contestant in a set-up, with the sizes from `first` to `last`, and so many iterations of each."""
-    fresh = setup in (FRESH, TOLERANT)
+    fresh, controller = setup in (FRESH, TOLERANT), CONTROLLERS[who]
     workload = {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds}
     if setup == PAIRS:
         workload |= {"schedule": "pairwise"}
-    own = {"nic.parameters": {"beta": BETA << 16}} if setup == TOLERANT else common.keys_of(CONTROLLERS[who], setup)
+    own = {"nic.parameters": {"beta": BETA << 16}} if setup == TOLERANT else common.keys_of(controller, setup)
     return common.variant(
         title,
-        CONTROLLERS[who],
+        controller,
         common.sharing(common.SMALL_FABRIC) if fresh else common.SMALL_FABRIC,
         workload,
         length=RunLength(150 * MS, 1 * MS),
@@ -115,7 +96,7 @@ def _variants() -> Iterator[Variant]:
     for title, (who, setup) in BASE.items():
         if setup in APART:
             apart, counted = APART[setup]
-            yield from (variant(run_name(title, size), who, setup, size, size, 1 + counted) for size in apart)
+            yield from (variant(f"{title}, {format_size(size)}", who, setup, size, size, 1 + counted) for size in apart)
         else:
             yield variant(title, who, setup, LEAST, MOST, ROUNDS)
 
@@ -130,14 +111,10 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 def _as_uncontrolled(what: str, whose: Iterable[str], some: Iterable[int], setup: str = OWN, than: str | None = None) -> Claim:
     """Returns our claim that contestants of a set-up take the time of no control, of the set-up `than`, at some sizes."""
-    other = setup if than is None else than
+    other, text = setup if than is None else than, f"{what} the time of no control at all (ours: within {ALIKE:.0%})"
     pairs = ((on(who, setup, size), on(NO_CONTROL, other, size), size) for size, who in product(some, whose))
-    return Claim(
-        f"{what} the time of no control at all (ours: within {ALIKE:.0%})",
-        "docs/reproduce-rl-cc.md",
-        tuple(criterion for who, other, size in pairs for criterion in alike(who, other, LATENCIES[size], ALIKE)),
-        ours=True,
-    )
+    criteria = (criterion for who, other, size in pairs for criterion in alike(who, other, LATENCIES[size], ALIKE))
+    return Claim(text, "docs/reproduce-rl-cc.md", tuple(criteria), ours=True)
 
 
 CLAIMS = (
@@ -186,7 +163,9 @@ def joined(evidence: Evidence) -> Evidence:
     found = {}
     for name, (who, setup) in BASE.items():
         sizes_apart, _ = APART.get(setup, ((), 0))
-        runs = {LATENCIES[size].name: evidence.values(run_name(name, size), LATENCIES[size].name) for size in sizes_apart}
+        runs = {
+            LATENCIES[size].name: evidence.values(f"{name}, {format_size(size)}", LATENCIES[size].name) for size in sizes_apart
+        }
         if name in evidence.variants:
             found[name] = evidence.variants[name]
         elif any(runs.values()):
@@ -201,10 +180,8 @@ def _figure(evidence: Evidence) -> Figure:
         ax = canvas.subplots()
         best, width = _best(evidence), 0.8 / len(WHO)
         for place, who in enumerate(WHO):
-            found = [
-                estimate([value / best[size] for value in evidence.values(who, column.name).values()])
-                for size, column in LATENCIES.items()
-            ]
+            values = {size: evidence.values(who, column.name).values() for size, column in LATENCIES.items()}
+            found = [estimate([value / best[size] for value in each]) for size, each in values.items()]
             heights = [one.mean if one else np.nan for one in found]
             halves = [(one.half or 0.0) if one else 0.0 for one in found]
             at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
@@ -238,6 +215,5 @@ STUDY = common.study(
     setups=SETUPS,
     more=latencies,
     derive=joined,
-    notes=NOTES,
     runs="alltoall",
 )

@@ -9,6 +9,7 @@ and the inflation computed at which the policy, in an open loop of such a swing,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import pairwise
 
@@ -31,8 +32,8 @@ from dc_gym.study.theory import crossing
 TITLE = "The network and its trees, a decision taking 2 us: goodput and latency"
 SOURCE = "RL-CC, Table III"
 LATENCY_NS = 2_000
-FLOWS = (64, 512, 2048)
 LENGTHS = {64: RunLength(10 * MS, 5 * MS), 512: RunLength(25 * MS, 15 * MS), 2048: RunLength(40 * MS, 25 * MS)}
+FLOWS = tuple(LENGTHS)
 WHO = {"MLP": ("rlcc-mlp", "#117733"), "tree": ("rlcc-tree", "#332288")}
 PAPER = {
     "MLP": ((0.92, 12.19e-6), (0.90, 17.82e-6), (0.90, 27.62e-6)),
@@ -95,17 +96,10 @@ def inflation_at(algorithm: str, flows: int, swing: float) -> float:
     return crossing(1.0, 4.0 * float(scaling.inflation(flows)), raises, 1e-4)
 
 
-def _alike(flows: int) -> tuple[Claim, Claim]:
-    tree, net = name("tree", flows), name("MLP", flows)
-    goodput, latency = alike(tree, net, common.GOODPUT, ALIKE), alike(tree, net, common.LATENCY, NEAR)
-    return (
-        Claim(f"With {flows} flows the trees have the network's goodput", f"{SOURCE}; within {ALIKE:.0%}", goodput),
-        Claim(
-            f"With {flows} flows the trees have the network's latency",
-            f"{SOURCE}; within {NEAR:.0%}",
-            latency,
-        ),
-    )
+def _alike(flows: int) -> Iterator[Claim]:
+    for what, measure, within in (("goodput", common.GOODPUT, ALIKE), ("latency", common.LATENCY, NEAR)):
+        criteria = alike(name("tree", flows), name("MLP", flows), measure, within)
+        yield Claim(f"With {flows} flows the trees have the network's {what}", f"{SOURCE}; within {within:.0%}", criteria)
 
 
 def _rests_by_swing(title: str) -> Criterion:

@@ -13,23 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
-from dc_gym.benchmarks.studies.rl_cc.cluster import (
-    ALL,
-    ALL_TO_ALL,
-    BRING_UP,
-    COLORS,
-    COUNTS,
-    LONG_SHORT,
-    MANY_TO_ONE,
-    SHORT,
-    WHO,
-    WHOSE,
-    contestants,
-    has,
-    name,
-    on,
-    row_name,
-)
+from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COUNTS, LONG_SHORT, MANY_TO_ONE, SHORT, WHOSE, name, row_name
 from dc_gym.benchmarks.studies.rl_cc.common import OWN
 from dc_gym.study import series
 from dc_gym.study.claims import Claim, below, less_than, more_than
@@ -54,16 +38,14 @@ DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT
 FEWER = ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
 """The cases in which RL-CC loses less than Swift."""
 NONE = 1e-9
-SIX = 6
-"""The most cases whose labels fit without being turned."""
-ROOM = 0.84
-"""Distance between the first and the last set-up's markers of a case."""
+SIX, ROOM = 6, 0.84
+"""The most cases whose labels fit without being turned; the distance between the outermost set-ups' markers of a case."""
 CASES = [(scenario, count) for scenario, counts in COUNTS.items() for count in counts]
 
 
 def lost(scenario: str, count: int, setup: str) -> Measure:
     """Returns the losses that claims are about: those after bring-up, but all where bring-up is what a set-up changes."""
-    return common.DROPS if setup in BRING_UP and has(setup, scenario, count) else common.LATE_DROPS
+    return common.DROPS if setup in cluster.BRING_UP and cluster.has(setup, scenario, count) else common.LATE_DROPS
 
 
 def _claims(setup: str) -> Iterator[Claim]:
@@ -102,8 +84,8 @@ def _figure(evidence: Evidence) -> Figure:
     lines = [
         VariantLine(
             who,
-            COLORS[who],
-            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in contestants(case[0])},
+            cluster.COLORS[who],
+            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in cluster.contestants(case[0])},
             marker=cluster.look(who)[0],
             line="",
         )
@@ -123,23 +105,12 @@ def _aside(who: str) -> float:
     return ROOM * (places.index(cluster.SETUP_OF.get(who, OWN)) / (len(places) - 1) - 1 / 2)
 
 
-def _most_lost(evidence: Evidence, setup: str) -> str:
-    """Describes how much depends on how flows begin, which the paper does not say."""
-    most = {}
-    for who in WHO:
-        rows = [each for title, each in evidence.variants.items() if title.startswith(f"{on(who, setup)},")]
-        means = [one.mean for each in rows if (one := each.estimate(common.DROPS.name))]
-        most[who] = max(means, default=float("nan"))
-    return f"Most packets lost a flow in any case, {setup}: " + ", ".join(f"{who} {value:.3g}" for who, value in most.items())
-
-
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
     measures=cluster.LOSSES,
     claims=common.with_setups(WHOSE, _claims),
     draw=_figure,
-    notes=lambda evidence: [_most_lost(evidence, setup) for setup in BRING_UP],
     derive=derive,
     facts=(("Runs", "those of figures 6, 7 and 10, whose pages say how they were made"),),
     of=("rl-cc/figure-6", "rl-cc/figure-7", "rl-cc/figure-10"),

@@ -10,12 +10,12 @@ place. Notes on the page give the verdicts of criteria around the fixed one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_9
-from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO, on
+from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHORT, MANY_TO_ONE, WHO, on
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW
 from dc_gym.figures import kit
 from dc_gym.study import collect
@@ -35,41 +35,27 @@ BANDWIDTHS, TIMES = (0.8, 0.85, 0.9, 0.95), (1.5, 2.0, 3.0, 4.0)
 MASTERED = Measure("mastered", "mastered (1: yes)", digits=3)
 SHARE = Measure("share", "least bandwidth over the best's", digits=3)
 LONGEST = Measure("longest", "most time over the best's", digits=3)
-MEASURES = (MASTERED, SHARE, LONGEST)
 OSU = "OSU"
 PAPER: Mapping[str, Mapping[str, bool]] = {
     "DCQCN": {MANY_TO_ONE: True, ALL_TO_ALL: False, OSU: True, LONG_SHORT: False},
     "Swift": {MANY_TO_ONE: False, ALL_TO_ALL: True, OSU: False, LONG_SHORT: True},
     "RL-CC": {MANY_TO_ONE: True, ALL_TO_ALL: True, OSU: True, LONG_SHORT: True},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TaskComparison:
-    """One comparison within a task."""
-
-    names: Mapping[str, str]
-    """The rows' names, by controller."""
-    bandwidth: Measure | None
-    time: Measure
-
-
-SETUPS = (WINDOW,)
+CELLS = [(who, task) for who, tasks in PAPER.items() for task in tasks]
 
 
 def name(who: str, task: str, setup: str = OWN) -> str:
     return f"{common.of_setup(who, setup)}, {task}"
 
 
-def cases(task: str, setup: str = OWN) -> list[TaskComparison]:
-    """Returns the cases that the default runs; MPI_Alltoall has one per size."""
+def _cases(task: str, setup: str) -> Iterator[tuple[dict[str, str], Measure | None, Measure]]:
+    """Yields the cases that the default runs: variants by controller, bandwidth and time. MPI_Alltoall has one per size."""
     if task == OSU:
-        return [TaskComparison({who: on(who, setup) for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
-    columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-    return [
-        TaskComparison({who: cluster.name(on(who, setup), task, count) for who in WHO}, *columns)
-        for count in cluster.DEFAULT[task]
-    ]
+        yield from (({who: on(who, setup) for who in WHO}, None, time) for time in figure_9.LATENCIES.values())
+        return
+    measures = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
+    for count in cluster.DEFAULT[task]:
+        yield {who: cluster.name(on(who, setup), task, count) for who in WHO}, *measures
 
 
 def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN) -> dict[str, float]:
@@ -77,18 +63,17 @@ def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN)
 
     Empty if something did not run.
     """
-    shares, times = [1.0], [1.0]
-    for case in cases(task, setup):
-        if case.bandwidth:
-            own, all_of_them = _values(evidence, case, case.bandwidth, seed, who)
+    least, most = 1.0, 1.0
+    for names, bandwidth, time in _cases(task, setup):
+        for measure in (bandwidth, time):
+            if measure is None:
+                continue
+            by_who = {each: evidence.values(title, measure.name).get(seed) for each, title in names.items()}
+            own, known = by_who[who], [value for value in by_who.values() if value is not None]
             if own is None:
                 return {}
-            shares.append(own / max(all_of_them))
-        own, all_of_them = _values(evidence, case, case.time, seed, who)
-        if own is None:
-            return {}
-        times.append(own / min(all_of_them))
-    return {SHARE.name: min(shares), LONGEST.name: max(times), MASTERED.name: float(is_mastery(min(shares), max(times)))}
+            least, most = (min(least, own / max(known)), most) if measure is bandwidth else (least, max(most, own / min(known)))
+    return {SHARE.name: least, LONGEST.name: most, MASTERED.name: float(is_mastery(least, most))}
 
 
 def is_mastery(share: float, longest: float, bandwidth: float = BANDWIDTH, time: float = TIME) -> bool:
@@ -99,37 +84,27 @@ def is_mastery(share: float, longest: float, bandwidth: float = BANDWIDTH, time:
 def otherwise(evidence: Evidence, bandwidth: float, time: float) -> list[str]:
     """Returns the verdicts that another criterion has otherwise than the paper, or that differ between seeds."""
     found = []
-    for who, tasks in PAPER.items():
-        for task, printed in tasks.items():
-            title = name(who, task)
-            shares, times = (evidence.values(title, column.name) for column in (SHARE, LONGEST))
-            verdicts = {is_mastery(shares[seed], times[seed], bandwidth, time) for seed in shares.keys() & times.keys()}
-            if verdicts != {printed}:
-                sure = "" if verdicts == {not printed} else " (by seed)" if verdicts else " (not run)"
-                found.append(f"{who}'s {task}{sure}")
+    for who, task in CELLS:
+        shares, times = (evidence.values(name(who, task), column.name) for column in (SHARE, LONGEST))
+        verdicts = {is_mastery(shares[seed], times[seed], bandwidth, time) for seed in shares.keys() & times.keys()}
+        if verdicts != {PAPER[who][task]}:
+            sure = "" if verdicts == {not PAPER[who][task]} else " (by seed)" if verdicts else " (not run)"
+            found.append(f"{who}'s {task}{sure}")
     return found
 
 
 def sensitivity(evidence: Evidence) -> list[str]:
     """Describes how the verdicts depend on the criterion. Criteria with the same time and the same verdicts share a note."""
-    cells = sum(map(len, PAPER.values()))
     notes = [f"The verdicts by other criteria, from the same runs. The claims are those of {BANDWIDTH:.0%} and {TIME:g} alone."]
     for time in TIMES:
         same: dict[tuple[str, ...], list[str]] = {}
         for bandwidth in BANDWIDTHS:
             same.setdefault(tuple(otherwise(evidence, bandwidth, time)), []).append(f"{bandwidth:.0%}")
         for differ, bandwidths in same.items():
+            criterion = f"At most {time:g} times the best one's time, at least {', '.join(bandwidths)} of its bandwidth"
             names = f"; otherwise: {', '.join(differ)}" if differ else ""
-            notes.append(
-                f"At most {time:g} times the best one's time, at least {', '.join(bandwidths)} of its bandwidth:"
-                f" {cells - len(differ)} of {cells} as in the paper{names}."
-            )
+            notes.append(f"{criterion}: {len(CELLS) - len(differ)} of {len(CELLS)} as in the paper{names}.")
     return notes
-
-
-def _values(evidence: Evidence, case: TaskComparison, column: Measure, seed: int, who: str) -> tuple[float | None, list[float]]:
-    found = {each: evidence.values(title, column.name).get(seed) for each, title in case.names.items()}
-    return found[who], [value for value in found.values() if value is not None]
 
 
 def _as_printed(who: str, task: str, setup: str) -> Criterion:
@@ -144,28 +119,25 @@ def _as_printed(who: str, task: str, setup: str) -> Criterion:
         return bounded(all(bool(each) == printed for each in found), said)
 
     words = f"{title}: {'mastered' if printed else 'not mastered'} with every seed"
-    return Criterion(words, (title,), judge, tuple(each.name for each in MEASURES))
+    return Criterion(words, (title,), judge, (MASTERED.name, SHARE.name, LONGEST.name))
 
 
-def _claims(setup: str) -> list[Claim]:
-    return [
-        Claim(f"{who}: {task} is {'' if mastered else 'not '}mastered", SOURCE, (_as_printed(who, task, setup),))
-        for who, tasks in PAPER.items()
-        for task, mastered in tasks.items()
-    ]
+def _claims(setup: str) -> Iterator[Claim]:
+    for who, task in CELLS:
+        verdict = "mastered" if PAPER[who][task] else "not mastered"
+        yield Claim(f"{who}: {task} is {verdict}", SOURCE, (_as_printed(who, task, setup),))
 
 
 def derive(evidence: Evidence) -> Evidence:
     """Returns a row for each contestant and task, from the figures' runs."""
     seeds = sorted({seed for each in evidence.variants.values() for values in each.numbers.values() for seed in values})
     found = {}
-    for setup in (OWN, *SETUPS):
-        for who, tasks in PAPER.items():
-            for task, mastered in tasks.items():
-                paper = {} if setup else {MASTERED.name: float(mastered)}
-                row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
-                by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
-                found[row.name] = collect.of_variant(row, collect.by_measure(by_seed))
+    for setup in (OWN, WINDOW):
+        for who, task in CELLS:
+            paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
+            row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
+            by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
+            found[row.name] = collect.of_variant(row, collect.by_measure(by_seed))
     return replace(evidence, variants=found)
 
 
@@ -173,7 +145,7 @@ def _figure(found: Evidence) -> Figure:
     """Draws the position of each task; mastery is the upper left corner."""
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure(9.6, 3.6)
-        tasks = list(next(iter(PAPER.values())))
+        tasks = PAPER["DCQCN"]
         for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
             for who in PAPER:
                 each = found.variants[name(who, task)]
@@ -187,27 +159,22 @@ def _figure(found: Evidence) -> Figure:
             ax.set_title(task, loc="left")
             ax.set_xlabel("Most time / best")
         canvas.axes[0].set_ylabel("Least bandwidth / best")
-        canvas.legend(
-            [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER],
-            list(PAPER),
-            loc="outside lower center",
-            ncols=len(PAPER),
-        )
+        dots = [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER]
+        canvas.legend(dots, list(PAPER), loc="outside lower center", ncols=len(PAPER))
         kit.title(canvas, f"{TITLE} (filled: mastered in the paper)")
     return canvas
 
 
 STUDY = Study(
     TITLE,
-    MEASURES,
+    (MASTERED, SHARE, LONGEST),
     source=SOURCE,
-    claims=common.with_setups(SETUPS, _claims),
+    claims=common.with_setups((WINDOW,), _claims),
     draw=_figure,
     facts=(
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
-        ("Runs", "those of figures 6, 7, 9 and 10"),
-        (WINDOW, f"{common.ABOUT[WINDOW]}. Rows named window compare all three with it in Swift's place"),
-        ("Patience", common.PATIENCE),
+        ("Runs", "those of figures 6, 7, 9 and 10, whose pages say how they were made"),
+        (f"Rows named {WINDOW}", common.ABOUT[WINDOW]),
     ),
     notes=sensitivity,
     derive=derive,
