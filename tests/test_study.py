@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import claims, findings, identity, score, table
+from dc_gym.study import claims, collect, findings, identity, score, table
 from dc_gym.study.claims import Claim, Verdict
 from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
@@ -213,6 +214,10 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
         (('Variant("fast")', 'Variant("slow")'), "two variants are called 'slow'"),
         (("STUDY = Study", "OTHER = Study"), "it has no STUDY = Study"),
         (('"topology.preset"', '"topology.presett"'), "did you mean"),
+        (
+            ("    seeds=3", '    identities=[below("slwo", "fast", GOODPUT)],\n    seeds=3'),
+            "identities: variant 'slwo' is unknown",
+        ),
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
@@ -246,6 +251,15 @@ def test_mistakes_of_a_command_are_one_line(
     assert code == 2 and said in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("asked", "kept"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
+def test_as_many_tracks_are_kept_as_a_variant_says(asked: int | None, kept: list[int]) -> None:
+    track = Track(np.array([1.0]), {"queue": np.array([2.0])})
+    study = Study("T", [QUEUE], measure=lambda result: {"queue": 3.0}, track=lambda result: track)
+    results: dict[int, Any] = dict.fromkeys((3, 1, 2))
+    found = collect.measured(study, Variant("a", tracks=asked), results)
+    assert list(found.over_time) == kept and found.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
+
+
 def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     file = tmp_path / findings.FILE
     good = '[[finding]]\nstudy = "x"\nclaims = ["c"]\nhypothesis = "wind"\nexperiment = "no wind"\nshowed = "it stands"\n'
@@ -255,7 +269,11 @@ def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     findings.require_claims(file, "x", causes, [Claim("c", "page 7", ())])
     with pytest.raises(UsageError, match="claim 'c' is unknown"):
         findings.require_claims(file, "x", causes, [Claim("d", "page 7", ())])
-    for text, said in ((good.replace('"x"', '"y"'), "study 'y'"), (good + 'whoever = "me"\n', "key 'whoever'"), ("[[", "Invalid")):
+    for text, said in (
+        (good.replace('"x"', '"y"'), "study 'y'"),
+        (good + 'whoever = "me"\n', "key 'whoever'"),
+        ("[[", "Invalid"),
+    ):
         file.write_text(text)
         with pytest.raises(UsageError, match=said):
             findings.read(file, ["x"])

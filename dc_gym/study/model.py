@@ -88,6 +88,8 @@ class Variant:
     """True for a variant that runs only with `--cases all`."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
+    tracks: int | None = None
+    """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the spec that all seeds share, at the source's own length if `full`."""
