@@ -49,7 +49,8 @@ def carry(
         elif table.sample is None:
             outcomes.append(Carried(study.name, "old: it has no sample run"))
         else:
-            digest = _repeated(study, table, options, progress)
+            own = replace(options, out=options.out / "carry", full=bool(table.options.get("full")), force=True)
+            digest = (study.collect or collect.SpecRuns()).repeat(study, table.sample, own, progress)
             now = fingerprint.fingerprint(identity.environment())
             if digest == table.sample.digest:
                 lineage = lineage.with_pair(study.name, table.fingerprint, now, digest)
@@ -58,15 +59,3 @@ def carry(
             else:
                 outcomes.append(Carried(study.name, f"old: digest {digest[:16]} now, {table.sample.digest[:16]} before"))
     return outcomes, lineage
-
-
-def _repeated(study: Study, table: Table, options: StudyOptions, progress: Progress) -> str:
-    """Returns the digest of a study's sample run, made now in a folder of its own."""
-    sample = table.sample
-    assert sample is not None
-    own = replace(options, out=options.out / "carry", full=bool(table.options.get("full")), force=True)
-    place = collect.folder(study.runs or study.name.rpartition("/")[2], own)
-    collect.write(place, study.files_of([sample.seed]))
-    variant = next(each for each in study.variants if each.name == sample.variant)
-    point = collect.point(study, variant, own, sample.seed)
-    return collect.run_all(study.name, ("variant", "seed"), [point], place, own, progress)[point.name].digest

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from dc_gym.records import results
 from dc_gym.records.results import Result
 from dc_gym.spec import Spec
 from dc_gym.study.evidence import Evidence, Sample, Shortfall, Track, VariantEvidence, fewer
-from dc_gym.study.model import Collected, Files, Study, StudyOptions, Variant
+from dc_gym.study.model import Collect, Collected, Files, Study, StudyOptions, Variant
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.sweep.state import RunState
 
@@ -37,7 +38,25 @@ FOLDER = "runs"
 Bytes = TypeVar("Bytes", int, npt.NDArray[np.unsignedinteger])
 
 
-def collect(study: Study, options: StudyOptions, progress: Progress) -> Collected:
+class SpecRuns:
+    """Collects a study by a run of the spec for each variant and seed."""
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        return _collected(study, options, progress)
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        place = folder(study.runs or study.name.rpartition("/")[2], options)
+        write(place, study.files_of([sample.seed]))
+        variant = next(each for each in study.variants if each.name == sample.variant)
+        return repeated(point(study, variant, options, sample.seed), place, options, progress)
+
+
+def repeated(point: Point, place: Path, options: StudyOptions, progress: Progress) -> str:
+    """Returns the digest of a run that is made anew."""
+    return run_all(point.name, tuple(point.values), [point], place, options, progress)[point.name].digest
+
+
+def _collected(study: Study, options: StudyOptions, progress: Progress) -> Collected:
     """Runs what is missing, and returns the evidence of all variants that the options ask for."""
     place = folder(study.runs or study.name.rpartition("/")[2], options)
     seeds = range(1, (options.seeds or study.seeds) + 1)
@@ -124,9 +143,10 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
         if cutoff := values.get("metrics.cutoff"):
             values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
-    keys = specs.not_given(values, options.overrides)
+    told = [each for each in options.overrides if each.partition("=")[0].strip() not in variant.fixed]
+    keys = specs.not_given(values, told)
     place = folder(study.runs or study.name.rpartition("/")[2], options)
-    return specs.vary({"name": variant.name}, place, f"study {study.name}", options.overrides, keys, f"study {study.name}")
+    return specs.vary({"name": variant.name}, place, f"study {study.name}", told, keys, f"study {study.name}")
 
 
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
@@ -178,18 +198,23 @@ def wire_bytes(size_bytes: Bytes) -> Bytes:
     return size_bytes + (size_bytes + (PAYLOAD_BYTES - 1)) // PAYLOAD_BYTES * (FRAME_BYTES - PAYLOAD_BYTES)
 
 
-def function(rows: Callable[[StudyOptions, Progress], Mapping[str, Mapping[str, Mapping[int, float]]]]) -> Any:
-    """Returns a `Study.collect` whose rows come from one function, such as operation counts.
+@dataclass(frozen=True, slots=True)
+class FunctionRows:
+    """Collects a study whose rows come from one function, such as operation counts."""
 
-    Args:
-        rows: returns values by variant, measure and seed.
-    """
+    rows: Callable[[StudyOptions, Progress], Mapping[str, Mapping[str, Mapping[int, float]]]]
+    """Returns values by variant, measure and seed."""
 
-    def made(study: Study, options: StudyOptions, progress: Progress) -> Collected:
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         progress.phase("measuring")
-        found = rows(options, progress)
+        found = self.rows(options, progress)
         evidence = {each.name: of_variant(each, found[each.name]) for each in study.chosen(options) if each.name in found}
         return Collected(Evidence(evidence, shortfall=Shortfall(seeds=fewer("seed", options.seeds or study.seeds, study.seeds))))
 
-    made.rows = rows  # type: ignore[attr-defined]  # identity.py finds by it what the measures do
-    return made
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        raise TestbedError(f"study {study.name}: it has no runs to repeat; `dcgym study run {study.name}` makes its rows anew")
+
+
+def function(rows: Callable[[StudyOptions, Progress], Mapping[str, Mapping[str, Mapping[int, float]]]]) -> Collect:
+    """Returns the `Study.collect` of a study whose rows come from one function: values by variant, measure and seed."""
+    return FunctionRows(rows)

@@ -143,7 +143,7 @@ def _made(desk: Desk, study: Study) -> Report:
 
 def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
     own = replace(options, out=desk.out / study.group)
-    found = (study.collect or collect.collect)(study, own, desk.progress)
+    found = (study.collect or collect.SpecRuns())(study, own, desk.progress)
     environment = identity.environment()
     made = Table(
         study=study.name,

@@ -106,16 +106,23 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     if isinstance(value, functools.partial):
         found[f"partial {len(found)}"] = [_name(value.func), value.args, value.keywords]
         value = value.func
+    elif is_dataclass(value) and not isinstance(value, type):
+        found[_name(type(value))] = _plain(value)
+        return
     value = inspect.unwrap(value) if callable(value) else value
     name = _name(value)
     if name in found or not name.startswith(OWN_CODE):
         return
-    found[name] = behaviour.of_python(_source(value))
+    if (source := _source(value)) is None:
+        return
+    found[name] = behaviour.of_python(source)
     for what, read in _read_by(value):
         if isinstance(read, Measure):
             found[f"{name} {what}"] = read.name
         elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
             found[f"{name} {what}"] = read
+        elif is_dataclass(read) and not isinstance(read, type):
+            found[f"{name} {what}"] = _plain(read)
         elif isinstance(read, (types.FunctionType, type, functools.partial)) or hasattr(read, "__wrapped__"):
             _add_code(read, found)
 
@@ -126,8 +133,12 @@ def _name(value: Any) -> str:
 
 
 @cache
-def _source(value: Any) -> str:
-    return inspect.cleandoc("\n" + inspect.getsource(value))
+def _source(value: Any) -> str | None:
+    """Returns the source of a function or a class; None of a generated function, such as a dataclass's `__repr__`."""
+    try:
+        return inspect.cleandoc("\n" + inspect.getsource(value))
+    except OSError:
+        return None
 
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:

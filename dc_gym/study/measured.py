@@ -7,8 +7,6 @@ the run, as in the thesis. A run without an agent has the reward of action 1 (eq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 from dc_gym.base.units import parse_time_ns
@@ -18,7 +16,7 @@ from dc_gym.records.results import Result, number
 from dc_gym.records.tables import TABLES
 from dc_gym.study.evidence import Floats, Track
 
-BINS = 100
+BINS = 50
 LAST_SHARE = 0.1
 
 
@@ -113,10 +111,3 @@ def _window_start_ns(result: Result) -> int:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def by_seed(results: Mapping[int, Result], more: Callable[[Result], dict[str, float]]) -> dict[str, dict[int, float]]:
-    """Returns values by quantity and seed. `more` measures additional quantities."""
-    found = {seed: numbers(result) | more(result) for seed, result in results.items()}
-    names = next(iter(found.values()), {})
-    return {name: {seed: each[name] for seed, each in found.items() if np.isfinite(each[name])} for name in names}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
@@ -81,7 +81,7 @@ class Variant:
     paper: Mapping[str, float] = field(default_factory=dict)
     """The source's values, by measure, in SI units."""
     full: Mapping[str, Any] = field(default_factory=dict)
-    """The keys that `--length full` changes."""
+    """The keys that `--length full` changes; None takes a key away."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
     """Keys whose values depend on the seed, which stands in them as `{seed}`."""
     extra: bool = False
@@ -90,10 +90,12 @@ class Variant:
     """Keyword arguments of the study's `measure` for this variant."""
     tracks: int | None = None
     """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
+    fixed: Sequence[str] = ()
+    """Keys that `--set` changes in other variants alone, such as those of a shared buffer that this one does not have."""
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the spec that all seeds share, at the source's own length if `full`."""
-        return {**self.values, **(self.full if full else {})}
+        return {key: value for key, value in {**self.values, **(self.full if full else {})}.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,14 @@ class Collected:
     """The run that is repeated to see whether the evidence still holds (carry.py)."""
 
 
-Collect = Callable[["Study", StudyOptions, Progress], Collected]
+class Collect(Protocol):
+    """How a study's rows are made."""
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        """Makes what is missing, and returns the evidence."""
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        """Makes a sample's run anew in `options.out`, and returns the digest of its records."""
 
 
 def _no_measures(result: Result) -> dict[str, float]:

@@ -78,7 +78,12 @@ def write(folder: Path, told: Report) -> Path:
     kit.save(draw(told.evidence), folder / FIGURE)
     put(folder / TABLE, csv_bytes(*_table(list(told.evidence.variants.values()), study.measures)))
     claims = [as_dict(each) for each in told.findings]
-    head = {"study": study.name, "title": study.title, "dcgym": __version__, "fingerprint": told.table.fingerprint}
+    head: dict[str, object] = {
+        "study": study.name,
+        "title": study.title,
+        "dcgym": __version__,
+        "fingerprint": told.table.fingerprint,
+    }
     head |= {"options": dict(told.table.options), "seeds": told.table.seeds, "old": told.old, "claims": claims}
     put(folder / CLAIMS, (json.dumps(head, indent=1, ensure_ascii=False) + "\n").encode())
     title, mark = f"{study.name}: {study.title}", mark_of(study.name)

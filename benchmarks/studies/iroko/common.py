@@ -4,7 +4,7 @@
 The networks are those of its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
 The 5 ms at 10 Mbit/s and 1 ms elsewhere are our choice. So is the jitter of the flows' starts, without which all seeds would give
 the same run. The thesis' runs are one long episode, and its numbers are those of agents that learn. Here a training has short
-episodes, and comparisons are of runs with the final policies. The variant WHILE_LEARNING compares the last tenth of trainings,
+episodes, and comparisons are of runs with the final policies. The set-up WHILE_LEARNING compares the last tenth of trainings,
 exploration included, with TCPs over a run as long as an episode.
 """
 
@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import parse_time_ns
-from dc_gym.study import campaign, drawing
-from dc_gym.study.claims import Claim, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Track
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.setup import CampaignLength, Setup, label_of
+from dc_gym.study import drawing, trained
+from dc_gym.study.claims import Claim
+from dc_gym.study.evidence import Evidence, Measure, Track, VariantEvidence
+from dc_gym.study.model import Study
+from dc_gym.study.trained import BASELINES, Setup, TrainedLength, TrainedRuns
 
 THESIS = "iroko-thesis"
 REWARD = Measure("reward", "reward (eq. 4.3)", digits=3)
@@ -49,9 +48,9 @@ UNEQUAL = 0.8
 DCTCP = "dctcp-red"
 """Name of the controller that the thesis calls DCTCP."""
 RIVALS = (DCTCP, "cubic")
-"""The contestants that learners are compared with while they learn."""
+"""The variants that learners are compared with while they learn."""
 WHILE_LEARNING = "while they learn"
-"""The variant of claims on the last tenth of the trainings."""
+"""The set-up of claims on the last tenth of the trainings."""
 LAST_TENTH = 0.9
 COMPARED = (REWARD, GOODPUT, SWITCH, HOST, RTT)
 
@@ -71,16 +70,16 @@ def pairs(preset: str, interval: str) -> dict[str, Any]:
 DUMBBELL_10M = Setup(
     "dumbbell-10m",
     pairs("dumbbell-10m", "5ms"),
-    default=CampaignLength(seeds=3, steps=20_000, episode="5s", duration="30s", warmup="5s"),
-    full=CampaignLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
+    default=TrainedLength(seeds=3, steps=20_000, episode="5s", duration="30s", warmup="5s"),
+    full=TrainedLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
     algorithms=("PPO", "APPO", "DDPG", "REINFORCE"),
     paper_steps=1_000_000,
 )
 DUMBBELL_1G = Setup(
     "dumbbell-1g",
     pairs("dumbbell-1g", "1ms"),
-    default=CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="12s", warmup="2s"),
-    full=CampaignLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
+    default=TrainedLength(seeds=3, steps=20_000, episode="500ms", duration="12s", warmup="2s"),
+    full=TrainedLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
     algorithms=("APPO", "DDPG"),
     paper_steps=1_000_000,
 )
@@ -104,8 +103,8 @@ FATTREE: Mapping[str, Any] = {
 }
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
 """Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
-FATTREE_DEFAULT = CampaignLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
-FATTREE_FULL = CampaignLength(
+FATTREE_DEFAULT = TrainedLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_FULL = TrainedLength(
     seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
 )
 FATTREE_UDP = Setup(
@@ -128,12 +127,12 @@ def learning(algorithm: str) -> str:
 
 
 def episode(controller: str) -> str:
-    """Returns the name of a contestant that does not learn, over as long a run as an episode of a training."""
-    return f"{label_of(controller)}, over an episode"
+    """Returns the name of a variant that does not learn, over as long a run as an episode of a training."""
+    return f"{BASELINES[controller].label}, over an episode"
 
 
 def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
-    """Returns the evidence with what WHILE_LEARNING compares as further contestants: see `learning` and `episode`."""
+    """Returns the evidence with what WHILE_LEARNING compares as further variants: see `learning` and `episode`."""
     more = [
         VariantEvidence(learning(each.name), learning(each.name), each.color, _last_tenth(each), learning=each.learning)
         for each in evidence.variants.values()
@@ -163,45 +162,29 @@ def _means(tracks: Mapping[int, Track], name: str, chosen: Mapping[int, npt.NDAr
     return {seed: float(np.nanmean(each)) for seed, each in values.items() if np.isfinite(each).any()}
 
 
-def run(
-    setup: Setup,
-    options: StudyOptions,
-    progress: Progress,
-    title: str,
-    claims: Sequence[Claim],
-    panels: Sequence[Measure] = PANELS,
-    notes: Sequence[str] = (),
-) -> Findings:
-    """Returns the findings of a figure with one setup."""
-    made = campaign.campaign(setup, options)
-    evidence = made.run(progress)
-    return findings(made, evidence, title, claims, panels, notes)
-
-
-def findings(
-    made: campaign.Campaign,
-    evidence: Evidence,
-    title: str,
-    claims: Sequence[Claim],
-    panels: Sequence[Measure],
-    notes: Sequence[str] = (),
-) -> Findings:
-    """Returns findings whose figure draws the curves of `panels`."""
-    compared = with_learning(evidence, parse_time_ns(made.length.episode) / 1e9)
-    variants = list(compared.variants.values())
-    return Findings(
-        title=title,
-        facts=campaign.facts(made),
-        variants=variants,
-        columns=[each for each in COLUMNS if any(one.numbers.get(each.name) for one in variants)],
-        verdicts=[judge(claim, compared) for claim in claims],
-        figure=drawing.figure(evidence, panels, title),
-        notes=[*hidden_queues(evidence), *unequal_shares(evidence), *notes],
-    )
+def study(
+    setup: Setup, title: str, claims: Sequence[Claim], panels: Sequence[Measure] = PANELS, note: str = "", **more: Any
+) -> Study:
+    """Returns the study of a figure with one setup, whose figure draws the curves of `panels`."""
+    given: dict[str, Any] = {
+        "title": title,
+        "source": "F. Ruffy Varga's thesis",
+        "variants": setup.variants(),
+        "measures": COLUMNS,
+        "claims": claims,
+        "draw": lambda evidence: drawing.figure(evidence, panels, title),
+        "facts": trained.facts(setup),
+        "notes": lambda evidence: [*hidden_queues(evidence), *unequal_shares(evidence), *([note] if note else [])],
+        "derive": partial(with_learning, episode_s=parse_time_ns(setup.default.episode) / 1e9),
+        "seeds": setup.default.seeds,
+        "collect": TrainedRuns(setup),
+        "trains": bool(setup.algorithms),
+    }
+    return Study(**{**given, **more})
 
 
 def hidden_queues(evidence: Evidence) -> list[str]:
-    """Returns notes on contestants whose queue is in the hosts, where the thesis did not look."""
+    """Returns notes on variants whose queue is in the hosts, where the thesis did not look."""
     said = []
     for each in evidence.variants.values():
         switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
@@ -212,7 +195,7 @@ def hidden_queues(evidence: Evidence) -> list[str]:
 
 
 def unequal_shares(evidence: Evidence) -> list[str]:
-    """Returns notes on contestants with unequal shares. The reward misses them, since it counts the average commanded rate."""
+    """Returns notes on variants with unequal shares. The reward misses them, since it counts the average commanded rate."""
     said, fair = [], evidence.variants.get("fair-share")
     best = fair.estimate(JAIN.name) if fair else None
     for each in evidence.variants.values():
@@ -224,5 +207,5 @@ def unequal_shares(evidence: Evidence) -> list[str]:
 
 
 def _named(each: VariantEvidence) -> str:
-    """Returns a contestant's name for the beginning of a sentence."""
+    """Returns a variant's name for the beginning of a sentence."""
     return each.label[0].upper() + each.label[1:]

@@ -3,13 +3,8 @@
 
 from __future__ import annotations
 
-from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies.iroko import common
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
 
 TITLE = "Fat-tree, hotspot, TCP: reward, goodput and queues (not in the thesis)"
 
-
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    return common.run(common.FATTREE_TCP, options, progress, TITLE, (), (*common.PANELS, common.RTT_PANEL))
+STUDY = common.study(common.FATTREE_TCP, TITLE, (), (*common.PANELS, common.RTT_PANEL))

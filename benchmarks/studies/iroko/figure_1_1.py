@@ -8,18 +8,15 @@ choice.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
-from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
-from dc_gym.study import campaign
 from dc_gym.study.claims import Claim, above, less_than, more_than
 from dc_gym.study.evidence import Measure
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.setup import CampaignLength, Setup
+from dc_gym.study.trained import Setup, TrainedLength
 
 TITLE = "Three answers at once over a parking lot, and an agent that knows of them"
 SOURCE = "thesis, figure 1.1"
@@ -37,21 +34,15 @@ h4,h6,5000,0.002,0,{ANSWER_BYTES}
 h5,h6,5000,0.002,0,{ANSWER_BYTES}
 """
 """The list of flows. h1 is two links away from h6, h5 one, and h4 is beside h6."""
-LENGTH = CampaignLength(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
-SETUP = Setup(
-    "parking-lot",
-    {
-        "name": "iroko figure 1.1",
-        "topology": {"kind": "parkinglot", "hops": 2, "rate": "10Gbit/s", "delay": "5us", "buffer": "1MB", "k_bytes": 60 * 1514},
-        "controller": {"name": "cubic"},
-        "agent": {"interval": "100us", "action": "linear", "reward": "thesis", "burst": "15140B"},
-        "workload": {"kind": "matrix", "file": FILE, "jitter": "10us"},
-        "time": {"duration": "60ms"},
-    },
-    default=LENGTH,
-    full=LENGTH,
-    baselines=("cubic", "dctcp", "nv", "fair-share", "fair-share-ahead"),
-)
+LENGTH = TrainedLength(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
+BASE: Mapping[str, Any] = {
+    "name": "iroko figure 1.1",
+    "topology": {"kind": "parkinglot", "hops": 2, "rate": "10Gbit/s", "delay": "5us", "buffer": "1MB", "k_bytes": 60 * 1514},
+    "controller": {"name": "cubic"},
+    "agent": {"interval": "100us", "action": "linear", "reward": "thesis", "burst": "15140B"},
+    "workload": {"kind": "matrix", "file": FILE, "jitter": "10us"},
+    "time": {"duration": "60ms"},
+}
 CLAIMS = (
     Claim("TCP alone loses frames where the answers meet", SOURCE, (more_than("cubic", DROPS, 0),)),
     Claim(
@@ -74,8 +65,19 @@ def _answers(result: Result) -> dict[str, float]:
     return {LAST.name: took_s, RETRANSMITS.name: float(flows["retransmits"].sum())}
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    made = campaign.campaign(SETUP, options, {FILE: FLOWS}, _answers)
-    evidence = made.run(progress)
-    found = common.findings(made, evidence, TITLE, CLAIMS, (common.GOODPUT, SWITCH, common.HOST))
-    return replace(found, columns=(LAST, DROPS, RETRANSMITS, LONGEST, common.HOST, common.REWARD))
+SETUP = Setup(
+    "parking-lot",
+    BASE,
+    default=LENGTH,
+    full=LENGTH,
+    baselines=("cubic", "dctcp", "nv", "fair-share", "fair-share-ahead"),
+    files={FILE: FLOWS},
+    more=_answers,
+)
+STUDY = common.study(
+    SETUP,
+    TITLE,
+    CLAIMS,
+    (common.GOODPUT, SWITCH, common.HOST),
+    measures=(LAST, DROPS, RETRANSMITS, LONGEST, common.HOST, common.REWARD),
+)

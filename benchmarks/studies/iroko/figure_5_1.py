@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dc_gym import spec as specs
-from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.perf import scale
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study import runs
-from dc_gym.study.claims import Claim, Criterion, CriterionOutcome, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.sweep.grid import Point
+from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Study, Variant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,17 +28,30 @@ MIDDLE = Measure("middle_bps", "middle link (Mbit/s)", 1e-6)
 RECEIVED = Measure("goodput_bps", "received (Mbit/s)", 1e-6)
 COLORS = {"limited": "#0072B2", "unlimited": "#D55E00"}
 TOLERANCE = 0.01
+BASE = {
+    "controller.name": "cubic",
+    "topology.kind": "dumbbell",
+    "topology.bottleneck_rate": "10Mbit/s",
+    "topology.delay": "10us",
+    "topology.buffer": "400kB",
+    "workload.kind": "pairs",
+    "workload.transport": "udp",
+    "time.duration": "2100ms",
+    "time.warmup": "100ms",
+    "monitor.interval": "100ms",
+}
+KEYS = {name: dict(setting.split("=", 1) for setting in settings) for name, settings in scale.VARIANTS.items()}
 
 
 def _doubles(variant: str, hosts: Sequence[int]) -> Criterion:
     names = tuple(f"{variant}, {count} hosts" for count in hosts)
 
-    def judge(evidence: Evidence) -> CriterionOutcome:
+    def judge(evidence: Evidence) -> Outcome:
         sent = [next(iter(evidence.values(name, SENT.name).values())) for name in names]
         off = [abs(rate / (scale.RATE_BPS * count / 2) - 1) for rate, count in zip(sent, hosts, strict=True)]
-        return CriterionOutcome(max(off) <= TOLERANCE, f"{variant}: {sent[-1] / 1e6:,.0f} Mbit/s, at most {max(off):.2%} off")
+        return bounded(max(off) <= TOLERANCE, f"{variant}: {sent[-1] / 1e6:,.0f} Mbit/s, at most {max(off):.2%} off", sure=True)
 
-    return Criterion(f"{variant}: 10 Mbit/s a sender within 1 % at {hosts[0]} to {hosts[-1]} hosts", names, judge)
+    return Criterion(f"{variant}: 10 Mbit/s a sender within 1 % at {hosts[0]} to {hosts[-1]} hosts", names, judge, (SENT.name,))
 
 
 CLAIMS = (
@@ -60,34 +68,6 @@ CLAIMS = (
 )
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    """Runs each number of hosts once, since nothing is random."""
-    folder = (options.out / "scale").absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "scale.toml"
-    file.write_text(scale.SPEC.lstrip())
-    base = specs.read(file)
-    points = []
-    for variant, settings in scale.VARIANTS.items():
-        for hosts in HOSTS:
-            overrides = (*settings, f"topology.pairs={hosts // 2}", *options.overrides)
-            spec = specs.vary(base, folder, str(file), overrides, {}, str(file))
-            points.append(Point(f"{variant}-{hosts}", {"variant": variant, "hosts": hosts}, spec))
-    found = runs.run_all("scale", ("variant", "hosts"), points, folder, options, progress)
-    made = [_contender(str(each.values["variant"]), int(each.values["hosts"]), found[each.name]) for each in points]
-    variants = {each.name: each for each in made}
-    evidence = Evidence(variants)
-    return Findings(
-        TITLE,
-        FACTS,
-        list(variants.values()),
-        (SENT, WORST, MIDDLE, RECEIVED),
-        [judge(claim, evidence) for claim in CLAIMS],
-        _figure(evidence),
-        ["Nothing is random here, so there is one run a row and no interval. Wall time and memory: `dcgym bench scale`."],
-    )
-
-
 FACTS = (
     ("Network", "dumbbell, middle link of 10 Mbit/s; limited: every interface has 10 Mbit/s; unlimited: 10 Gbit/s"),
     ("Traffic", "every host of the left sends UDP at 10 Mbit/s to its partner on the right"),
@@ -95,17 +75,16 @@ FACTS = (
 )
 
 
-def _contender(variant: str, hosts: int, result: Result) -> VariantEvidence:
-    rates = scale.egress_bps(result)
+def measure(result: Result) -> dict[str, float]:
+    """Returns what the hosts of the left sent, and what the middle link carried."""
+    rates, hosts = scale.egress_bps(result), 2 * int(result.manifest["spec"]["topology"]["pairs"])
     senders = [rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1)]
-    values = {
+    return {
         SENT.name: sum(senders),
         WORST.name: max(abs(rate / scale.RATE_BPS - 1) for rate in senders),
         MIDDLE.name: rates[f"s1-eth{hosts // 2 + 1}"],
         RECEIVED.name: float(result.summary["goodput_bps"]),
     }
-    name = f"{variant}, {hosts} hosts"
-    return VariantEvidence(name, name, COLORS[variant], {key: {1: value} for key, value in values.items()})
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -128,3 +107,22 @@ def _figure(evidence: Evidence) -> Figure:
         ax.set_title(TITLE, loc="left")
         ax.legend()
     return canvas
+
+
+STUDY = Study(
+    title=TITLE,
+    source="F. Ruffy Varga's thesis",
+    base=BASE,
+    variants=[
+        Variant(f"{name}, {hosts} hosts", {**keys, "topology.pairs": hosts // 2}, COLORS[name])
+        for name, keys in KEYS.items()
+        for hosts in HOSTS
+    ],
+    measures=(SENT, WORST, MIDDLE, RECEIVED),
+    measure=measure,
+    claims=CLAIMS,
+    draw=_figure,
+    facts=FACTS,
+    notes=["Nothing is random here, so there is one run a row and no interval. Wall time and memory: `dcgym bench scale`."],
+    seeds=1,
+)

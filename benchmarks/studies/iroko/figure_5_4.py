@@ -7,16 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.benchmarks.studies.iroko.cuts import StepCuts
-from dc_gym.study.campaign import THESIS_AGENT
-from dc_gym.study.claims import Claim, Explanation, above, below, learned
+from dc_gym.study.claims import Claim, above, below, learned
 from dc_gym.study.evidence import Floats
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.setup import over_cubic
+from dc_gym.study.trained import THESIS_AGENT, over_cubic
 
 TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.4"
@@ -32,14 +28,6 @@ def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
     return bool(goodput_bps[first].max() > 0.5 * LINE_BPS and np.mean(goodput_bps[last]) < 0.25 * LINE_BPS)
 
 
-STALLS = Explanation(
-    hypothesis="in the thesis' form DDPG learns to cut all hosts for single steps: its tbf keeps the old rate's timer, so that"
-    " TCPs stall, and the reward counts the mean command",
-    experiment="dcgym reproduce iroko 5.4 --full --algorithms DDPG --steps 120000 --seeds 4, and the rows `cuts of one step`",
-    page="docs/reproduce-iroko.md#dumbbell-of-1-gbits-tcp-54-12-s",
-    showed="goodput falls from 922..932 Mbit/s to 671..752 while it learns and to 187..376 with the final policies, which earn"
-    " 0.98 and more (DCTCP: 0.90; four seeds, found on the first); by hand 236 under stock tbf, 956 under exact tbf",
-)
 CLAIMS = (
     Claim(
         "TCP NV does much better than at 10 Mbit/s: a short queue at full throughput",
@@ -62,7 +50,6 @@ CLAIMS = (
                 _starts_well_and_collapses,
             ),
         ),
-        explanation=STALLS,
     ),
     Claim(
         "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",
@@ -72,6 +59,4 @@ CLAIMS = (
     ),
 )
 
-
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    return common.run(SETUP, options, progress, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))
+STUDY = common.study(SETUP, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))

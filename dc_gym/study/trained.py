@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collects a study whose variants include policies that are trained first, above a TCP.
+
+    OUT/NAME/trainings/    the trainings (trainings.py); they use labs whatever the ground
+    OUT/NAME/runs/         a sweep: one result per variant and seed
+
+All variants are measured in the same way, on the same traffic. All state is in these folders, so the same command resumes.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dc_gym import spec as specs
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.progress import Progress
+from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
+from dc_gym.figures import styles
+from dc_gym.records.results import Result
+from dc_gym.rl.settings import HELD_OUT
+from dc_gym.spec import Spec
+from dc_gym.spec.experiment import POLICY_COPY
+from dc_gym.study import collect, measured, trainings
+from dc_gym.study.evidence import Evidence, Sample, Shortfall, VariantEvidence, fewer
+from dc_gym.study.model import Collected, Facts, Files, Study, StudyOptions, Variant
+from dc_gym.study.trainings import Training
+from dc_gym.sweep.grid import Point
+
+POLICY = "controller.policy"
+TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
+"""Keys of [workload] that a page shows."""
+THESIS_PRESET = "iroko-thesis"
+THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
+"""How the thesis enforced rates (its listing 3); used with the preset of the thesis' own hyper-parameters."""
+COLORS: Mapping[str, str] = {"PPO": "#CC79A7", "APPO": "#7B3F8C", "DDPG": "#E69F00", "REINFORCE": "#B22222", "SAC": "#00556B"}
+OTHER_COLOR = "#5A7D2A"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVariant(Variant):
+    """A TCP with a policy above it. The policy may be "max" (the TCP alone), an oracle, or one that is trained first."""
+
+    algorithm: str = ""
+    """The algorithm that learns its policy; empty if it does not learn."""
+    alone: bool = False
+    """True for a TCP whose rates no agent sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedLength:
+    """How much is run."""
+
+    seeds: int
+    steps: int
+    """Number of steps of a training."""
+    episode: str
+    """Length of an episode of a training."""
+    duration: str
+    """Duration of a run with the final policy, or of a TCP."""
+    warmup: str
+    preset: str = "default"
+    """Name of the preset of hyper-parameters."""
+    batches: Mapping[str, int] = field(default_factory=dict)
+    """Training batch in steps, by algorithm, where it differs from the thesis' preset for this network."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the spec that differ at this length."""
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that differ where an agent sets the rates, such as UDP in place of TCP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A network with its traffic, and who is run on it."""
+
+    name: str
+    """Name of its folder. Studies with the same runs share it."""
+    base: Mapping[str, Any]
+    """The spec that all variants share."""
+    default: TrainedLength
+    full: TrainedLength
+    baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
+    algorithms: tuple[str, ...] = ()
+    """The algorithms to train unless the command names others: those that the claims are about."""
+    own: tuple[PolicyVariant, ...] = ()
+    """Variants of this setup alone, such as an oracle of its figure."""
+    paper_steps: int = 0
+    files: Files = field(default_factory=dict)
+    more: Callable[[Result], dict[str, float]] = lambda result: {}
+    """Measures more than measured.py does."""
+
+    def variants(self, algorithms: tuple[str, ...] | None = None) -> list[PolicyVariant]:
+        """Returns all variants; those that learn come last."""
+        learners = self.algorithms if algorithms is None else algorithms
+        return [*map(baseline, self.baselines), *self.own, *map(learner, learners if self.algorithms else ())]
+
+    def length(self, options: StudyOptions) -> TrainedLength:
+        """Returns the own length, with what the command asks for in its place."""
+        given: dict[str, Any] = {name: getattr(options, name) for name in ("seeds", "steps", "preset", "duration")}
+        if options.duration:
+            given["warmup"] = format_time(parse_time_ns(options.duration, "--duration") // collect.WARMUP_PART)
+        return replace(self.full if options.full else self.default, **{name: value for name, value in given.items() if value})
+
+    def shortfall(self, options: StudyOptions) -> Shortfall:
+        """Returns what the command made shorter than the own length."""
+        own, asked = self.full if options.full else self.default, self.length(options)
+        shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
+        return Shortfall(
+            runs=f"runs of {asked.duration} instead of {own.duration}" if shorter else "",
+            trainings=f"trainings of {asked.steps:,} steps instead of {own.steps:,}" if asked.steps < own.steps else "",
+            seeds=fewer("seed", asked.seeds, own.seeds),
+        )
+
+
+def _tcp(controller: str, label: str = "", color: str = "", **values: Any) -> PolicyVariant:
+    known = styles.find(controller)
+    assert known is not None
+    keys = {"controller.name": controller, POLICY: "max"} | values
+    return PolicyVariant("", keys, color or known.color, label or known.label, alone=True)
+
+
+def over_cubic(policy: str | type, label: str, color: str, name: str = "", **values: Any) -> PolicyVariant:
+    """Returns a variant whose policy sets the rates above CUBIC. `policy` is a registered name, or a class."""
+    told = policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__name__}"
+    return PolicyVariant(name, {"controller.name": "cubic", POLICY: told} | values, color, label)
+
+
+BASELINES: Mapping[str, PolicyVariant] = {
+    "dctcp": _tcp("dctcp", "DCTCP (step at K)"),
+    "dctcp-red": _tcp("dctcp", "DCTCP (RED as in the thesis)", "#56B4E9", **{"topology.marking": "iroko-thesis"}),
+    "nv": _tcp("nv"),
+    "cubic": _tcp("cubic"),
+    "fair-share": over_cubic("fair-share", "fair-share oracle", "#222222"),
+    "fair-share-ahead": over_cubic("fair-share-ahead", "oracle that knows the schedule", "#8C6D31"),
+    "random": over_cubic("random", "random", "#8A8A8A"),
+    "no-control": over_cubic("max", "no control", "#B0A080"),
+}
+
+
+def baseline(name: str) -> PolicyVariant:
+    return replace(BASELINES[name], name=name)
+
+
+def learner(algorithm: str) -> PolicyVariant:
+    """Returns the variant of an algorithm of `dcgym train`. The file of its policy is known once it is trained."""
+    name = algorithm.rpartition(":")[2]
+    if not name.replace("_", "").isalnum():
+        raise UsageError(f"algorithm {algorithm!r} is neither a name such as PPO nor a module:Class")
+    return PolicyVariant(name, {"controller.name": "cubic"}, COLORS.get(name, OTHER_COLOR), name, algorithm=algorithm)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRuns:
+    """The `Study.collect` of a setup."""
+
+    setup: Setup
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        return _collected(self.setup, options, progress)
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        campaign = Campaign(self.setup, options)
+        collect.write(campaign.folder, self.setup.files)
+        variant = next(each for each in self.setup.variants() if each.name == sample.variant)
+        return collect.repeated(campaign.point(variant, sample.seed), campaign.folder, options, progress)
+
+
+def _collected(setup: Setup, options: StudyOptions, progress: Progress) -> Collected:
+    """Trains what is missing, runs what is missing, and returns the evidence."""
+    campaign = Campaign(setup, options)
+    collect.write(campaign.folder, setup.files)
+    variants, seeds = setup.variants(options.algorithms), range(1, setup.length(options).seeds + 1)
+    learners = [each for each in variants if each.algorithm]
+    ready = [campaign.point(each, seed) for each in variants if not each.algorithm for seed in seeds]
+    todo = [campaign.training(each, seed) for each in learners for seed in seeds]
+    found = campaign.run(ready, progress)  # this finds all mistakes in specs before training starts
+    if learners:
+        trainings.run_all(todo, options.jobs, progress, options.force)
+        learned = [campaign.point(each, seed) for each in learners for seed in seeds]
+        for each in learned:
+            campaign.forget_older(each)
+        found = campaign.run([*ready, *learned], progress)
+    progress.phase("measuring")
+    made = {each.name: campaign.measured(each, found) for each in variants}
+    first = next((each for each in variants if not each.algorithm), variants[0])
+    sample = None if first.algorithm else Sample(first.name, 1, found[first.name, 1].digest)
+    return Collected(Evidence(made, setup.paper_steps, setup.shortfall(options)), sample)
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """The specs, trainings and runs of a setup with the options of a command."""
+
+    setup: Setup
+    options: StudyOptions
+
+    @property
+    def length(self) -> TrainedLength:
+        return self.setup.length(self.options)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the runs. Host runs and lab runs are kept apart, full and default lengths, too."""
+        return collect.folder(self.setup.name, self.options)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the trainings. Policies learn in labs even if they then run on the host."""
+        return collect.folder(self.setup.name, replace(self.options, ground="lab"))
+
+    def spec(self, variant: PolicyVariant, values: Mapping[str, Any], ground: str | None = None) -> Spec:
+        """Returns the spec of a variant: the setup's keys, then the variant's, the command's, and `values`.
+
+        `ground`: None means the command's. On the host a TCP alone runs without its idle agent, which would cost CPU time there.
+        """
+        length = self.length
+        keys = dict(length.values) | ({} if variant.alone else dict(length.agent))
+        if variant.algorithm:
+            keys |= {"agent.observe": "thesis"}
+        if length.preset == THESIS_PRESET and not variant.alone:
+            keys |= THESIS_AGENT | ({"agent.action": "thesis"} if variant.algorithm else {})
+        keys |= dict(variant.values)
+        if (ground or self.options.ground) == "host":
+            keys = {key: value for key, value in keys.items() if not (variant.alone and key == POLICY)} | {"ground": "host"}
+        keys = specs.not_given(keys, self.options.overrides) | dict(values)
+        return specs.vary(self.setup.base, self.folder, self.setup.name, self.options.overrides, keys, self.setup.name)
+
+    def _episode(self, variant: PolicyVariant, ground: str | None = None) -> Spec:
+        return self.spec(variant, {POLICY: "external", "time.duration": self.length.episode, "time.warmup": "0s"}, ground)
+
+    def training(self, variant: PolicyVariant, seed: int) -> Training:
+        length = self.length
+        batch = length.batches.get(variant.name) if length.preset == THESIS_PRESET else None
+        asked = (variant.algorithm, f"{variant.name}-s{seed}", length.preset, seed, length.steps, batch)
+        return trainings.training(self.home, self._episode(variant, "lab"), *asked, evaluated=False)
+
+    def point(self, variant: PolicyVariant, seed: int) -> Point:
+        """Returns a run to be measured; all variants have the same traffic."""
+        length = self.length
+        values: dict[str, Any] = {"time.duration": length.duration, "time.warmup": length.warmup, "seed": HELD_OUT + seed}
+        if variant.algorithm:
+            values[POLICY] = str(self._place(variant, seed) / "policy.npz")
+        return Point(f"{variant.name}-s{seed}", {"variant": variant.name, "seed": seed}, self.spec(variant, values))
+
+    def _place(self, variant: PolicyVariant, seed: int) -> Path:
+        return (self.home / trainings.FOLDER / f"{variant.name}-s{seed}").absolute()
+
+    def forget_older(self, point: Point) -> None:
+        """Removes a result whose policy has been trained further since, so that it is run again."""
+        result, policy = self.folder / collect.FOLDER / point.name, point.spec.controller.policy
+        copy = result / POLICY_COPY
+        if isinstance(policy, Path) and copy.is_file() and copy.read_bytes() != policy.read_bytes():
+            shutil.rmtree(result)
+
+    def run(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
+        found = collect.run_all(self.setup.name, ("variant", "seed"), points, self.folder, self.options, progress)
+        return {(str(each.values["variant"]), int(each.values["seed"])): found[each.name] for each in points}
+
+    def measured(self, variant: PolicyVariant, found: Mapping[tuple[str, int], Result]) -> VariantEvidence:
+        own = {seed: result for (name, seed), result in found.items() if name == variant.name}
+        learning = {}
+        if variant.algorithm:
+            steps = self._episode(variant).steps
+            learning = {seed: trainings.learning_curve(self._place(variant, seed), steps) for seed in own}
+        values = {seed: measured.numbers(result) | self.setup.more(result) for seed, result in own.items()}
+        tracks = {seed: measured.track(result) for seed, result in own.items()}
+        return collect.of_variant(variant, collect.by_measure(values), tracks, learning)
+
+
+def facts(setup: Setup) -> Callable[[StudyOptions], Facts]:
+    """Returns the `Study.facts` of a setup."""
+    return functools.partial(_facts, setup)
+
+
+def _facts(setup: Setup, options: StudyOptions) -> Facts:
+    with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as place:  # a page is made without the folder of the runs
+        campaign = Campaign(setup, replace(options, out=place))
+        collect.write(campaign.folder, setup.files)
+        return _told(campaign)
+
+
+def _told(campaign: Campaign) -> Facts:
+    setup, options = campaign.setup, campaign.options
+    length, variants = campaign.length, setup.variants(options.algorithms)
+    spec = campaign.spec(variants[0], {"time.duration": length.duration, "time.warmup": length.warmup})
+    traffic = spec.to_dict()["workload"]
+    traffic |= {name: path.name for section, name, path in spec.paths() if section == "workload"}
+    rows = [("Network", _network(spec)), ("Traffic", _pairs({key: value for key, value in traffic.items() if key in TRAFFIC}))]
+    if length.agent:
+        rows.append(("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()})))
+    rows.append(("Measured", f"{length.duration} a run, from {length.warmup} on"))
+    if learners := [each for each in variants if each.algorithm]:
+        names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)
+        rows.append(("Learned", f"{names}: one training a seed, steps of {step}, episodes of {length.episode}"))
+        agent = campaign.spec(learners[0], {POLICY: "external"}).agent
+        how = f"observes {agent.observe}, action {agent.action}, reward {agent.reward}, tbf {agent.tbf}; preset {length.preset}"
+        rows.append(("Agent", how))
+        paper = f"; the source: {setup.paper_steps:,}" if setup.paper_steps else ""
+        rows.append(("Steps", f"{length.steps:,} asked for{paper}"))
+    return rows
+
+
+def _network(spec: Spec) -> str:
+    """Describes a network: its hosts, and all different rates and queue sizes."""
+    graph = spec.graph()
+    rates = sorted({cable.rate_bps for cable in graph.cables})
+    queues = sorted({port.queue.limit_bytes for port in graph.ports()})
+    size = f"{len(graph.hosts)} hosts, {len(graph.switches)} switches"
+    named = spec.topology.preset or spec.topology.kind
+    return f"{named}: {size}, {' and '.join(map(format_rate, rates))}, queues of {' and '.join(map(format_size, queues))}"
+
+
+def _pairs(keys: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in keys.items())
