@@ -27,7 +27,12 @@ SHARED = Measure("shared", "link use, both flows (1.1 to 1.5 ms)", digits=3)
 AFTER = Measure("after", "link use after the short flow (1.5 to 2 ms)", digits=3)
 USED = Measure("used", "link use from 1 ms to the end", digits=3)
 SHORT = Measure("short", "the short flow's part of it (1.25 to 1.5 ms)", digits=3)
-SPANS_MS = {ALONE: (0.5, START_MS), SHARED: (1.1, STOP_MS), AFTER: (STOP_MS, 2.0), USED: (START_MS, DURATION_MS)}
+SPANS_MS = {
+    ALONE.name: (0.5, START_MS),
+    SHARED.name: (1.1, STOP_MS),
+    AFTER.name: (STOP_MS, 2.0),
+    USED.name: (START_MS, DURATION_MS),
+}
 SHORT_MS = (1.25, STOP_MS)
 BY_HAND, CROWDS = "FDCC, policy by hand", "FDCC, never trained alone"
 OTHER_POLICIES = {BY_HAND: "fdcc-scripted", CROWDS: "fdcc-crowds"}
@@ -61,7 +66,7 @@ def measure(result: Result) -> dict[str, float]:
         return np.asarray(shares[:, (t_ms > span_ms[0]) & (t_ms < span_ms[1])].mean(axis=1))
 
     short = mean(SHORT_MS)
-    used = {column.name: float(mean(span_ms).sum()) for column, span_ms in SPANS_MS.items()}
+    used = {name: float(mean(span_ms).sum()) for name, span_ms in SPANS_MS.items()}
     return {**used, SHORT.name: float(short[1] / short.sum()), **common.told(result, PAUSES, DROPPED)}
 
 
