@@ -10,17 +10,22 @@ FDCC's network is not published: here it is the policy that comes with dc-gym.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
+from dc_gym.study import series
 from dc_gym.study.claims import Criterion, less_than
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Variant
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Facts, Variant
+from dc_gym.study.series import VariantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MB, US, MS = 10**6, 10**3, 10**6
 LINE_BPS, DELAY_NS = 100 * 10**9, 160
@@ -48,10 +53,7 @@ PAUSES = Measure("pauses", "pauses told")
 DROPPED = Measure("drops", "frames dropped")
 UNFINISHED = Measure("unfinished", "flows unfinished")
 LINKS_OF_ALL = f"100 Gbit/s, {DELAY_NS} ns a link, 9 MB a switch; PFC with FDCC's rule"
-WHO = (
-    "Contestants",
-    "DCQCN (preset paper, secn2), TIMELY (absolute), HPCC, RL-CC (rlcc-mlp), FDCC, each with a window of one BDP",
-)
+WHO = "DCQCN (preset paper, secn2), TIMELY (absolute), HPCC, RL-CC (rlcc-mlp), FDCC, each with a window of one BDP"
 POLICIES = (
     "RL-CC is rlcc-mlp, dc-gym's own network of the published shape. FDCC is the policy that comes with dc-gym: the thesis'"
     " network is not published."
@@ -86,6 +88,39 @@ def variant(
     changed = {key: value for each in changes for key, value in each.keys.items()}
     values = {**CONTESTANTS[who], "nic.inflight": "1bdp", "nic.trace": "off", **keys, **changed}
     return Variant(name, values, color_of(who), paper=paper or {}, full={**full, **changed}, tracks=tracks)
+
+
+def facts(network: str, traffic: str) -> Facts:
+    """Returns how a study of all contestants was run."""
+    return (("Network", f"{network}; {LINKS_OF_ALL}"), ("Traffic", traffic), ("Contestants", WHO))
+
+
+def figure(
+    evidence: Evidence,
+    points: Mapping[str, Sequence[int]],
+    name: Callable[[str, str, int], str],
+    measures: Sequence[Measure],
+    xlabel: str,
+    title: str,
+    base: float | None = 2,
+) -> Figure:
+    """Draws a line for each contestant in each set-up, in a panel for each measure.
+
+    Args:
+        evidence: what is drawn.
+        points: numbers on the x axis by the set-up's name, which is empty if there is one.
+        name: returns a variant's name from the set-up's, the contestant's and the number.
+        measures: the panels.
+        xlabel: what the numbers are.
+        title: the figure's title.
+        base: base of the logarithmic x axis; None makes it linear.
+    """
+    lines = [
+        VariantLine(named(who, after=setup), color_of(who), {float(each): name(setup, who, each) for each in numbers}, line=style)
+        for (setup, numbers), style in zip(points.items(), ("-", "--"), strict=False)
+        for who in CONTESTANTS
+    ]
+    return series.figure(evidence, lines, measures, xlabel, title, base)
 
 
 def color_of(who: str) -> str:

@@ -15,7 +15,8 @@ import numpy as np
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED
-from dc_gym.benchmarks.studies.fdcc.over_time import POINTS, Panel
+from dc_gym.benchmarks.studies.fdcc.over_time import POINTS
+from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Criterion, less_than, more_than
 from dc_gym.study.evidence import Evidence, Floats, Measure, Track
@@ -116,17 +117,26 @@ def law(t_ms: Floats) -> Floats:
 def _figure(evidence: Evidence) -> Figure:
     """Draws the rates above, and below them the queue of each seed beside the law."""
     tracks = list(evidence.variants[VARIANT].over_time.values())
-    one = tracks[0]
-    rates = [
-        (what.title, color, one.x, one.values[what.name] * what.factor) for what, color in ((INGRESS, SENT_COLOR), (EGRESS, INK))
-    ]
-    queues = [("queue, each seed", INK, each.x, each.values[QUEUE.name] * QUEUE.factor) for each in tracks]
-    queues.append(("the law: the differences added up", LAW_COLOR, one.x, law(one.x) * QUEUE.factor))
-    panels = (
-        Panel(f"Rates, means over {BIN_SWEEPS * 20 / 1e3:g} ms (seed 1)", rates, "Gbit/s", 1.5),
-        Panel("Queue of the receiver's port", queues, "kB"),
-    )
-    return over_time.draw(TITLE, "Time (ms)", panels, [stop for _, stop, _ in PHASES.values()])
+    with kit.style():
+        canvas = kit.new_figure(7.4, 5.0)
+        rates, queue = canvas.subplots(2, 1, sharex=True)
+        for what, color in ((INGRESS, SENT_COLOR), (EGRESS, INK)):
+            rates.plot(tracks[0].x, tracks[0].values[what.name] * what.factor, color=color, label=what.title)
+        for number, each in enumerate(tracks):
+            values, label = each.values[QUEUE.name] * QUEUE.factor, "" if number else "queue, each seed"
+            queue.plot(each.x, values, color=INK, linewidth=0.9, label=label)
+        x = tracks[0].x
+        queue.plot(x, law(x) * QUEUE.factor, color=LAW_COLOR, linestyle="--", label="the law: the differences added up")
+        texts = (f"Rates, means over {BIN_SWEEPS * 20 / 1e3:g} ms (seed 1)", "Queue of the receiver's port")
+        for ax, unit, text in zip((rates, queue), ("Gbit/s", "kB"), texts, strict=True):
+            ax.set(ylabel=unit, ylim=(0, None))
+            ax.set_title(text, loc="left")
+            ax.legend(loc="lower center", ncols=2)
+            for _, stop, _ in PHASES.values():
+                ax.axvline(stop, color="#BBBBBB", linewidth=0.8)
+        queue.set_xlabel("Time (ms)")
+        kit.title(canvas, TITLE)
+    return canvas
 
 
 STUDY = Study(

@@ -10,20 +10,15 @@ in its own paper, and in another variant the window of one BDP that the thesis g
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, HPCC, LINE_BPS, SIZE_BYTES
-from dc_gym.benchmarks.studies.fdcc.over_time import Panel
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Claim, above, more_than
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
+from dc_gym.study.evidence import Measure
 from dc_gym.study.model import Study, Variant
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Four equal flows through a dumbbell: when each ends"
 SOURCE = "FDCC, figure 3.3 and table 6.2 (text only)"
@@ -60,16 +55,6 @@ def measure(result: Result) -> dict[str, float]:
     }
 
 
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the rates of the four flows of seed 1, a panel for each variant."""
-
-    def panel(each: VariantEvidence) -> Panel:
-        lines = [("", each.color, one.x, flow) for one in each.over_time.values() for flow in one.values.values()]
-        return Panel(f"{each.name}: each flow's goodput, of the line (seed 1)", lines)
-
-    return over_time.draw(TITLE, "Time (ms)", [panel(each) for each in evidence.variants.values()])
-
-
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
@@ -103,7 +88,7 @@ STUDY = Study(
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, DCQCN, UNFAIR),)),
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, BOUNDED, UNFAIR),), setup=WINDOW),
     ),
-    draw=_figure,
+    draw=partial(over_time.figure, title=TITLE),
     facts=(
         ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
         ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),

@@ -8,20 +8,17 @@ does not say which algorithm, what buffer and which delays. Here it is DCQCN; de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
-from dc_gym.benchmarks.studies.fdcc import common, over_time
+from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, LINE_BPS, MB, PAUSED, PAUSES, SIZE_BYTES
-from dc_gym.benchmarks.studies.fdcc.over_time import POINTS, Panel
 from dc_gym.records.results import Result, number
+from dc_gym.study import drawing
 from dc_gym.study.claims import Claim, less_than, more_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track
+from dc_gym.study.evidence import Floats, Measure, Track
 from dc_gym.study.model import Study, Variant
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "64 flows to one within 1 us: the buffer with and without a window"
 SOURCE = "FDCC, figure 4.1 (text only)"
@@ -34,8 +31,8 @@ PART = 0.25
 LONGEST = Measure("longest_bytes", "longest queue (kB)", 1e-3)
 MEAN = Measure("queue_bytes", "mean queue (kB)", 1e-3)
 CARRIED = Measure("goodput", "goodput (of the line)", digits=3)
-QUEUE = Measure("queue", "queue (MB)", 1e-6)
-HELD = Measure("held_share", "senders' ports held (%)", 100)
+QUEUE = Measure("queue", "queue of the shared link (MB)", 1e-6)
+HELD = Measure("held_share", "senders paused, mean of 64 (%)", 100)
 
 
 def _backlog(result: Result) -> Floats:
@@ -57,23 +54,10 @@ def measure(result: Result) -> dict[str, float]:
 def track(result: Result) -> Track:
     """Returns the queue at each sweep, and the mean share of time in which senders' ports were held since the one before."""
     queues, classes, names = result.records("queues"), result.records("class_queues"), [port["name"] for port in result.ports]
-    t_us = queues["t_ns"].reshape(-1, len(names))[:, 0] / 1e3
+    t_s = queues["t_ns"].reshape(-1, len(names))[:, 0] / 1e9
     senders = [names.index(f"h{host}-eth0") for host in range(1, FLOWS + 1)]
-    held_us = classes["paused_ns"].reshape(-1, len(names))[:, senders].mean(axis=1) / 1e3
-    shares = np.array([0.0, *(held_us[1:] - held_us[:-1]) / (t_us[1:] - t_us[:-1])])
-    return Track(t_us[:POINTS], {QUEUE.name: _backlog(result)[:POINTS], HELD.name: shares[:POINTS]})
-
-
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the queue above, and below it the share of time in which the senders were held (seed 1)."""
-    seen = [(each, next(iter(each.over_time.values()))) for each in evidence.variants.values()]
-
-    def panel(title: str, what: Measure, unit: str, label: bool = False) -> Panel:
-        lines = [(each.name if label else "", each.color, one.x, one.values[what.name] * what.factor) for each, one in seen]
-        return Panel(title, lines, unit)
-
-    queue = panel("Queue of the shared link (seed 1)", QUEUE, "MB", label=True)
-    return over_time.draw(TITLE, "Time (us)", [queue, panel("Time in which senders were paused, mean of 64", HELD, "%")])
+    held_s = classes["paused_ns"].reshape(-1, len(names))[:, senders].mean(axis=1) / 1e9
+    return Track(t_s, {QUEUE.name: _backlog(result), HELD.name: np.array([0.0, *np.diff(held_s) / np.diff(t_s)])})
 
 
 STUDY = Study(
@@ -108,7 +92,7 @@ STUDY = Study(
             (less_than(WITH, LONGEST, PART * FULL_BYTES), less_than(WITH, PAUSES, 1)),
         ),
     ),
-    draw=_figure,
+    draw=partial(drawing.figure, panels=(QUEUE, HELD), title=TITLE),
     facts=(
         ("Network", f"a dumbbell of 64 pairs; {common.LINKS_OF_ALL}"),
         ("Traffic", "64 senders to one receiver, 20 MB each; starts are spread over 1 us. The first millisecond"),

@@ -81,10 +81,9 @@ STUDY = Study(
     claims=CLAIMS,
     identities=common.nothing_dropped(VARIANTS),
     draw=partial(over_time.figure, title=TITLE, names=("long", "short")),
-    facts=(
-        ("Network", f"a dumbbell of 2 pairs; {common.LINKS_OF_ALL}"),
-        ("Traffic", "a flow for 2.5 ms, and one from 1 to 1.5 ms, to one receiver; starts are moved by up to 10 us by seed"),
-        common.WHO,
+    facts=common.facts(
+        "a dumbbell of 2 pairs",
+        "a flow for 2.5 ms, and one from 1 to 1.5 ms, to one receiver; starts are moved by up to 10 us by seed",
     ),
     notes=(common.LINK_USE, common.POLICIES),
 )

@@ -73,13 +73,9 @@ STUDY = Study(
     ),
     identities=common.nothing_dropped(VARIANTS),
     draw=partial(over_time.figure, title=TITLE, names=[f"flow {flow}" for flow in range(1, FLOWS + 1)]),
-    facts=(
-        ("Network", f"a dumbbell of 4 pairs; {common.LINKS_OF_ALL}"),
-        (
-            "Traffic",
-            f"a flow to one receiver joins each {JOIN_MS} ms, moved by up to 10 us by seed; the thesis (--length full): 35 ms",
-        ),
-        common.WHO,
+    facts=common.facts(
+        "a dumbbell of 4 pairs",
+        f"a flow to one receiver joins each {JOIN_MS} ms, moved by up to 10 us by seed; the thesis (--length full): 35 ms",
     ),
     notes=(
         "The unfair ratio is (largest - mean) / mean of the flows' mean rates in the second half of a phase. The swing is"

@@ -12,39 +12,23 @@ policy by hand for next to no queue, and others one that aims at 85 % of the lin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import common
-from dc_gym.benchmarks.studies.fdcc.common import (
-    CONTESTANTS,
-    DELAY_NS,
-    DROPPED,
-    FDCC,
-    HPCC,
-    LINE_BPS,
-    PAUSED,
-    PAUSES,
-    RIVALS,
-    UNFINISHED,
-    Change,
-)
+from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DELAY_NS, FDCC, HPCC, LINE_BPS, RIVALS, Change
 from dc_gym.nets.fdcc import LOG_SPAN, OBSERVATIONS, FdccNet
 from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.study import series
 from dc_gym.study.claims import Claim, below
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Evidence, Floats, Measure
+from dc_gym.study.evidence import Floats, Measure
 from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
 SOURCE = "FDCC, figures 6.4 and 6.5 (text only)"
@@ -193,24 +177,9 @@ def measure(result: Result) -> dict[str, float]:
         SHORT_TAIL.name: float(np.percentile(short, 99)) if len(short) else float("nan"),
         LONG.name: mean(slowdown[size >= LONG_BYTES]),
         FLOWS.name: float(started),
-        UNFINISHED.name: float(started - len(size)),
-        **common.told(result, PAUSED, PAUSES, DROPPED),
+        common.UNFINISHED.name: float(started - len(size)),
+        **common.told(result, common.PAUSED, common.PAUSES, common.DROPPED),
     }
-
-
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the slowdowns of short and of all flows over the load, a line for each contestant and workload."""
-    lines = [
-        VariantLine(
-            f"{who}, {workload}",
-            common.color_of(who),
-            {float(load): name(workload, load, who) for load in LOADS},
-            line=style,
-        )
-        for workload, style in zip(WORKLOADS, ("-", "--"), strict=True)
-        for who in CONTESTANTS
-    ]
-    return series.figure(evidence, lines, (SHORT, SHORT_TAIL, ALL), "load (%)", TITLE, base=None)
 
 
 STUDY = Study(
@@ -218,19 +187,23 @@ STUDY = Study(
     source=SOURCE,
     variants=VARIANTS,
     files={str(NO_QUEUE.keys["nic.policy"]): no_queue(), str(AIMED.keys["nic.policy"]): aimed()},
-    measures=(ALL, SHORT, OWN_SHORT, SHORT_TAIL, LONG, FLOWS, UNFINISHED, PAUSED, PAUSES, DROPPED),
+    measures=(ALL, SHORT, OWN_SHORT, SHORT_TAIL, LONG, FLOWS, common.UNFINISHED, common.PAUSED, common.PAUSES, common.DROPPED),
     measure=measure,
     claims=CLAIMS,
     identities=common.nothing_dropped(VARIANTS),
-    draw=_figure,
-    facts=(
-        ("Network", f"preset fdcc64, 400 Gbit/s between switches, else {common.LINKS_OF_ALL}"),
-        (
-            "Traffic",
-            f"Poisson arrivals between drawn hosts; flows start for {LAST_START_US} us and sizes are cut at {LARGEST};"
-            f" with --length full {FULL_LAST_START_MS} ms and whole sizes; all end",
-        ),
-        common.WHO,
+    draw=partial(
+        common.figure,
+        points=dict.fromkeys(WORKLOADS, LOADS),
+        name=lambda workload, who, load: name(workload, load, who),
+        measures=(SHORT, SHORT_TAIL, ALL),
+        xlabel="load (%)",
+        title=TITLE,
+        base=None,
+    ),
+    facts=common.facts(
+        "preset fdcc64, 400 Gbit/s between switches",
+        f"Poisson arrivals between drawn hosts; flows start for {LAST_START_US} us and sizes are cut at {LARGEST};"
+        f" with --length full {FULL_LAST_START_MS} ms and whole sizes; all end",
     ),
     notes=(
         "Slowdown is over the time of the same flow alone on its path, without telemetry."

@@ -14,27 +14,12 @@ import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
-from dc_gym.benchmarks.studies.fdcc.common import (
-    CONTESTANTS,
-    DELAY_NS,
-    DROPPED,
-    LINE_BPS,
-    MB,
-    MS,
-    PAUSED,
-    PAUSES,
-    SIZE_BYTES,
-    UNFINISHED,
-    US,
-    Change,
-)
+from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
 from dc_gym.records.results import Result
-from dc_gym.study import series
 from dc_gym.study.claims import Claim, Criterion
 from dc_gym.study.collect import wire_bytes
 from dc_gym.study.evidence import Evidence, Measure
 from dc_gym.study.model import Variant
-from dc_gym.study.series import VariantLine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +31,7 @@ MOST_BYTES = 960 * MB
 PATIENCE, EXTRA_NS = 3, 4 * MS
 """A run lasts that many times as long as the line needs for all flows, and EXTRA_NS more."""
 SCALE = 10
-SCALED: Mapping[str, Any] = {"topology.rate": "10Gbit/s", "topology.delay": f"{SCALE * DELAY_NS}ns"}
+SCALED: Mapping[str, Any] = {"topology.rate": "10Gbit/s", "topology.delay": f"{SCALE * common.DELAY_NS}ns"}
 """A tenth of the rate at ten times the delay: windows and queues have as many packets as at 100 Gbit/s."""
 TOGETHER = Change("starts within 1 us", {"workload.jitter": "1us"})
 """No flow has the line alone before others start."""
@@ -63,11 +48,9 @@ UNFAIR = Measure("unfair", "unfair ratio", digits=3)
 RETRANSMITS = Measure("retransmits", "frames sent again")
 PRINTED = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT)
 """The columns of the thesis' table 6.2, in its order."""
-MEASURES = (*PRINTED, OWN_GOODPUT, PAUSED, PAUSES, RETRANSMITS, DROPPED, UNFINISHED)
+MEASURES = (*PRINTED, OWN_GOODPUT, PAUSED, PAUSES, RETRANSMITS, common.DROPPED, common.UNFINISHED)
 TRAFFIC = (
-    "Traffic",
-    f"flows to one receiver, Gaussian starts within 1 ms; 20 MB a flow as in the thesis, and at most {MOST_BYTES // MB} MB"
-    " together unless --length full",
+    f"to one receiver, Gaussian starts within 1 ms; 20 MB a flow, together at most {MOST_BYTES // MB} MB unless --length full"
 )
 NOTES = (
     "Goodput is payload over time, from the first start to the last end, over what full frames without telemetry can carry."
@@ -106,8 +89,9 @@ class Traffic:
         }
 
 
-def name(who: str, flows: int, *changes: Change) -> str:
-    return common.named(who, changes=changes, after=f"{flows} flows")
+def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
+    """Returns a variant's name. `place`: the network's name, where a study has several."""
+    return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
 
 
 def variant(
@@ -119,8 +103,8 @@ def variant(
     paper: Mapping[str, float] | None = None,
     tracks: int | None = None,
 ) -> Variant:
-    """Returns the variant of a contestant. `place`: the network's name, where a study has several."""
-    called = name(f"{place}, {who}" if place else who, traffic.flows, *changes)
+    """Returns the variant of a contestant."""
+    called = name(who, traffic.flows, *changes, place=place)
     return common.variant(called, who, {**network, **traffic.keys()}, traffic.keys(full=True), changes, paper, tracks)
 
 
@@ -140,7 +124,7 @@ def compared(
     """Returns the claim that a criterion holds between a contestant and each of the others, with each number of flows."""
 
     def called(each: str, flows: int) -> str:
-        return name(f"{place}, {each}" if place else each, flows, *(changes or {}).get(each, ()))
+        return name(each, flows, *(changes or {}).get(each, ()), place=place)
 
     pairs = [(called(who, flows), called(other, flows)) for flows in counts for other in others]
     return Claim(text, source, tuple(criterion(*pair, measure) for pair in pairs for measure in measures), setup, ours)
@@ -149,14 +133,14 @@ def compared(
 def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:
     """Returns the time of a lone flow without telemetry over a path of `links` links, all of the same rate and delay."""
     on_the_way = wire_bytes(size_bytes) + max(links - 1, 0) * FRAME_BYTES
-    return scale * (on_the_way * 8 * 10**9 // LINE_BPS + links * DELAY_NS)
+    return scale * (on_the_way * 8 * 10**9 // LINE_BPS + links * common.DELAY_NS)
 
 
 def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
     """Returns the tables' quantities. A flow that did not end leaves those of all flows undefined, a lossy fabric the pauses."""
     flows = result.records("flows")
     ended = flows[flows["end_ns"] >= 0]
-    found = common.told(result, PAUSES, PAUSED, DROPPED) | {UNFINISHED.name: float(len(flows) - len(ended))}
+    found = common.told(result, PAUSES, PAUSED, common.DROPPED) | {common.UNFINISHED.name: float(len(flows) - len(ended))}
     if len(ended) < len(flows):
         return found
     found |= _of_all(ended, links, scale)
@@ -188,18 +172,5 @@ def _queue(result: Result, ended: np.ndarray) -> dict[str, float]:
 
 
 def figure(evidence: Evidence, counts: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Figure:
-    """Draws a line for each contestant over the numbers of flows, in a panel for each measure.
-
-    `counts`: numbers of flows by the network's name, which is empty where a study has one.
-    """
-    lines = [
-        VariantLine(
-            common.named(who, after=place),
-            common.color_of(who),
-            {float(flows): name(f"{place}, {who}" if place else who, flows) for flows in flows_of},
-            line=style,
-        )
-        for (place, flows_of), style in zip(counts.items(), ("-", "--"), strict=False)
-        for who in CONTESTANTS
-    ]
-    return series.figure(evidence, lines, measures, "flows", title)
+    """Draws the contestants over the numbers of flows, which `counts` has by the network's name."""
+    return common.figure(evidence, counts, lambda place, who, flows: name(who, flows, place=place), measures, "flows", title)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws runs of FDCC's studies over time, and the dumbbell and rates that its figures 6.1 and 6.2 share.
+"""Flows' goodput over time, which figures 3.3, 6.1 and 6.2 of FDCC draw, and the dumbbell of the latter two.
 
 Flows of n senders cross the middle link to one receiver. Each starts and stops at a time of the figure, and has no other end.
 """
@@ -7,7 +7,6 @@ Flows of n senders cross the middle link to one receiver. Each starts and stops 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Evidence, Floats, Track, VariantEvidence
+from dc_gym.study.evidence import Evidence, Floats, Track
 from dc_gym.study.model import Variant
 
 if TYPE_CHECKING:
@@ -37,17 +36,6 @@ NETWORK = {
     "workload.jitter": "10us",
     "time.warmup": "0s",
 }
-Line = tuple[str, str, Floats, Floats]
-"""Its label (empty: not in the legend), color, x and y."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    title: str
-    lines: Sequence[Line]
-    unit: str = ""
-    top: float | None = None
-    """Upper end of its axis; None: as the lines need it."""
 
 
 def matrix(rows: Iterable[tuple[str, str, int, float, float]]) -> str:
@@ -96,36 +84,23 @@ def track(result: Result, most_bps: float = MOST_BPS) -> Track:
     return Track(t_ms, {str(flow): share.round(4) for flow, share in enumerate(shares)})
 
 
-def figure(evidence: Evidence, title: str, names: Sequence[str]) -> Figure:
-    """Draws the goodput of each flow and their sum, a panel for each variant (seed 1)."""
-
-    def panel(each: VariantEvidence) -> Panel:
-        one = next(iter(each.over_time.values()))
-        lines = [("all", "#AAAAAA", one.x, np.sum(list(one.values.values()), axis=0))]
-        lines += [(who, FLOW_COLORS[flow], one.x, one.values[str(flow)]) for flow, who in enumerate(names)]
-        return Panel(f"{each.name}: goodput, of what the line can carry (seed 1)", lines, top=1.1)
-
-    return draw(title, "Time (ms)", [panel(each) for each in evidence.variants.values()])
-
-
-def draw(title: str, xlabel: str, panels: Sequence[Panel], marks: Sequence[float] = ()) -> Figure:
-    """Draws panels of lines below each other, with one legend. `marks`: where vertical lines are drawn."""
+def figure(evidence: Evidence, title: str, names: Sequence[str] = ()) -> Figure:
+    """Draws each flow's goodput, a panel for each variant (seed 1). `names`: those of the flows, whose sum is then drawn, too."""
     with kit.style():
-        canvas = kit.new_figure(7.4, 1.0 + 1.6 * len(panels) if len(panels) > 2 else 5.0)
-        axes = canvas.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        labels: dict[str, Any] = {}
-        for ax, panel in zip(axes, panels, strict=True):
-            for label, color, x, y in panel.lines:
-                (line,) = ax.plot(x, y, color=color, linewidth=1.0)
-                labels.setdefault(label, line)
-            for mark in marks:
-                ax.axvline(mark, color="#BBBBBB", linewidth=0.8)
-            ax.set_title(panel.title, loc="left")
-            ax.set_ylabel(panel.unit)
-            ax.set_ylim(0, panel.top)
-        axes[-1].set_xlabel(xlabel)
-        labels.pop("", None)
-        if labels:
-            canvas.legend(labels.values(), labels, loc="outside lower center", ncols=len(labels))
+        canvas = kit.new_figure(7.4, 1.6 * len(evidence.variants))
+        panels = canvas.subplots(len(evidence.variants), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for ax, each in zip(panels, evidence.variants.values(), strict=True):
+            one = next(iter(each.over_time.values()))
+            flows = list(one.values.values())
+            if names:
+                ax.plot(one.x, np.sum(flows, axis=0), color="#AAAAAA", linewidth=1.2, label="all")
+            for flow, share in enumerate(flows):
+                look = {"color": FLOW_COLORS[flow], "label": names[flow]} if names else {"color": each.color}
+                ax.plot(one.x, share, linewidth=0.9, **look)
+            ax.set_title(f"{each.name}: goodput, of what the line can carry (seed 1)", loc="left")
+            ax.set_ylim(0, 1.1)
+        panels[-1].set_xlabel("Time (ms)")
+        if names:
+            kit.legend_below(canvas, panels[0], len(names) + 1)
         kit.title(canvas, title)
     return canvas

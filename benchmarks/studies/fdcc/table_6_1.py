@@ -31,11 +31,7 @@ PAPER: Mapping[str, Mapping[int, float]] = {
     RLCC: {48: 0.98, 192: 0.89, 768: 0.88},
     FDCC: {48: 0.98, 192: 0.93, 768: 0.94},
 }
-FACTS = (
-    ("Network", f"a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches; {common.LINKS_OF_ALL}"),
-    n_to_one.TRAFFIC,
-    common.WHO,
-)
+FACTS = common.facts("a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", n_to_one.TRAFFIC)
 
 
 def _variant(who: str, flows: int, *changes: Change) -> Variant:

@@ -27,37 +27,27 @@ from dc_gym.study.model import Study, Variant
 TITLE = "n flows to one through a dumbbell"
 SOURCE = "FDCC, table 6.2"
 COUNTS, PAIRS, LINKS = (4, 16, 256, 1024), 64, 3
-PAPER: Mapping[str, Mapping[int, tuple[float, ...]]] = {
-    DCQCN: {
-        4: (42_993, 48_208, 4.0, 4.1, 2e-5, 0.96),
-        16: (135_260, 151_960, 15.4, 16.0, 0.03805, 0.99),
-        256: (1_098_613, 2_882_000, 253, 255.5, 0.00997, 0.96),
-        1024: (6_718_385, 6_764_840, 975.4, 982.1, 0.00683, 0.99),
-    },
-    TIMELY: {
-        4: (43_654, 49_632, 4, 4, 2e-5, 0.95),
-        16: (130_875, 144_672, 15.8, 16.2, 0.01845, 0.96),
-        256: (1_372_074, 4_037_088, 293.8, 296.1, 0.00762, 0.83),
-        1024: (1_914_595, 6_554_592, 1026.1, 1028.3, 0.00218, 0.95),
-    },
-    HPCC: {
-        4: (1_089, 3_354, 3.3, 4.3, 0.299, 0.93),
-        16: (2_804, 6_708, 17.4, 17.6, 0.01279, 0.88),
-        256: (131_961, 3_274_622, 294.5, 295.2, 0.00243, 0.83),
-        1024: (1_347_185, 6_502_288, 1089.2, 1091.4, 0.00195, 0.89),
-    },
-    RLCC: {
-        4: (49_565, 52_546, 4.3, 4.3, 1e-5, 0.90),
-        16: (253_289, 253_786, 17, 17, 3e-5, 0.89),
-        256: (4_167_130, 4_286_572, 255.1, 255.4, 0.00117, 0.95),
-        1024: (3_085_705, 6_987_246, 984.35, 986.5, 0.00225, 0.98),
-    },
-    FDCC: {
-        4: (49_275, 51_128, 4.1, 4.1, 2e-5, 0.93),
-        16: (30_716, 31_525, 16.9, 16.9, 2e-5, 0.90),
-        256: (3_578_234, 3_688_457, 254.5, 254.7, 0.00091, 0.96),
-        1024: (2_495_439, 6_572_722, 975.6, 977.1, 0.00153, 0.99),
-    },
+PAPER: Mapping[tuple[str, int], tuple[float, ...]] = {
+    (DCQCN, 4): (42_993, 48_208, 4.0, 4.1, 2e-5, 0.96),
+    (DCQCN, 16): (135_260, 151_960, 15.4, 16.0, 0.03805, 0.99),
+    (DCQCN, 256): (1_098_613, 2_882_000, 253, 255.5, 0.00997, 0.96),
+    (DCQCN, 1024): (6_718_385, 6_764_840, 975.4, 982.1, 0.00683, 0.99),
+    (TIMELY, 4): (43_654, 49_632, 4, 4, 2e-5, 0.95),
+    (TIMELY, 16): (130_875, 144_672, 15.8, 16.2, 0.01845, 0.96),
+    (TIMELY, 256): (1_372_074, 4_037_088, 293.8, 296.1, 0.00762, 0.83),
+    (TIMELY, 1024): (1_914_595, 6_554_592, 1026.1, 1028.3, 0.00218, 0.95),
+    (HPCC, 4): (1_089, 3_354, 3.3, 4.3, 0.299, 0.93),
+    (HPCC, 16): (2_804, 6_708, 17.4, 17.6, 0.01279, 0.88),
+    (HPCC, 256): (131_961, 3_274_622, 294.5, 295.2, 0.00243, 0.83),
+    (HPCC, 1024): (1_347_185, 6_502_288, 1089.2, 1091.4, 0.00195, 0.89),
+    (RLCC, 4): (49_565, 52_546, 4.3, 4.3, 1e-5, 0.90),
+    (RLCC, 16): (253_289, 253_786, 17, 17, 3e-5, 0.89),
+    (RLCC, 256): (4_167_130, 4_286_572, 255.1, 255.4, 0.00117, 0.95),
+    (RLCC, 1024): (3_085_705, 6_987_246, 984.35, 986.5, 0.00225, 0.98),
+    (FDCC, 4): (49_275, 51_128, 4.1, 4.1, 2e-5, 0.93),
+    (FDCC, 16): (30_716, 31_525, 16.9, 16.9, 2e-5, 0.90),
+    (FDCC, 256): (3_578_234, 3_688_457, 254.5, 254.7, 0.00091, 0.96),
+    (FDCC, 1024): (2_495_439, 6_572_722, 975.6, 977.1, 0.00153, 0.99),
 }
 WINDOWS = Change("windows alone", {"topology.marking": "none"})
 """DCQCN that is never told of a mark, so that nothing but the window of one BDP acts."""
@@ -81,7 +71,7 @@ NOTES = (
 
 
 def _variant(who: str, flows: int, *changes: Change) -> Variant:
-    paper = {column.name: value for column, value in zip(PRINTED, PAPER[who][flows], strict=True)}
+    paper = {column.name: value for column, value in zip(PRINTED, PAPER[who, flows], strict=True)}
     unlike = WINDOWS in changes or SECN1 in changes
     return n_to_one.variant(who, Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
 
@@ -103,7 +93,7 @@ def _fairest(flows: int, changes: Changes | None = None, setup: str = "") -> Cla
 
 def _near_the_thesis(variant: str, who: str, flows: int) -> tuple[Criterion, Criterion]:
     """Returns the criteria that a variant's queue is the thesis' of `who`, within NEAR of it."""
-    queue_bytes = PAPER[who][flows][0]
+    queue_bytes = PAPER[who, flows][0]
     return more_than(variant, QUEUE, (1 - NEAR) * queue_bytes), less_than(variant, QUEUE, (1 + NEAR) * queue_bytes)
 
 
@@ -169,6 +159,6 @@ STUDY = Study(
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
     draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
-    facts=(("Network", f"a dumbbell of {PAIRS} pairs; {common.LINKS_OF_ALL}"), n_to_one.TRAFFIC, common.WHO),
+    facts=common.facts(f"a dumbbell of {PAIRS} pairs", n_to_one.TRAFFIC),
     notes=NOTES,
 )

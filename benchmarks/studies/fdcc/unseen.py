@@ -17,7 +17,7 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DROPPED, DUMBBELL, FDCC, HPCC, LOSSLESS, RIVALS
-from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, Traffic
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, Traffic, name
 from dc_gym.study.claims import Claim, above, below, less_than
 from dc_gym.study.model import Study
 
@@ -49,10 +49,6 @@ COUNTS = {place: at.counts for place, at in PLACES.items()}
 _claim = partial(n_to_one.compared, SOURCE, ours=True)
 
 
-def name(place: str, who: str, flows: int) -> str:
-    return f"{place}, {n_to_one.name(who, flows)}"
-
-
 STUDY = Study(
     title=TITLE,
     variants=[
@@ -68,10 +64,9 @@ STUDY = Study(
     measure=n_to_one.measure,
     claims=(
         *(
-            Claim(
-                f"Lossy, {flows} flows: FDCC loses nothing", SOURCE, (less_than(name(LOSSY, FDCC, flows), DROPPED, 1),), ours=True
-            )
-            for flows in PLACES[LOSSY].counts
+            Claim(f"Lossy, {flows} flows: FDCC loses nothing", SOURCE, (less_than(lossy, DROPPED, 1),), ours=True)
+            for flows in COUNTS[LOSSY]
+            for lossy in [name(FDCC, flows, place=LOSSY)]
         ),
         _claim("Lossy, 256 flows: FDCC loses less than DCQCN", below, FDCC, [DCQCN], [DROPPED], [256], place=LOSSY),
         *(
@@ -88,8 +83,8 @@ STUDY = Study(
     facts=(
         (LOSSY, f"table 6.2's 64 pairs, 100 Gbit/s, 160 ns a link; {BUFFER} a port and no pauses"),
         (LEAF_SPINE, "24 hosts, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a); 9 MB a switch; PFC with FDCC's rule"),
-        n_to_one.TRAFFIC,
-        common.WHO,
+        ("Traffic", n_to_one.TRAFFIC),
+        ("Contestants", common.WHO),
         ("Training", "of FDCC's policy: one bottleneck in a fluid model, at most 32 flows, no drops"),
     ),
     notes=n_to_one.NOTES,
