@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,6 +221,10 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
         (('Variant("fast")', 'Variant("slow")'), "two variants are called 'slow'"),
         (("STUDY = Study", "OTHER = Study"), "it has no STUDY = Study"),
         (('"topology.preset"', '"topology.presett"'), "did you mean"),
+        (
+            ("    seeds=3", '    identities=[below("slwo", "fast", GOODPUT)],\n    seeds=3'),
+            "identities: variant 'slwo' is unknown",
+        ),
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
@@ -251,6 +256,15 @@ def test_mistakes_of_a_command_are_one_line(
     except SystemExit as error:
         code = int(error.code or 0)
     assert code == 2 and said in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
+def test_as_many_tracks_are_kept_as_a_variant_says(asked: int | None, kept: list[int]) -> None:
+    track = Track(np.array([1.0]), {"queue": np.array([2.0])})
+    study = Study("T", [QUEUE], measure=lambda result: {"queue": 3.0}, track=lambda result: track)
+    results: dict[int, Any] = dict.fromkeys((3, 1, 2))
+    found = collect.measured(study, Variant("a", tracks=asked), results)
+    assert list(found.over_time) == kept and found.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
 
 
 def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> Var
     values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
     tracks: dict[int, Track] = {}
     if study.track:
-        tracks = {seed: study.track(result, **variant.given) for seed, result in found.items()}
+        tracks = {seed: study.track(found[seed], **variant.given) for seed in sorted(found)[: variant.tracks]}
     return of_variant(variant, by_measure(values), tracks)
 
 

@@ -90,6 +90,8 @@ class Variant:
     """True for a variant that does not run with `--length full`."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
+    tracks: int | None = None
+    """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
     fixed: Sequence[str] = ()
     """Keys that `--set` changes in other variants alone, such as those of a shared buffer that this one does not have."""
 
