@@ -26,7 +26,6 @@ BENCHES = {
     "port": "the switch port's qdisc against the oracle: marks, queues, integrals, frame by frame; then port-cost",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
     "int": "in-band telemetry against the oracle, record by record",
-    "fabric": "classes, shared buffers and pauses against an oracle, frame by frame; shares, thresholds, headroom, deadlocks",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
     "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",

@@ -83,7 +83,6 @@ ELSEWHERE = {
     "compare": "test_bench_compare.py",
     "determinism": "test_run.py",
     "event-loop": "test_event_loop.py",
-    "fabric": "test_bench_fabric.py",
     "faults": "test_faults.py",
     "fdcc-train": "fdcc/test_fdcc_train.py",
     "grounds": "test_bench_grounds.py",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dc_gym.base.checks import Check
+from dc_gym.benchmarks.checks import links_guest
 from dc_gym.benchmarks.checks.lab_job import play_jobs
 from dc_gym.benchmarks.checks.link_cases import (
     FLOW_NS,
@@ -264,7 +265,7 @@ def host_check(reply: dict[str, Any]) -> Check:
 
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all jobs."""
-    return play_jobs(kernel, "links", jobs)
+    return play_jobs(kernel, links_guest.__name__, jobs)
 
 
 def groups() -> dict[str, list[LinkCase]]:
