@@ -26,8 +26,6 @@ BENCHES = {
     "port": "the switch port's qdisc against the oracle: marks, queues, integrals, frame by frame; then port-cost",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
     "int": "in-band telemetry against the oracle, record by record",
-    "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
-    "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
