@@ -20,9 +20,9 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so libfailing.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
@@ -200,12 +200,6 @@ $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 	@echo "cc     $@"
 	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers -I$(KERNEL) \
 		-o $@.$$$$ $(STEPS) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
-
-# `dcgym bench faults` preloads this one into Python.
-FAILING := $(addprefix dc_gym/benchmarks/checks/,failing_calls.c wrapped_calls.c)
-$(BIN)/libfailing.so: $(FAILING) dc_gym/benchmarks/checks/failing_calls.h | $(BIN)
-	@echo "cc     $@"
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -o $@.$$$$ $(FAILING) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
 LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(PROGRAM)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)

@@ -42,8 +42,6 @@ BENCHES = {
     "sweep": "labs side by side, and a sweep that is killed and goes on",
     "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
     "clean": "nothing is left after kill -9 of any process",
-    "faults": "calls of a run, a sweep and a training fail, each call site in turn: a whole result, or none and a line",
-    "signals": "processes of a run, a sweep and a training are killed or stopped at random instants",
     "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",

@@ -83,7 +83,6 @@ ELSEWHERE = {
     "compare": "test_bench_compare.py",
     "determinism": "test_run.py",
     "event-loop": "test_event_loop.py",
-    "faults": "test_faults.py",
     "fdcc-train": "fdcc/test_fdcc_train.py",
     "grounds": "test_bench_grounds.py",
     "hpcc-peer": "test_hpcc_peer.py",
@@ -100,7 +99,6 @@ ELSEWHERE = {
     "resets": "envs/test_resets.py",
     "rlcc-distil": "test_bench_rlcc_policies.py",
     "rlcc-train": "test_bench_rlcc.py",
-    "signals": "test_faults.py",
     "steps": "test_bench_agent.py",
     "sweep": "test_sweep.py",
 }
