@@ -39,13 +39,9 @@ BENCHES = {
     "sweep": "labs side by side, and a sweep that is killed and goes on",
     "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
-    "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
-    "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
-    "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
     "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
-    "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "hpcc-peer": "HPCC in the NIC beside its authors' simulator: queue, utilization, shares (stored results)",
     "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
@@ -57,8 +53,8 @@ SEEDED = ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train")
 """Benches that also take `--seeds`."""
 PLACED = ("acc-oracle",)
 """Benches that also take `--out`, the folder of their results."""
-OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
-"""Benches that take `--policy`: a policy's name or file."""
+OF_A_POLICY = "rlcc-distil"
+"""The bench that takes `--policy`: a policy's name or file."""
 
 WITH_PEERS = "peers"
 """The bench that takes `--peer`: a simulator's name and its source tree."""
@@ -87,8 +83,8 @@ def main(args: Namespace) -> int:
     own |= {"out": args.out} if args.name in PLACED and args.out else {}
     if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in own]:
         raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
-    if args.policy and args.name not in OF_A_POLICY:
-        raise UsageError(f"bench {args.name}: --policy applies to bench {' and '.join(OF_A_POLICY)} only; leave it out")
+    if args.policy and args.name != OF_A_POLICY:
+        raise UsageError(f"bench {args.name}: --policy applies to bench {OF_A_POLICY} only; leave it out")
     if args.peer and args.name != WITH_PEERS:
         raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
     chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}

@@ -52,11 +52,6 @@ SHORT = {
         judged=False,
         needs="ray",
     ),
-    "nic-loop": Short(
-        {"FLOWS": {"swift": (2,), "hpcc": (2,), "powertcp": (2,), "fdcc": (2,), "rlcc-tree": (8,)}, "RLCC_SETTLED_MS": {8: 50}}
-    ),
-    "nic-pacing": Short({"LONE": {10**9: "5ms", 10**10: "2ms"}, "FLOWS": 8}),
-    "rlcc-theory": Short({"FLOWS": (2, 8), "SETTLED_MS": {2: 20, 8: 20, 16: 20}, "MANY": 16}, judged=False),
     "scale": Short(
         {
             "HOSTS": (4, 6, 8, 10),
@@ -86,7 +81,6 @@ ELSEWHERE = {
     "int": "test_port_bench.py",
     "links": "test_links.py",
     "nic-cost": "test_nic_cost.py",
-    "nic-golden": "test_nic_golden.py",
     "ns3": "test_peers.py",
     "ns3-fct": "test_ns3_fct.py",
     "peers": "test_peers_bench.py",
