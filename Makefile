@@ -5,7 +5,7 @@
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
 # make vm-image dist/vm/: a bootable machine image with it, for qemu and VirtualBox
 # make pictures the labs' pictures in docs/labs, by the commands that the pages tell
-# make bench   every bench of `dcgym bench`, with a table at the end: hours (BENCHES="links int": these alone)
+# make bench   every bench of `dcgym bench`, with a table at the end: hours (BENCHES="links enforce": these alone)
 # make fuzz    fuzzes the parsers, and prints what it reaches (SECONDS=10)
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.

@@ -21,9 +21,7 @@ COMPARE = "compare"
 BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same traffic, in one page",
     "links": "cables and queues against a FIFO oracle, frame by frame",
-    "port": "the switch port's qdisc against the oracle: marks, queues, integrals, frame by frame; then port-cost",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
-    "int": "in-band telemetry against the oracle, record by record",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",

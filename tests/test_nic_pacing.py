@@ -2,8 +2,8 @@
 """A NIC's pacing: the rate of a lone flow, the gaps between its packets, and 512 flows that share a link.
 
 The departure times are those that the NIC itself records (`nic.trace = "all"`); on a lone flow's idle cable a packet leaves at
-once. Rates are set in units of 2^-20 of the line, as an algorithm sets them. Asked is exactly that rate, not the round number near
-it.
+once. Rates are set in units of 2^-20 of the line, as an algorithm sets them. Asked is exactly that rate, not the round number
+near it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench links` and `port` run in a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
+"""The program that `dcgym bench links` and tests run in a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
 
 It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, one answer per line. A network is made when a job
 first names it. A job gives the rates, delays and queues of its ports, which are set over netlink each time.
