@@ -10,7 +10,6 @@ from __future__ import annotations
 from argparse import Namespace
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from dc_gym.base import checks
 from dc_gym.base.errors import UsageError
@@ -41,21 +40,18 @@ BENCHES = {
     "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
-    "hpcc-peer": "HPCC in the NIC beside its authors' simulator: queue, utilization, shares (stored results)",
     "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
-SEEDED = ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train")
-"""Benches that also take `--seeds`."""
-PLACED = ("acc-oracle",)
-"""Benches that also take `--out`, the folder of their results."""
-OF_A_POLICY = "rlcc-distil"
-"""The bench that takes `--policy`: a policy's name or file."""
-
-WITH_PEERS = "peers"
-"""The bench that takes `--peer`: a simulator's name and its source tree."""
+OPTIONS = {
+    "seeds": ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train"),
+    "out": ("acc-oracle",),
+    "policy": ("rlcc-distil",),
+    "peer": ("peers",),
+}
+"""Options, and the benches that take them; `compare` has its own."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -77,16 +73,12 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         code: int = import_module("dc_gym.benchmarks.studies.compare").main(args)
         return code
-    own: dict[str, Any] = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
-    own |= {"out": args.out} if args.name in PLACED and args.out else {}
-    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in own]:
-        raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
-    if args.policy and args.name != OF_A_POLICY:
-        raise UsageError(f"bench {args.name}: --policy applies to bench {OF_A_POLICY} only; leave it out")
-    if args.peer and args.name != WITH_PEERS:
-        raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
-    chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}
-    shown = checks.show(args.name, module_of(args.name).checks(**own, **chosen))
+    given = [option for option in {*OPTIONS, *args.of_compare} if getattr(args, option)]
+    own = [option for option in given if args.name in OPTIONS.get(option, ())]
+    if odd := sorted({*given} - {*own}):
+        where = f"applies only to bench {COMPARE if odd[0] in args.of_compare else OPTIONS[odd[0]][0]}"
+        raise UsageError(f"bench {args.name}: {args.of_compare.get(odd[0], f'--{odd[0]}')} {where}; leave it out")
+    shown = checks.show(args.name, module_of(args.name).checks(**{option: getattr(args, option) for option in own}))
     if args.json:
         checks.save(args.json, args.name, shown)
     return 0 if checks.all_good(shown) else 1

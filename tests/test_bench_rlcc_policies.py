@@ -49,5 +49,5 @@ def test_more_trees_are_tried_until_they_are_enough(
 
 def test_a_policy_is_of_one_bench_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "links", "--policy", "rlcc-tree"]) == 2
-    assert "rlcc-distil only" in capsys.readouterr().err
+    assert "applies only to bench rlcc-distil" in capsys.readouterr().err
     assert main(["bench", "rlcc-distil", "--policy", "nowhere.npz"]) == 2

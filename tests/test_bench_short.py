@@ -77,7 +77,6 @@ ELSEWHERE = {
     "compare": "test_bench_compare.py",
     "fdcc-train": "fdcc/test_fdcc_train.py",
     "grounds": "test_bench_grounds.py",
-    "hpcc-peer": "test_hpcc_peer.py",
     "links": "test_links.py",
     "nic-cost": "test_nic_cost.py",
     "ns3": "test_peers.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import link_cases, links
+from dc_gym.benchmarks.checks.lab_job import play_jobs
 from dc_gym.benchmarks.checks.link_cases import LinkCase, grid_case
 from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort
 from dc_gym.run import runner
@@ -91,7 +93,8 @@ def lone_cubic_flow(kernel, net, *ports):
     """Returns the lab's answer on a flow that sends for 25 s, looked at each ms."""
     case = LinkCase("CUBIC", net, ports, ((0, OracleFrame(0, 60, False, 0)),), samples=0)
     schedule = "".join(f"{t_ns},0,0,0,0\n" for t_ns in range(10**6, FLOW_NS, 10**6))
-    return links.play(kernel, [case.job() | {"schedule": schedule, "tcp": "cubic"}])[0]
+    job = case.job() | {"schedule": schedule, "tcp": "cubic"}
+    return play_jobs(kernel, "lone_flow_guest", [job], [Path(__file__).resolve().parent])[0]
 
 
 def test_a_lone_cubic_flow_fills_a_switch(lab_kernel):
