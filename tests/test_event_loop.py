@@ -59,6 +59,7 @@ def test_an_episode_is_equal(name, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_the_kernel_s_tcp_tests_end_alike():
     kernel = build.ensure(Quiet())
     tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, Quiet())
