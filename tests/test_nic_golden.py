@@ -286,6 +286,7 @@ def test_a_lab_s_bpf_decides_as_userspace_does(cases):
 
 @pytest.mark.lab
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", algorithms.names())
 def test_three_seeds_in_every_machine(tmp_path, name):
     """Machine code of a lab's kernel, a lab's BPF and, where permitted, this machine's decide as userspace, bit for bit."""
