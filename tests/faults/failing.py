@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench faults`: one call of a run, a sweep or a training fails as on a full disk or at a spent limit, again and again.
+"""One call of a run, a sweep or a training fails as on a full disk or at a spent limit.
 
-Each distinct call site of the product's own code fails once, with one of the error numbers that its call can return. Those of a
-run are sites of the sweep's runs, too. Then calls drawn by number fail, until the bench has spent its CPU time.
 Calls fail by a preloaded library (failing_calls.c), in the Python processes of the machine's side. Programs in labs are linked
 statically and meet no fault. An import looks for its files undisturbed: Python takes one that it cannot look at for one that is
 not there. Memory that the interpreter asks for is always given: it does not survive the want of it.
@@ -12,18 +10,16 @@ from __future__ import annotations
 
 import errno
 import random
-import resource
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dc_gym.base.checks import Check
-from dc_gym.base.package import PACKAGE, PROGRAMS
-from dc_gym.benchmarks.checks.disturbed import JOBS, DisturbedJob, Ended, Job, adopting, tally
-from dc_gym.sweep import runs
+from disturbed import DisturbedJob, Ended, Job
 
-LIBRARY = PROGRAMS / "libfailing.so"
+from dc_gym.base.package import PACKAGE
+
 KINDS: Mapping[str, Sequence[int]] = {
     "write": (errno.ENOSPC, errno.EIO),
     "read": (errno.EIO,),
@@ -48,8 +44,6 @@ KINDS: Mapping[str, Sequence[int]] = {
 COUNTS = struct.Struct(f"={len(KINDS)}II")
 """The beginning of struct calls: calls by kind, and whether one has failed. A text follows: which one."""
 STATE_BYTES = 2048
-CPU_MINUTES = 30.0
-"""CPU time of the whole bench. The sites take most of it; calls drawn by number fail in what is left."""
 PROBE = "_get_default_tempdir"
 """Python's function that writes a file to find out whether a temporary folder can be written. Nobody else knows its name."""
 
@@ -67,26 +61,20 @@ class CallSite:
         return f"{self.site} {random.Random(f'{seed} {self.site}').choice(KINDS[self.kind])}"
 
 
-def checks(jobs: Sequence[Job] = JOBS, seed: int = 1, cpu_minutes: float = CPU_MINUTES) -> Iterable[Check]:
-    begun_s, limit_s = _cpu_s(), cpu_minutes * 60
-    with runs.scratch("faults") as folder, adopting():
-        benches = [FaultBench(job, folder.absolute() / job.name) for job in jobs]
-        played: set[str] = set()
-        for bench in benches:
-            unplayed = [site for site in bench.sites if site.site not in played]
-            played |= {site.site for site in unplayed}
-            yield bench.check(f"{len(unplayed)} call sites", [site.rule(seed) for site in unplayed])
-        for number, bench in enumerate(benches):
-            share_s = (begun_s + limit_s - _cpu_s()) / (len(benches) - number)
-            yield bench.check(f"drawn (seed {seed})", _until(_cpu_s() + share_s, bench.draw(random.Random(seed))))
-    used = (_cpu_s() - begun_s) / 60
-    yield Check("CPU time", f"{cpu_minutes:g} minutes at most", f"{used:.1f} minutes", used <= cpu_minutes + 1)
+def built(folder: Path) -> Path:
+    """Returns the library, built in a folder."""
+    sources = Path(__file__).resolve().parent
+    library = folder / "libfailing.so"
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-nostdlib", "-fno-stack-protector"]
+    subprocess.run(["cc", *flags, "-o", library, sources / "failing_calls.c", sources / "wrapped_calls.c"], check=True)
+    return library
 
 
-class FaultBench:
+class FailingJob:
     """A job, and the call sites of an undisturbed one."""
 
     def __init__(self, job: Job, folder: Path) -> None:
+        self._library = built(folder.parent)
         self._state, log = folder.with_name(f"{folder.name}.state"), folder.with_name(f"{folder.name}.calls")
         log.touch()
         self.job = DisturbedJob(job, folder, {**self._preload(""), "DCGYM_CALLS_LOG": str(log)})
@@ -101,15 +89,6 @@ class FaultBench:
         while True:
             kind, calls = draw.choice(counted)
             yield f"{kind}#{draw.randint(1, calls)} {draw.choice(KINDS[kind])}"
-
-    def check(self, name: str, rules: Iterable[str]) -> Check:
-        """Plays all rules. Returns the check on how the jobs ended."""
-        played = [(rule, *self.play(rule)) for rule in rules]
-        bad = [f"{failed or rule}: {'; '.join(end.faults)}" for rule, end, failed in played if end.faults]
-        met = [end for _, end, failed in played if failed or end.faults]
-        unmet = f"; {len(played) - len(met)} calls were not reached" if len(met) < len(played) else ""
-        said = "\n".join([tally(met, "faults") + unmet, *bad])
-        return Check(f"{self.job.job.name}: {name}", "each survived, nothing left", said, bool(met) and not bad)
 
     def play(self, rule: str) -> tuple[Ended, str]:
         """Runs the job with one fault. Returns how it ended and which call failed, or '' if that call was not reached."""
@@ -127,16 +106,4 @@ class FaultBench:
         """Returns the environment of a job whose calls fail by a rule, and forgets the calls of the last job."""
         self._state.write_bytes(bytes(STATE_BYTES))
         state, own = str(self._state), str(PACKAGE)
-        return {"LD_PRELOAD": str(LIBRARY), "DCGYM_CALLS_STATE": state, "DCGYM_CALLS_OWN": own, "DCGYM_CALLS_FAIL": rule}
-
-
-def _cpu_s() -> float:
-    """Returns the CPU time of this process and of all that have ended below it."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def _until(cpu_s: float, rules: Iterator[str]) -> Iterator[str]:
-    """Yields rules until the CPU time is spent."""
-    while _cpu_s() < cpu_s:
-        yield next(rules)
+        return {"LD_PRELOAD": str(self._library), "DCGYM_CALLS_STATE": state, "DCGYM_CALLS_OWN": own, "DCGYM_CALLS_FAIL": rule}

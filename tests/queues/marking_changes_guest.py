@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench marking-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.marking_changes_guest
-FOLDER`.
+"""The program that test_marking_changes.py runs in a lab: `python -m marking_changes_guest FOLDER`.
 
-FOLDER/job.json is {"changes", "seed", "qdisc"}, the last `port` or `red`. FOLDER/answer.json says: `arrived` frames
+A line of FOLDER/jobs.jsonl is {"changes", "seed", "qdisc"}, the last `port` or `red`. FOLDER/answers.jsonl says: `arrived` frames
 by number in their order, `marked` (1 for a frame with CE), `settings` (the number of the setting of each frame),
 `unlike` (changes after which the kernel says another setting), and `filled` frames that the empty queue took at the end.
 
@@ -185,8 +184,8 @@ def read_all(receiver: socket.socket, arrived: list[int], marked: list[int]) -> 
 
 def main(folder: Path) -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    job = json.loads((folder / "job.json").read_text())
-    (folder / "answer.json").write_text(json.dumps(run(job["changes"], job["seed"], job["qdisc"])))
+    job = json.loads((folder / "jobs.jsonl").read_text())
+    (folder / "answers.jsonl").write_text(json.dumps(run(job["changes"], job["seed"], job["qdisc"])))
 
 
 if __name__ == "__main__":

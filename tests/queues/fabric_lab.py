@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench fabric`: compares classes, shared buffers and pauses of the lab's switches with the fabric oracle, frame by frame.
+"""Compares classes, shared buffers and pauses of the lab's switches with the fabric oracle, frame by frame.
 
 From a case alone the oracle computes when each frame leaves its host and arrives, which are dropped and marked, each pause, and
 all statistics of all ports at any time. A lab then runs the same case (fabric_guest.py). Everything must be equal.
@@ -7,20 +7,17 @@ all statistics of all ports at any time. A lab then runs the same case (fabric_g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.checks import Check
-from dc_gym.benchmarks.checks import fabric_rules
-from dc_gym.benchmarks.checks.fabric_cases import KINDS, FabricCase, random_cases
+from fabric_cases import FabricCase
+
 from dc_gym.benchmarks.checks.lab_job import play_jobs
 from dc_gym.benchmarks.checks.links import parse
-from dc_gym.kernel import build
 
-CASES = 150
-"""Random cases of each kind."""
+HERE = Path(__file__).resolve().parent
 CE, ECT0 = 3, 2
 PORT_FIELDS = (
     *("marked", "ce_packets", "ce_bytes", "queue_byte_ns", "busy_ns", "longest_bytes", "int_records", "int_missed"),
@@ -122,42 +119,14 @@ def _check_devices(last: Sequence[dict[str, int]], devices: Sequence[dict[str, i
 
 def play(kernel: Path, cases: Sequence[FabricCase]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all cases."""
-    return play_jobs(kernel, "fabric", [case.job() for case in cases])
+    return play_jobs(kernel, "fabric_guest", [case.job() for case in cases], [HERE])
 
 
-def case_check(name: str, cases: Sequence[FabricCase], replies: Iterable[dict[str, Any]]) -> Check:
-    verdicts = [compare(case, reply) for case, reply in zip(cases, replies, strict=True)]
-    counts = {
-        each: sum(getattr(verdict, each) for verdict in verdicts) for each in ("frames", "drops", "marks", "pauses", "values")
-    }
-    counted = ", ".join(f"{count} {each}" for each, count in counts.items())
-    bad = [(case, verdict.faults) for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
-    measured = f"{len(bad)} cases differ; the first: {bad[0][0].name}: {bad[0][1][0]}" if bad else "all equal, to the nanosecond"
-    return Check(name, f"{len(cases)} cases: {counted}", measured, not bad)
+def arrived(reply: dict[str, Any]) -> int:
+    """Returns the number of frames that arrived."""
+    return len(parse(reply["probe"]).arrivals)
 
 
 def rows_of(reply: dict[str, Any]) -> dict[tuple[int, int], dict[str, int]]:
     """Returns the lab's samples by time and port."""
     return {(row[0], row[1]): dict(zip(names_of(row[2:]), row[2:], strict=True)) for row in samples_of(reply["probe"])}
-
-
-def rule_checks(replies: Sequence[dict[str, Any]]) -> list[Check]:
-    """Returns the checks of all rules. Each is of the lab's own figures."""
-    pairs = zip(fabric_rules.RULES, replies, strict=True)
-    return [rule.check(rows_of(reply), len(parse(reply["probe"]).arrivals)) for rule, reply in pairs]
-
-
-def hour_check(reply: dict[str, Any]) -> Check:
-    return fabric_rules.hour_check(rows_of(reply), len(parse(reply["probe"]).arrivals), reply)
-
-
-def checks(kernel: Path | None = None) -> list[Check]:
-    """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
-    groups = {kind: list(random_cases(kind, CASES)) for kind in KINDS}
-    rules = [rule.case() for rule in fabric_rules.RULES]
-    groups["the rules below"] = [*rules, fabric_rules.light_ring()]
-    cases = [case for group in groups.values() for case in group]
-    *replies, hour = play(kernel or build.ensure().path, [*cases, fabric_rules.hour()])
-    left = iter(replies)
-    found = [case_check(name, group, [next(left) for _ in group]) for name, group in groups.items()]
-    return [*found, *rule_checks(replies[-len(rules) - 1 : -1]), hour_check(hour)]

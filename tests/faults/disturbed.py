@@ -11,13 +11,14 @@ import ctypes
 import errno
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
@@ -44,6 +45,8 @@ OF_A_FILE = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EIO, er
 """Errors of a file, whose line names it."""
 OF_A_LIMIT = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 """Errors of something that is used up, whose line says what to do."""
+PAUSE_S = 0.5
+"""Longest time in wall seconds that a process is stopped."""
 PR_SET_CHILD_SUBREAPER = 36
 SPEC = runs.plain_spec("faults", "dumbbell-10m", "200ms")
 
@@ -177,12 +180,41 @@ class DisturbedJob:
         return [*faults, *broken, *failed]
 
 
-def tally(ends: Iterable[Ended], what: str) -> str:
-    """Returns how many jobs were disturbed, and how they ended."""
-    ends = list(ends)
-    survived = [end for end in ends if not end.faults]
-    whole = sum(end.digest != "" for end in survived)
-    return f"{len(ends)} {what}, {len(survived)} survived: {whole} whole results, {len(survived) - whole} without one"
+def play_signal(job: DisturbedJob, number: signal.Signals, draw: random.Random) -> tuple[Ended, str]:
+    """Runs a job and sends one of its processes a signal at a random instant.
+
+    After SIGKILL the job may end with its whole result or without one, and a sweep or a training goes on when it is started
+    again. After SIGSTOP and SIGCONT it must end with its whole result.
+
+    Returns how it ended, and which process got the signal, or ''.
+    """
+    victims: list[str] = []
+    kill = number == signal.SIGKILL
+    end = job.play(disturb=_sender(number, draw, job.length_s, victims), killed=kill)
+    if not kill and victims and not end.faults and (end.exit or not end.digest):
+        end = replace(end, faults=[f"exit {end.exit}: {end.errors.strip()}"])
+    return end, "".join(victims)
+
+
+def _sender(number: signal.Signals, draw: random.Random, length_s: float, victims: list[str]) -> Disturb:
+    """Returns what sends a signal at a random instant, and adds the victim's name."""
+    after_s, pause_s, choice = draw.uniform(0, length_s), draw.uniform(0, PAUSE_S), draw.random()
+
+    def send(driver: subprocess.Popen[bytes]) -> None:
+        time.sleep(after_s)
+        family = descendants(driver.pid)
+        if not family:
+            return
+        victim = family[int(choice * len(family))]
+        name = f"{victim.name} (one of {len(family)} processes, {after_s:.2f} s after the start)"
+        with suppress(ProcessLookupError):
+            os.kill(victim.pid, number)
+            victims.append(name)
+            if number == signal.SIGSTOP:
+                time.sleep(pause_s)
+                os.kill(victim.pid, signal.SIGCONT)
+
+    return send
 
 
 def _leftovers(scratch: Path, out: Path, *, killed: bool) -> Iterator[Path]:

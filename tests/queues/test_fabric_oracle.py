@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 
 import pytest
+from fabric_nets import NETS, FabricPort
+from fabric_oracle import FabricFrame, run_fabric
 
-from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricPort
-from dc_gym.benchmarks.checks.fabric_oracle import FabricFrame, run_fabric
 from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort, run_chain
 from dc_gym.topologies.graph import Marking, Pause, Pool, Queue, QueueClass
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run whose calls fail, or whose processes are killed or stopped, ends with its whole result or without one; nothing is left.
-
-`dcgym bench faults` and `dcgym bench signals` do more of it, and to sweeps and trainings.
-"""
+"""A job whose calls fail, or whose processes are killed or stopped, ends with a whole result or none, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -15,10 +12,12 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import disturbed
+import failing as faults
 import pytest
+from disturbed import DisturbedJob, Job, play_signal
+from failing import FailingJob
 
-from dc_gym.benchmarks.checks import disturbed, faults, signals
-from dc_gym.benchmarks.checks.disturbed import DisturbedJob, Job
 from dc_gym.cli import main
 
 pytestmark = pytest.mark.lab
@@ -37,8 +36,8 @@ def adopting() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def failing(adopting: None, tmp_path_factory: pytest.TempPathFactory) -> faults.FaultBench:
-    return faults.FaultBench(RUN, tmp_path_factory.mktemp("faults") / "run")
+def failing(adopting: None, tmp_path_factory: pytest.TempPathFactory) -> FailingJob:
+    return FailingJob(RUN, tmp_path_factory.mktemp("faults") / "run")
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +45,26 @@ def disturbed_run(adopting: None, tmp_path_factory: pytest.TempPathFactory) -> D
     return DisturbedJob(RUN, tmp_path_factory.mktemp("signals") / "run")
 
 
-def test_every_kind_of_call_is_seen(failing: faults.FaultBench) -> None:
+def test_every_kind_of_call_is_seen(failing: FailingJob) -> None:
     assert all(failing.counts) and {site.kind for site in failing.sites} == set(faults.KINDS)
     assert len(failing.sites) > 100
 
 
 @pytest.mark.parametrize("number", range(DRAWN))
-def test_a_run_survives_a_failing_call(failing: faults.FaultBench, number: int) -> None:
+def test_a_run_survives_a_failing_call(failing: FailingJob, number: int) -> None:
     rule = next(islice(failing.draw(random.Random(SEED)), number, None))
     end, failed = failing.play(rule)
     assert not end.faults, f"{rule}: {failed}: {end}"
 
 
-def test_the_call_that_was_chosen_fails(failing: faults.FaultBench) -> None:
+def test_the_call_that_was_chosen_fails(failing: FailingJob) -> None:
     (site,) = [site for site in failing.sites if site.kind == "rename" and "folder.py" in site.stack]
     end, failed = failing.play(f"{site.site} {errno.ENOSPC}")
     assert failed.startswith(f"rename {site.site}") and end.exit == 2 and not end.digest
     assert "No space left on device" in end.errors and ".failed" in end.errors
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBench) -> None:
+def test_a_full_disk_is_told_with_the_name_of_the_file(failing: FailingJob) -> None:
     """The error of write() has no name, other than that of open(). `_judge_words` looks for one."""
     sites = [site for site in failing.sites if site.kind == "write" and FOLDERS_OWN & set(re.findall(r"\w+\.py", site.stack))]
     assert len(sites) > 4
@@ -118,7 +117,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: faults.FaultBenc
     ],
 )
 def test_a_call_that_was_not_survived_once(
-    failing: faults.FaultBench,
+    failing: FailingJob,
     kind: str,
     stack: str,
     number: int,
@@ -137,7 +136,7 @@ def test_a_call_that_was_not_survived_once(
 
 @pytest.mark.parametrize("stack", [r"selectors\.py:\d+:__init__ .*pool\.py", r"socket\.py:\d+:socketpair .*pool\.py"])
 def test_a_sweep_without_a_descriptor_for_its_pool_says_so(adopting: None, tmp_path: Path, stack: str) -> None:
-    bench = faults.FaultBench(SWEEP, tmp_path / "job")
+    bench = FailingJob(SWEEP, tmp_path / "job")
     rules = [f"descriptor#{number} {errno.EMFILE}" for number in range(1, 4)]
     played = [bench.play(rule) for rule in rules]
     (end,) = [end for end, failed in played if re.search(stack, failed)]
@@ -155,35 +154,38 @@ def test_a_module_of_the_command_line_that_cannot_be_read_is_told(
     assert capsys.readouterr().err == "dcgym: /x/rlcc.pyc: Input/output error; its disk or network failed; try again\n"
 
 
-def test_a_bench_tells_how_many_faults_were_met(failing: faults.FaultBench) -> None:
-    check = failing.check("two", ["sync#1 28", "rename#1000000 5"])
-    assert check.ok and check.name == "run: two"
-    assert check.measured == "1 faults, 1 survived: 0 whole results, 1 without one; 1 calls were not reached"
-
-
-def test_a_bench_tells_how_many_signals_were_met(disturbed_run: DisturbedJob) -> None:
-    check = signals.check(disturbed_run, signal.SIGSTOP, 1, random.Random(SEED))
-    assert check.ok and check.measured == "1 signals, 1 survived: 1 whole results, 0 without one"
-
-
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP], ids=lambda sent: sent.name)
 def test_a_run_survives_a_signal(disturbed_run: DisturbedJob, sent: signal.Signals, number: int) -> None:
-    end, victim = signals.play(disturbed_run, sent, random.Random(SEED + number))
+    end, victim = play_signal(disturbed_run, sent, random.Random(SEED + number))
     assert not end.faults, f"{victim}: {end}"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("job", [SWEEP, TRAINING], ids=lambda job: job.name)
-def test_a_longer_job_survives_failing_calls_and_signals(job: Job, adopting: None, tmp_path: Path) -> None:
-    bench, draw = faults.FaultBench(job, tmp_path / "job"), random.Random(SEED)
-    for rule in islice(bench.draw(draw), 10):
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("job", disturbed.JOBS, ids=lambda job: job.name)
+def test_each_call_site_is_survived(job: Job, adopting: None, tmp_path: Path) -> None:
+    """Sites of a run are sites of a sweep's runs, too. Each fails once; then calls drawn by number do."""
+    bench = FailingJob(job, tmp_path / "job")
+    known = {site.site for site in FailingJob(RUN, tmp_path / "run").sites} if job is SWEEP else set()
+    rules = [site.rule(SEED) for site in bench.sites if site.site not in known]
+    bad = []
+    for rule in [*rules, *islice(bench.draw(random.Random(SEED)), 10)]:
         end, failed = bench.play(rule)
-        assert not end.faults, f"{rule}: {failed}: {end}"
-    for sent in (signal.SIGKILL, signal.SIGSTOP):
-        for _ in range(4):
-            end, victim = signals.play(bench.job, sent, draw)
-            assert not end.faults, f"{victim}: {end}"
+        bad += [f"{rule}: {failed}: {end}"] if end.faults else []
+    assert len(rules) > 100 and not bad, "\n".join(bad)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP], ids=lambda sent: sent.name)
+@pytest.mark.parametrize("job", disturbed.JOBS, ids=lambda job: job.name)
+def test_a_hundred_signals_are_survived(job: Job, sent: signal.Signals, adopting: None, tmp_path: Path) -> None:
+    disturbed_job, draw, met = DisturbedJob(job, tmp_path / "job"), random.Random(SEED), 0
+    while met < 100:
+        end, victim = play_signal(disturbed_job, sent, draw)
+        assert not end.faults, f"{victim}: {end}"
+        met += bool(victim)  # otherwise the job ended sooner than the drawn instant
 
 
 def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: pytest.MonkeyPatch) -> None:

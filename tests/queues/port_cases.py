@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of `dcgym bench port`: random networks, ports and frames, seeded by their numbers."""
+"""The cases of test_port.py: random networks, ports and frames, seeded by their numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks cleanliness: kill -9 of any process of a run, at any moment, leaves nothing behind."""
+"""A run one of whose processes is killed at a random moment, and what is left of it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,16 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.processes import Process, descendants
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
 
-KILLS = 10
 DEADLINE_S = 30.0
 SPEC = runs.plain_spec("clean", "dumbbell-1g", "5s")
-
-
-def checks(kills: int = KILLS, seed: int = 1) -> Iterable[Check]:
-    draw = random.Random(seed)
-    with runs.scratch("clean") as folder:
-        spec = runs.write_spec(folder, "clean", SPEC)
-        length_s = length_of(spec, folder / "whole")
-        for number in range(kills):
-            victim, left = kill_once(spec, folder / f"killed{number}", draw, length_s)
-            yield Check(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
 
 
 def length_of(spec: Path, out: Path) -> float:
@@ -48,7 +35,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
 
     Returns which one, and what was left in the end.
     """
-    before = _surroundings()
+    before = surroundings()
     while True:
         run = _start(spec, out)
         time.sleep(draw.uniform(0, length_s))
@@ -64,7 +51,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
     run.wait()
     if out.exists():  # killed after the result had its final name: then it must be complete
         load_result(out, check_digest=True)
-    return name, left + [f"{what} appeared" for what in _that_stay(_surroundings() - before)]
+    return name, left + [f"{what} appeared" for what in _that_stay(surroundings() - before)]
 
 
 def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -87,7 +74,7 @@ def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Pa
 def _that_stay(appeared: set[str]) -> list[str]:
     """Returns what of it is still there at the deadline. What belongs to another run goes with that run."""
     deadline = time.monotonic() + DEADLINE_S
-    while (appeared := appeared & _surroundings()) and time.monotonic() < deadline:
+    while (appeared := appeared & surroundings()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return sorted(appeared)
 
@@ -105,7 +92,7 @@ def _mentioning(text: str) -> list[int]:
     return found
 
 
-def _surroundings() -> set[str]:
+def surroundings() -> set[str]:
     """Returns the shared memory, named network namespaces and UML's own folders that exist now."""
     folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
     return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of classes, pools and pauses that arithmetic alone decides, and their checks: shares, thresholds, headroom, deadlocks.
 
-The oracle answers each of these cases, too (fabric.py). Here the lab's figures are compared with formulas that neither of both
-has.
+The oracle answers each of these cases, too (fabric_lab.py). Here the lab's figures are compared with formulas that
+neither of both has.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dc_gym.base.checks import Check
+import pytest
+from fabric_cases import FabricCase, host_queue
+from fabric_nets import NETS, FabricNet, FabricPort, peer
+from fabric_oracle import FabricFrame
+
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.benchmarks.checks.fabric_cases import FabricCase, host_queue
-from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort, peer
-from dc_gym.benchmarks.checks.fabric_oracle import FabricFrame
 from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES
 from dc_gym.topologies.buffers import ClassRule, headroom_bytes, quanta_of_weights
 from dc_gym.topologies.deadlock import PortState, find_deadlock
@@ -31,14 +32,14 @@ Rows = Mapping[tuple[int, int], Mapping[str, int]]
 
 
 class Rule(Protocol):
-    """A case, and a check of it: by the samples, and the number of frames that arrived."""
+    """A case, and what must hold in its samples, given the number of frames that arrived."""
 
     @property
     def name(self) -> str: ...
 
     def case(self) -> FabricCase: ...
 
-    def check(self, rows: Rows, arrived: int) -> Check: ...
+    def verify(self, rows: Rows, arrived: int) -> None: ...
 
 
 def _wire_ns(frames: int, length: int, rate_bps: int) -> int:
@@ -103,19 +104,13 @@ class Shares:
         ports = _ports(shape, queue, classes, 1_000, LINE_BPS)
         return FabricCase(f"shares {self.name}", "incast4", ports, frames, samples=0, times=(SHARE_BEGIN_NS, SHARE_END_NS))
 
-    def check(self, rows: Rows, arrived: int) -> Check:
-        out = NETS["incast4"].routes["s0", 4]
+    def verify(self, rows: Rows, arrived: int) -> None:
+        out, numbers = NETS["incast4"].routes["s0", 4], range(len(self.weights))
         begin, end = rows[SHARE_BEGIN_NS, out], rows[SHARE_END_NS, out]
-        sent = [
-            _of_class(end, number, "sent_bytes") - _of_class(begin, number, "sent_bytes") for number in range(len(self.weights))
-        ]
-        backlogged = all(_of_class(row, number, "backlog_bytes") for row in (begin, end) for number in range(len(self.weights)))
-        errors = [
-            abs(each / sum(sent) / (weight / sum(self.weights)) - 1) for each, weight in zip(sent, self.weights, strict=True)
-        ]
-        measured = ":".join(f"{100 * each / sum(sent):.2f}" for each in sent) + ("" if backlogged else ", and a class was empty")
-        asked = f"{':'.join(map(str, self.weights))} within {SHARE_ERROR:.0%}"
-        return Check(f"deficit round robin, {self.name}", asked, measured, backlogged and max(errors) <= SHARE_ERROR)
+        sent = [_of_class(end, number, "sent_bytes") - _of_class(begin, number, "sent_bytes") for number in numbers]
+        assert all(_of_class(row, number, "backlog_bytes") for row in (begin, end) for number in numbers)
+        shares = [weight / sum(self.weights) for weight in self.weights]
+        assert [each / sum(sent) for each in sent] == pytest.approx(shares, rel=SHARE_ERROR)
 
 
 SHARE_BYTES = 1_000_000
@@ -175,22 +170,15 @@ class Threshold:
         )
         return FabricCase(f"threshold, {self.name}", "incast4", ports, frames, samples=0, times=(POOL_LOOK_NS,))
 
-    def check(self, rows: Rows, arrived: int) -> Check:
+    def verify(self, rows: Rows, arrived: int) -> None:
         row = rows[POOL_LOOK_NS, NETS["incast4"].routes["s0", 4]]
         threshold = self.reserve_bytes + self.alpha * POOL_BYTES / (1 + self.classes * self.alpha)
-        name = f"pool of {POOL_BYTES} bytes, {self.name}"
-        if self.classes == 1:
-            asked = int(-(-threshold // POOL_FRAME) * POOL_FRAME)
-            longest = row["longest_bytes"]
-            return Check(
-                name, f"longest queue {asked} bytes: the first frame above {threshold:.0f}", f"{longest} bytes", longest == asked
-            )
-        queues = [_of_class(row, number, "backlog_bytes") for number in range(self.classes)]
-        drops = [_of_class(row, number, "drops") for number in range(self.classes)]
-        near = all(abs(each - threshold) <= 2 * POOL_FRAME for each in queues)
-        asked_of_each = f"each queue within two frames of {threshold:.0f} bytes, and drops"
-        measured = f"{', '.join(map(str, queues))} bytes, {', '.join(map(str, drops))} drops"
-        return Check(name, asked_of_each, measured, near and all(drops))
+        if self.classes == 1:  # the first frame above the threshold is refused
+            assert row["longest_bytes"] == -(-threshold // POOL_FRAME) * POOL_FRAME
+            return
+        for number in range(self.classes):
+            assert _of_class(row, number, "backlog_bytes") == pytest.approx(threshold, abs=2 * POOL_FRAME)
+            assert _of_class(row, number, "drops")
 
 
 POOL_BYTES, POOL_FRAME, POOL_FRAMES = 200_001, 1_000, 1_000
@@ -243,17 +231,15 @@ class Headroom:
         flows += [(self.senders, sender, 4, FRAME_BYTES, 0) for sender in range(self.senders)]  # pauses wait behind these
         return FabricCase(self.name, self.net, _ports(shape, queue, PFC_CLASSES, PFC_DELAY_NS, LINE_BPS // 10), _flows(flows))
 
-    def check(self, rows: Rows, arrived: int) -> Check:
+    def verify(self, rows: Rows, arrived: int) -> None:
         end = max(t_ns for t_ns, _ in rows)
-        shape = NETS[self.net]
-        last = [rows[end, port] for port in range(shape.ports)]
+        last = [rows[end, port] for port in range(NETS[self.net].ports)]
         refused, most = sum(row["refused"] for row in last), max(row["most_headroom_bytes"] for row in last)
-        lost = self.senders * (PFC_FRAMES + 4) - arrived
-        pauses = sum(row["pauses_sent"] for row in last)
-        told = f"{lost} lost, {refused} refused, {most} bytes of headroom used, {pauses} PAUSE frames"
+        assert self.senders * (PFC_FRAMES + 4) - arrived == refused
         if self.parts > 1:
-            return Check(self.name, "frames are refused", told, refused > 0 and lost == refused)
-        return Check(self.name, "none lost, headroom used", told, lost == refused == 0 and 0 < most <= HEADROOM and pauses > 0)
+            assert refused > 0
+        else:
+            assert refused == 0 and 0 < most <= HEADROOM and sum(row["pauses_sent"] for row in last) > 0
 
 
 PFC_DELAY_NS, PFC_FRAMES, PFC_DSCP = 20_000, 120, 26
@@ -300,18 +286,14 @@ class Ring:
         until_ns = RING_END_NS if self.deadlocks else None
         return FabricCase(self.name, self.net, ports, frames, samples=0, until_ns=until_ns, times=RING_TIMES)
 
-    def check(self, rows: Rows, arrived: int) -> Check:
+    def verify(self, rows: Rows, arrived: int) -> None:
         shape = NETS[self.net]
         found = [_deadlock(shape, {port: rows[t_ns, port] for port in range(shape.ports)}) for t_ns in RING_TIMES]
-        told = "; ".join("none" if each is None else ", ".join(each) for each in dict.fromkeys(found))
-        measured = f"{told}; {arrived} of {4 * RING_FRAMES} frames arrived"
         if not self.deadlocks:
-            return Check(
-                self.name, "no deadlock, all frames arrive", measured, found == [None, None] and arrived == 4 * RING_FRAMES
-            )
-        ring = {shape.name(port) for port in range(8, 16, 2)}
-        same = found[0] is not None and found[0] == found[1] and set(found[0]) == ring
-        return Check(self.name, "a deadlock of the four ports of the ring", measured, same and arrived < 4 * RING_FRAMES)
+            assert found == [None, None] and arrived == 4 * RING_FRAMES
+            return
+        assert found[0] is not None and found[0] == found[1]
+        assert set(found[0]) == {shape.name(port) for port in range(8, 16, 2)} and arrived < 4 * RING_FRAMES
 
 
 RING_FRAMES, RING_END_NS = 300, 3_000_000
@@ -372,18 +354,12 @@ MINUTES, MINUTE_NS, MINUTE_FRAMES = 60, 60 * 10**9, 2_000
 GROWTH_KB = 64
 
 
-def hour_check(rows: Rows, arrived: int, reply: Mapping[str, Any]) -> Check:
-    """Returns the check that an hour of pauses leaves nothing behind, and that the kernel's memory does not grow with it."""
-    shape = NETS["incast2"]
-    last = [rows[MINUTE_NS, port] for port in range(shape.ports)]
-    left = sum(row["charged_bytes"] + row["pool_used_bytes"] + row["paused_classes"] for row in last)
-    left += sum(device["flight_packets"] + device["pauses_in_flight"] for device in reply["devices"])
+def verify_hour(rows: Rows, arrived: int, reply: Mapping[str, Any]) -> None:
+    """Verifies that an hour of pauses leaves nothing behind, and that the kernel's memory does not grow with it."""
+    last = [rows[MINUTE_NS, port] for port in range(NETS["incast2"].ports)]
+    assert not sum(row["charged_bytes"] + row["pool_used_bytes"] + row["paused_classes"] for row in last)
+    assert not sum(device["flight_packets"] + device["pauses_in_flight"] for device in reply["devices"])
     sent = sum(device["pauses_sent"] for device in reply["devices"])
-    lost = sent - sum(device["pauses_received"] for device in reply["devices"])
-    growth_kb = reply["memory_kb"][-1] - reply["memory_kb"][MINUTES // 2]
-    measured = (
-        f"{reply['pauses']} pauses, {lost} lost, {left} left over, {2 * MINUTE_FRAMES - arrived} frames lost, {growth_kb} kB"
-    )
-    ok = reply["pauses"] > 100 * MINUTES and not lost and not left and arrived == 2 * MINUTE_FRAMES and growth_kb <= GROWTH_KB
-    required = f"nothing lost or left over; at most {GROWTH_KB} kB of kernel memory more in the second half"
-    return Check(f"{MINUTES} minutes of pauses", required, measured, ok)
+    assert sent == sum(device["pauses_received"] for device in reply["devices"])
+    assert arrived == 2 * MINUTE_FRAMES and reply["pauses"] > 100 * MINUTES
+    assert reply["memory_kb"][-1] - reply["memory_kb"][MINUTES // 2] <= GROWTH_KB

@@ -8,9 +8,7 @@ and its bytes are there. Stock tbf is measured beside it.
 
 from __future__ import annotations
 
-import json
 import random
-import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,11 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dc_gym.base.checks import Check
-from dc_gym.base.files import scratch
 from dc_gym.base.units import FRAME_BYTES, format_rate
-from dc_gym.benchmarks.checks.lab_job import run_guest
-from dc_gym.kernel import build
+from dc_gym.benchmarks.checks.lab_job import play_jobs
 
 MS = 10**6
 FRAME_BITS = 8 * FRAME_BYTES
@@ -157,11 +152,7 @@ def _end_ns(line_bps: int) -> int:
 
 def play(kernel: Path, cases: Sequence[RateChangeCase]) -> list[list[int]]:
     """Returns when each frame left in the lab, in ns after the first one."""
-    with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
-        (folder / "jobs.json").write_text(json.dumps([asdict(case) for case in cases]))
-        run_guest(kernel, "rate-changes", folder)
-        answers: list[list[int]] = json.loads((folder / "answers.json").read_text())
-        return answers
+    return play_jobs(kernel, "rate_changes_guest", map(asdict, cases), [Path(__file__).resolve().parent])
 
 
 def worst_share(case: RateChangeCase, left: Sequence[float]) -> float:
@@ -180,35 +171,3 @@ def curve(case: RateChangeCase, column: int, at_ns: Sequence[float]) -> NDArray[
     rates = np.array([change[column] for change in case.changes])
     bits = np.concatenate([[0.0], np.cumsum(rates * np.diff(times) / 1e9)])
     return np.asarray(np.interp(at_ns, times, bits))
-
-
-def rate_check(case: RateChangeCase, left: Sequence[float]) -> Check:
-    due = departures(case)
-    asked_bps, got_bps = mean_bps(due), mean_bps(left)
-    got = f"{got_bps / 1e6:.3f} Mbit/s ({got_bps / asked_bps - 1:+.2%})"
-    if not case.keep:
-        return Check(f"stock: {case.name}", f"(shown beside {asked_bps / 1e6:.3f} Mbit/s)", got, True)
-    worst = worst_share(case, left)
-    asked = f"{asked_bps / 1e6:.3f} Mbit/s within 1 %, {len(due)} frames within {TOLERANCE:.2%} of the bytes"
-    good = abs(got_bps / asked_bps - 1) <= 0.01 and worst <= TOLERANCE
-    return Check(f"with the flag: {case.name}", asked, f"{got}, {worst:.4%}", good)
-
-
-def raise_check(case: RateChangeCase, left: Sequence[float]) -> Check:
-    """Returns the check on a raised rate: the first frame leaves on a full bucket, the next one waits for tokens."""
-    due_ms, got_ms = ((times[1] - RAISE_NS) / 1e6 for times in (departures(case), left))
-    name = f"{'with the flag' if case.keep else 'stock'}: {case.name}: the next frame"
-    if not case.keep:
-        return Check(name, f"(shown beside {due_ms:.3f} ms)", f"{got_ms:.3f} ms", True)
-    return Check(name, f"{due_ms:.3f} ms after the raise", f"{got_ms:.3f} ms", worst_share(case, left) <= TOLERANCE)
-
-
-def checks(kernel: Path | None = None) -> list[Check]:
-    """Runs all cases in one lab."""
-    lines, keeps = (10**7, 10**9), (True, False)
-    pairs = ((10**7, 4 * 10**6), (10**9, 4 * 10**8), (10**9, 4 * 10**6))
-    rates = [alternating(*pair, interval, keep) for pair in pairs for interval in (MS, 10 * MS) for keep in keeps]
-    rates += [drawn(line, keep) for line in lines for keep in keeps] + [peaked(10**7)]
-    raises = [raised(10**7, keep) for keep in keeps]
-    answers = iter(play(kernel or build.ensure().path, [*rates, *raises]))
-    return [*(rate_check(case, next(answers)) for case in rates), *(raise_check(case, next(answers)) for case in raises)]

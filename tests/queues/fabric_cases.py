@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of `dcgym bench fabric`: random networks, ports and frames, seeded by their numbers."""
+"""The cases of fabric_lab.py: random networks, ports and frames, seeded by their numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort
-from dc_gym.benchmarks.checks.fabric_oracle import FabricFrame, FabricRun, run_fabric
+from fabric_nets import NETS, FabricNet, FabricPort
+from fabric_oracle import FabricFrame, FabricRun, run_fabric
+
 from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES, FULL_FRAME
 from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass, to_plain
 

@@ -1,33 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of `dcgym bench port` and `int` in a lab, and what its comparison catches."""
+"""The queueing discipline `port` against the FIFO oracle, frame by frame, and what the comparison catches.
+
+Random networks mark by steps and slopes as frames arrive or depart, and write telemetry. Departures, arrivals, drops, marks and
+records must be equal, and at random times so must backlogs, integrals, busy times, longest queues and bytes with CE. The same
+frames also pass stock queues, bfifo and RED, as far as those can do it. Some paths are longer than the records of a frame.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import port_cases
 import pytest
 
 from dc_gym.base.splitmix import splitmix64
-from dc_gym.benchmarks.checks import int as int_bench
-from dc_gym.benchmarks.checks import links, port, port_cases
+from dc_gym.benchmarks.checks import links
 from dc_gym.topologies.telemetry import MOST_HOPS
 
 pytestmark = pytest.mark.lab
 COUNT = 12
 
 
+def groups(count):
+    """Returns cases by their kind."""
+    at_arrival, telemetry = list(port_cases.marking(count, "arrival")), list(port_cases.telemetry(2 * count))
+    return {
+        "marks at arrival": at_arrival,
+        "marks at departure": list(port_cases.marking(count, "departure")),
+        "steps at arrival": list(port_cases.steps(at_arrival, stock=False)),
+        "the same on bfifo and RED": list(port_cases.steps(at_arrival, stock=True)),
+        "telemetry, marks at arrival": [case for case in telemetry if case.ports[0].marks_at == "arrival"],
+        "telemetry, marks at departure": [case for case in telemetry if case.ports[0].marks_at == "departure"],
+    }
+
+
+def answers(kernel, cases):
+    """Returns the cases with the lab's answers, by kind."""
+    replies = iter(links.play(kernel, [case.job() for group in cases.values() for case in group]))
+    return {name: [(case, next(replies)) for case in group] for name, group in cases.items()}
+
+
 @pytest.fixture(scope="module")
 def answered(lab_kernel):
-    """Returns the cases with the lab's answers, by kind."""
-    groups = port.groups(COUNT) | int_bench.groups(COUNT)
-    replies = iter(links.play(lab_kernel, [case.job() for group in groups.values() for case in group]))
-    return {name: [(case, next(replies)) for case in group] for name, group in groups.items()}
+    return answers(lab_kernel, groups(COUNT))
+
+
+def verify(answered):
+    for pairs in answered.values():
+        for case, reply in pairs:
+            verdict = links.compare(case, reply)
+            assert not verdict.faults and verdict.worst_ns == 0, case.name
 
 
 def test_the_lab_is_what_the_oracle_says(answered):
-    for name, pairs in answered.items():
-        check = port.case_check(name, [case for case, _ in pairs], [links.compare(*pair) for pair in pairs])
-        assert check.ok, check
+    verify(answered)
+
+
+@pytest.mark.long
+def test_many_random_cases(lab_kernel):
+    verify(answers(lab_kernel, groups(150)))
 
 
 def test_the_cases_are_worth_it(answered):

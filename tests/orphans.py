@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench orphans`: after a kill -9 in a running environment or training, nothing of what died is left five seconds later.
+"""Kills of processes of a running environment or training, and what is left of what died five seconds later.
 
 The victims are the driver, a lab, a Ray worker or the raylet. Nothing means no process, folder or shared memory. A training that
 loses a lab or a worker may continue with another one. Then the driver is killed, too, and nothing at all may be left.
@@ -15,14 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym, python
 from dc_gym.base.processes import Process, descendants
-from dc_gym.sweep import runs
 
 DEADLINE_S = 5.0
 START_S = 600.0
@@ -107,21 +104,6 @@ CASES = (
     KillCase("a training: a Ray worker", a_training, a_worker, False, needs_ray=True),
     KillCase("a training: the raylet", a_training, the_raylet, True, needs_ray=True),
 )
-
-
-def checks(cases: Sequence[KillCase] = CASES) -> Iterator[Check]:
-    with runs.scratch("orphans") as folder:
-        spec = runs.write_spec(folder, "orphans", SPEC)
-        for number, case in enumerate(cases):
-            asked = f"nothing left after {DEADLINE_S:g} s"
-            if case.needs_ray and (find_spec("ray") is None or find_spec("torch") is None):
-                words = "RLlib is not installed: pip install 'dc-gym[rl]'"
-                yield Check(f"kill -9, {case.name}", asked, words, ok=True, skipped=True)
-                continue
-            own = folder.absolute() / str(number)
-            own.mkdir()
-            said, left = play(case, spec.absolute(), own)
-            yield Check(f"kill -9, {case.name}", asked, "; ".join(left) or said, not left)
 
 
 def play(case: KillCase, spec: Path, folder: Path) -> tuple[str, list[str]]:

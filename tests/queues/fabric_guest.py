@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench fabric` runs in a lab: `python -m dc_gym.benchmarks.checks.fabric_guest FOLDER`.
+"""The program that fabric_lab.py runs in a lab: `python -m fabric_guest FOLDER`.
 
 It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, one answer per line. A network is made when a job
 first names it. Every port of a job gets its rate, its delay and a new queue.
@@ -18,7 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dc_gym.benchmarks.checks.fabric_nets import NETS, FabricNet, FabricPort
+from fabric_nets import NETS, FabricNet, FabricPort
+
 from dc_gym.benchmarks.checks.links_guest import (
     PROBE,
     End,

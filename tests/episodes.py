@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench resets`: is an episode after resets equal to that of a fresh lab, and if not, how different is it?
+"""Episodes whose every counter, flow and rate is compared with those of other labs, and what a lab holds of the machine.
 
-One lab first runs an episode to its end, one that is cut off after a third, and one without a step. Then it runs the compared
-episode, with actions drawn from its seed. The same episode runs in a lab that was booted for it. Every counter of every port,
-every flow's progress and every rate are compared, step by step. The cases cover everything that could keep earlier state.
-
-At last one lab is reset MANY times. What it holds of the machine (descriptors, memory, files) may not grow.
+An Episodes first runs an episode to its end, one that is cut off after a third, and one without a step (BEFORE). Then it runs the
+compared episode, with actions drawn from its seed. The cases cover everything that could keep earlier state.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dc_gym.base.checks import Check
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import PLACES, Frame
 from dc_gym.envs.session import Session
 from dc_gym.spec import Spec, vary
-from dc_gym.sweep import runs
 
-MANY, SETTLED = 10_000, 5_000
-"""The resets of the last check, and those after which it begins to compare: for some thousand resets the lab's kernel now and
-then takes a page of its memory that it has not touched before, 1.5 MB in all."""
 GROWTH_BYTES = 1 << 20
 """How much the memory of a lab and of this process may grow meanwhile: both move a few pages."""
 COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
@@ -103,9 +94,6 @@ class TrajectoryDifference:
     payload: float
     """The difference in total delivered payload, relative to the first trajectory."""
 
-    def words(self) -> str:
-        return f"differs from step {self.step}: queues by up to {self.backlog_bytes} B, payload by {self.payload:.2%}"
-
 
 def difference(one: Sequence[Frame], other: Sequence[Frame]) -> TrajectoryDifference | None:
     """Returns None if everything that was measured is equal."""
@@ -134,46 +122,32 @@ def _since(frame: Frame, first: Frame) -> Any:
     return cells
 
 
-@dataclass(slots=True)
-class TimedSession:
-    """A session, and the times that its last boot and reset took."""
+class Episodes:
+    """A session, and its episodes."""
 
-    session: Session
-    action: Action
-    boot_s: float = 0.0
-    reset_s: float = 0.0
+    def __init__(self, spec: Spec, folder: Path) -> None:
+        self.session = Session(spec, folder)
+        self._action = Action(self.session.scene, "linear")
 
-    @classmethod
-    def of(cls, spec: Spec, folder: Path) -> TimedSession:
-        session = Session(spec, folder)
-        return cls(session, Action(session.scene, "linear"))
-
-    def episode(self, seed: int, share: float = 1.0, *, fresh: bool = False) -> list[Frame]:
+    def run(self, seed: int, share: float = 1.0, *, fresh: bool = False) -> list[Frame]:
         """Runs the first steps of an episode with actions drawn from its seed, and returns the frames."""
-        session, rng, boots = self.session, np.random.default_rng(seed), self.session.boots
-        begun = time.monotonic()
+        session, rng = self.session, np.random.default_rng(seed)
         frames = [session.begin(seed, fresh=fresh)]
-        took_s = time.monotonic() - begun
-        if session.boots > boots:
-            self.boot_s = took_s
-        else:
-            self.reset_s = took_s
         for step in range(round(session.steps * share)):
-            drawn = rng.uniform(-1, 1, self.action.space.shape)
+            drawn = rng.uniform(-1, 1, self._action.space.shape)
             action = drawn if step % 50 < LIMITED else np.ones_like(drawn)
-            frames.append(session.step(self.action.to_values(action)))
+            frames.append(session.step(self._action.to_values(action)))
         return frames
 
 
-def compare(keys: Mapping[str, Any], folder: Path) -> tuple[TrajectoryDifference | None, TimedSession, int]:
-    """Runs an episode after others and in a fresh lab. Returns the difference, the lab, and how many steps were compared."""
-    spec = vary({"name": "resets", **keys}, folder, "case", [], {}, "case")
-    lab = TimedSession.of(spec, folder)
+def compare(keys: Mapping[str, Any], folder: Path) -> tuple[TrajectoryDifference | None, Session, int]:
+    """Runs an episode after others and in a fresh lab. Returns the difference, the session, and how many steps were compared."""
+    lab = Episodes(vary({"name": "resets", **keys}, folder, "case", [], {}, "case"), folder)
     with lab.session:
         for seed, share in BEFORE:
-            lab.episode(seed, share)
-        after = lab.episode(COMPARED)
-        return difference(lab.episode(COMPARED, fresh=True), after), lab, len(after) - 1
+            lab.run(seed, share)
+        after = lab.run(COMPARED)
+        return difference(lab.run(COMPARED, fresh=True), after), lab.session, len(after) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,20 +205,3 @@ def footprints(folder: Path, count: int, settled_after: int) -> tuple[Footprint,
 def _lab_of(session: Session) -> int:
     assert session.pid is not None, "an episode is under way"
     return session.pid
-
-
-def checks() -> Iterable[Check]:
-    with runs.scratch("resets") as folder:
-        for name, keys in CASES.items():
-            yield from _check(name, keys, folder)
-        settled, last, boots = footprints(folder, MANY, SETTLED)
-        grown = last.growth(settled)
-        measured = "; ".join(grown) or f"{last.lab_descriptors} descriptors and {last.lab_bytes >> 20} MiB all the time"
-        yield Check(f"{MANY:,} resets", "one lab, and nothing grows", f"{measured}; {boots} boot", boots == 1 and not grown)
-
-
-def _check(name: str, keys: Mapping[str, Any], folder: Path) -> Iterator[Check]:
-    found, lab, steps = compare(keys, folder)
-    measured = "equal" if found is None else found.words()
-    cost = f"a reset {lab.reset_s * 1e3:.0f} ms, a boot {lab.boot_s * 1e3:.0f} ms"
-    yield Check(f"{name}, {steps} steps", "equal to a fresh lab's", f"{measured} ({cost})", found is None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of `dcgym bench fabric` as plain data: hosts, switches, wires between them, routes, and the queue of each port.
+"""The networks of fabric_lab.py as plain data: hosts, switches, wires between them, routes, and the queue of each port.
 
 Nodes are h0, h1, ... and s0, s1, ... Wire w has the ports 2w and 2w + 1, one at each end.
 """

@@ -26,8 +26,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from fabric_nets import FabricNet, FabricPort, peer
+
 from dc_gym.base.splitmix import splitmix64
-from dc_gym.benchmarks.checks.fabric_nets import FabricNet, FabricPort, peer
 from dc_gym.benchmarks.checks.oracle import BIT_NS
 from dc_gym.topologies.graph import CLASSES, Marking, Pause, QueueClass
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench rate-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.rate_changes_guest FOLDER`.
+"""The program that test_rate_changes.py runs in a lab: `python -m rate_changes_guest FOLDER`.
 
-FOLDER/jobs.json is a list of jobs. FOLDER/answers.json is a list of departures for each, in ns after the first frame's. A job is
+A line of FOLDER/jobs.jsonl is a job. Its line of FOLDER/answers.jsonl lists departures, in ns after the first frame's. A job is
 
     {"line_bps", "burst_bytes", "peak_burst_bytes", "keep": with the flag of kernel/patches/0006, "end_ns",
      "changes": [[t_ns, rate_bps, peak_bps], ...], "sends": [[t_ns, frames], ...]}
@@ -118,10 +118,10 @@ def _run(netlink: NetlinkSocket, job: dict[str, Any]) -> list[int]:
 
 def main(folder: Path) -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    jobs = json.loads((folder / "jobs.json").read_text())
+    jobs = map(json.loads, (folder / "jobs.jsonl").read_text().splitlines())
     with NetlinkSocket() as netlink:
-        answers = [_run(netlink, job) for job in jobs]
-    (folder / "answers.json").write_text(json.dumps(answers))
+        answers = [json.dumps(_run(netlink, job)) for job in jobs]
+    (folder / "answers.jsonl").write_text("\n".join(answers))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of `dcgym bench fabric` in a lab, and what its comparison catches."""
+"""Classes, shared buffers and pauses of the lab's switches, frame by frame against an oracle, and what the comparison catches."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import fabric_cases
+import fabric_lab
+import fabric_rules
 import pytest
-
-from dc_gym.benchmarks.checks import fabric, fabric_cases, fabric_rules
 
 pytestmark = pytest.mark.lab
 COUNT = 10
@@ -24,19 +25,18 @@ def answered(lab_kernel):
     """Returns the random cases with the lab's answers, by kind, and those of the rules."""
     groups = {kind: list(fabric_cases.random_cases(kind, COUNT)) for kind in fabric_cases.KINDS}
     groups["rules"] = [*(rule.case() for rule in RULES), fabric_rules.light_ring()]
-    replies = iter(fabric.play(lab_kernel, [case for group in groups.values() for case in group]))
+    replies = iter(fabric_lab.play(lab_kernel, [case for group in groups.values() for case in group]))
     return {name: [(case, next(replies)) for case in group] for name, group in groups.items()}
 
 
 @pytest.mark.parametrize("kind", [*fabric_cases.KINDS, "rules"])
 def test_the_lab_is_what_the_oracle_says(answered, kind):
-    cases, replies = zip(*answered[kind], strict=True)
-    check = fabric.case_check(kind, cases, replies)
-    assert check.ok, check
+    for case, reply in answered[kind]:
+        assert not fabric_lab.compare(case, reply).faults, case.name
 
 
 def test_the_cases_are_worth_it(answered):
-    verdicts = {kind: [fabric.compare(*pair) for pair in pairs] for kind, pairs in answered.items()}
+    verdicts = {kind: [fabric_lab.compare(*pair) for pair in pairs] for kind, pairs in answered.items()}
     for kind in fabric_cases.KINDS[1:]:
         assert sum(verdict.drops for verdict in verdicts[kind]) > 30, kind
     assert all(sum(verdict.marks for verdict in verdicts[kind]) > 30 for kind in fabric_cases.KINDS)
@@ -48,8 +48,7 @@ def test_the_cases_are_worth_it(answered):
 
 def test_rules(answered):
     for rule, (_, reply) in zip(RULES, answered["rules"], strict=False):
-        check = rule.check(fabric.rows_of(reply), len(fabric.parse(reply["probe"]).arrivals))
-        assert check.ok, check
+        rule.verify(fabric_lab.rows_of(reply), fabric_lab.arrived(reply))
 
 
 def changed(case, **values):
@@ -90,7 +89,7 @@ def other_classes(case, change):
     ids=str,
 )
 def test_other_pauses_would_be_noticed(answered, values):
-    assert any(fabric.compare(changed(case, **values), reply).faults for case, reply in answered["pauses of classes"])
+    assert any(fabric_lab.compare(changed(case, **values), reply).faults for case, reply in answered["pauses of classes"])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +97,9 @@ def test_other_pauses_would_be_noticed(answered, values):
 )
 def test_other_classes_would_be_noticed(answered, values):
     pairs = answered["pools"]
-    assert any(fabric.compare(other_classes(case, lambda rule: replace(rule, **values)), reply).faults for case, reply in pairs)
+    assert any(
+        fabric_lab.compare(other_classes(case, lambda rule: replace(rule, **values)), reply).faults for case, reply in pairs
+    )
 
 
 def test_other_statistics_would_be_noticed(answered):
@@ -110,7 +111,7 @@ def test_other_statistics_would_be_noticed(answered):
     for field in range(3, len(words)):
         more = [*words[:field], str(int(words[field]) + 1), *words[field + 1 :]]
         spoilt = reply | {"probe": "\n".join([*lines[:place], ",".join(more), *lines[place + 1 :]])}
-        assert fabric.compare(case, spoilt).faults, fabric.names_of([0] * (len(words) - 3))[field - 3]
+        assert fabric_lab.compare(case, spoilt).faults, fabric_lab.names_of([0] * (len(words) - 3))[field - 3]
 
 
 def test_a_counter_that_differs_is_noticed(answered):
@@ -118,7 +119,7 @@ def test_a_counter_that_differs_is_noticed(answered):
     for counter in ("flight_packets", "lost_packets", "pauses_in_flight", "tx_packets", "rx_packets", "pauses_sent"):
         devices = [dict(device) for device in reply["devices"]]
         devices[0][counter] += 1
-        assert fabric.compare(case, reply | {"devices": devices}).faults, counter
+        assert fabric_lab.compare(case, reply | {"devices": devices}).faults, counter
 
 
 def test_cases_repeat() -> None:
@@ -128,12 +129,21 @@ def test_cases_repeat() -> None:
 
 @pytest.mark.long
 def test_an_hour_of_pauses_leaves_nothing_behind(lab_kernel):
-    check = fabric.hour_check(fabric.play(lab_kernel, [fabric_rules.hour()])[0])
-    assert check.ok, check
+    (reply,) = fabric_lab.play(lab_kernel, [fabric_rules.hour()])
+    fabric_rules.verify_hour(fabric_lab.rows_of(reply), fabric_lab.arrived(reply), reply)
 
 
 @pytest.mark.long
-def test_the_whole_bench(lab_kernel):
-    checks = fabric.checks(lab_kernel)
-    assert len(checks) == len(fabric_cases.KINDS) + 1 + len(fabric_rules.RULES) + 1
-    assert all(check.ok for check in checks), [check for check in checks if not check.ok]
+@pytest.mark.parametrize("kind", fabric_cases.KINDS)
+def test_many_random_cases(lab_kernel, kind):
+    cases = list(fabric_cases.random_cases(kind, 150))
+    for case, reply in zip(cases, fabric_lab.play(lab_kernel, cases), strict=True):
+        assert not fabric_lab.compare(case, reply).faults, case.name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", fabric_rules.RULES, ids=lambda rule: rule.name)
+def test_all_rules(lab_kernel, rule):
+    (reply,) = fabric_lab.play(lab_kernel, [rule.case()])
+    assert not fabric_lab.compare(rule.case(), reply).faults
+    rule.verify(fabric_lab.rows_of(reply), fabric_lab.arrived(reply))
