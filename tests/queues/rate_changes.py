@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench rate-changes`: a tbf whose rate changes all the time, as under a central agent, with and without the lab's flag.
+"""A tbf whose rate changes all the time, as under a central agent, with and without the lab's flag.
 
 The flag is that of kernel/patches/0006. The cable is offered more than the rate. A change with the flag must leave the bucket as
 a bucket by definition has it: tokens grow at the current rate up to the depth, and a frame leaves when the transmitter is free
