@@ -21,36 +21,21 @@ BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same traffic, in one page",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
-    "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
-    "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
-    "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
-    "acc-oracle": "ACC's net over DCQCN and DCTCP in cases that nobody trained on, beside the best action (--seeds, default 3)",
     "acc-cost": "what an inference of ACC's net costs, and what its integer form changes",
-    "fdcc-train": "FDCC's policies, trained in a fluid model, in incasts of 4 to 256 flows beside rivals (--seeds, default 5)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
-    "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
-    "incast": "2 to 256 senders to one receiver: collapse, its end, and the arithmetic",
     "speed": "wall time of whole runs, by phase",
     "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
     "sweep": "labs side by side, and a sweep that is killed and goes on",
-    "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
-    "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
-    "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
-OPTIONS = {
-    "seeds": ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train"),
-    "out": ("acc-oracle",),
-    "policy": ("rlcc-distil",),
-    "peer": ("peers",),
-}
+OPTIONS = {"peer": ("peers",)}
 """Options, and the benches that take them; `compare` has its own."""
 
 

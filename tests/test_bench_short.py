@@ -7,15 +7,13 @@ about speed, or about more flows than a short form has. ELSEWHERE has the benche
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dc_gym.benchmarks import bench
-from dc_gym.benchmarks.checks import learn_ecn
 from dc_gym.benchmarks.perf import scale
 
 HERE = Path(__file__).parent
@@ -27,31 +25,11 @@ class Short:
 
     constants: dict[str, Any] = field(default_factory=dict)
     judged: bool = True
-    needs: str = ""
-    """A package that it needs."""
 
 
 SHORT = {
     "acc-cost": Short({"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2, "NUMPY_ROUNDS": 2}),
-    "dctcp": Short({"SENDERS": (1, 2)}),
     "enforce": Short({"LINES_BPS": (10**9,), "SHARES": (0.1, 1.0)}),
-    "fct": Short(
-        {"LOADS": (0.3,), "LONG_RUN_FLOWS": 2000, "LONE_FLOWS": 12, "NETWORKS": {"acc24": ("topology.scale=25",)}}, judged=False
-    ),
-    "incast": Short({"SENDERS": (2, 8, 16, 32, 64), "SEEDS": (1,), "LASTING": (48,)}),
-    "learn": Short(
-        {"SEEDS": (1,), "HELD_OUT": (1_000_001,), "STEPS": 200, "SETTINGS": {"dumbbell-10m": ()}}, judged=False, needs="ray"
-    ),
-    "learn-ecn": Short(
-        {
-            "SEEDS": (1,),
-            "HELD_OUT": (1_000_001,),
-            "NETWORKS": {"dumbbell": replace(learn_ecn.NETWORKS["dumbbell"], steps=200)},
-            "STATIC": dict([*learn_ecn.STATIC.items()][:2]),
-        },
-        judged=False,
-        needs="ray",
-    ),
     "scale": Short(
         {
             "HOSTS": (4, 6, 8, 10),
@@ -72,10 +50,7 @@ SHORT = {
     ),
 }
 ELSEWHERE = {
-    "acc-learn": "acc/test_acc_learn.py",
-    "acc-oracle": "acc/test_acc_oracle.py",
     "compare": "test_bench_compare.py",
-    "fdcc-train": "fdcc/test_fdcc_train.py",
     "grounds": "test_bench_grounds.py",
     "links": "test_links.py",
     "nic-cost": "test_nic_cost.py",
@@ -83,8 +58,6 @@ ELSEWHERE = {
     "ns3-fct": "test_ns3_fct.py",
     "peers": "test_peers_bench.py",
     "port-cost": "test_port_cost.py",
-    "rlcc-distil": "test_bench_rlcc_policies.py",
-    "rlcc-train": "test_bench_rlcc.py",
     "steps": "test_bench_agent.py",
     "sweep": "test_sweep.py",
 }
@@ -100,8 +73,6 @@ def test_every_bench_has_a_short_form() -> None:
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_form_runs(name: str, tmp_path: Path, lab_kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     short, module = SHORT[name], bench.module_of(name)
-    if short.needs and find_spec(short.needs) is None:
-        pytest.skip(f"needs {short.needs}")
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
     for constant, value in short.constants.items():

@@ -540,8 +540,6 @@ def _add_bench(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
-    policy = "only for rlcc-distil: a shipped policy's name, or a policy file (default: the shipped policy)"
-    parser.add_argument("--policy", metavar="POLICY", help=policy)
     peer = "only for peers: run this simulator anew: hpcc-ns3=PATH or htsim=PATH, its source tree, or ns3 (may be repeated)"
     parser.add_argument("--peer", action="append", default=[], metavar="NAME[=PATH]", help=peer)
     _add_comparison(parser)
@@ -558,16 +556,9 @@ def _add_comparison(parser: ArgumentParser) -> None:
     add("--controllers", type=arguments.names, metavar="LIST", help="controllers such as dctcp,swift,policy.npz")
     add("--topologies", type=arguments.names, metavar="LIST", help="some of dumbbell, fattree-k4, rlcc64")
     add("--workloads", type=arguments.names, metavar="LIST", help="workloads such as many-to-one-64,websearch-80")
-    add(
-        "--seeds",
-        type=arguments.count,
-        metavar="N",
-        help="number of runs of each controller in each case (default: 5); also for bench rlcc-train, acc-learn, acc-oracle and "
-        "fdcc-train",
-    )
+    add("--seeds", type=arguments.count, metavar="N", help="number of runs of each controller in each case (default: 5)")
     add("--full", action="store_true", help="run networks at full rate, and as long as the papers do")
-    place = "folder of the results and the page (default: results/compare); also for bench acc-oracle"
-    add("--out", type=Path, metavar="DIR", help=place)
+    add("--out", type=Path, metavar="DIR", help="folder of the results and the page (default: results/compare)")
     keys = "replace one key of every spec (may be repeated)"
     add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
     add("--ground", choices=("lab", "host"), help="where runs take place (default: lab)")

@@ -78,7 +78,7 @@ def figure(
 
 def _legend_columns(labels: Sequence[str], inches: float) -> int:
     """Returns how many columns of a legend fit side by side."""
-    return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels)))))
+    return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels), default=0))))
 
 
 def _is_shown(evidence: Evidence, name: str, column: Measure) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ACC's offline training explores and counts rewards, and the bench that measures what it learned."""
+"""How ACC's offline training explores and counts rewards, and the study that measures what it learned."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dc_gym.benchmarks.checks import acc_learn
-from dc_gym.benchmarks.checks.acc_learn import CHANCE, INCAST, MIX, STATIC, UNTRAINED
+from dc_gym.benchmarks.studies.learning import acc, acc_labs
+from dc_gym.benchmarks.studies.learning.acc import INCAST, MIX, NETS, SINGLE
+from dc_gym.benchmarks.studies.learning.acc_labs import BEST, SECN, STATIC
 from dc_gym.envs.acc_queues import Slot
 from dc_gym.methods.acc import held_out, on_labs, scenarios
 from dc_gym.methods.acc.held_out import constant
 from dc_gym.methods.acc.on_labs import USUAL_REWARD, relative
-from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_settings import DqnSettings
 from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import HIDDEN, DoubleDqn
-from dc_gym.nets.q_network import QNetwork
+from dc_gym.nets.double_dqn import DoubleDqn
+from dc_gym.study import claims
+from dc_gym.study.evidence import Evidence, VariantEvidence
 
 BUSY = scenarios.Scenario("incast", 3, {"kind": "many_to_one", "flows": 8})
 
@@ -81,64 +82,65 @@ def test_contestants_with_one_action_earn_the_same_and_others_do_not(tmp_path: P
 def test_secn_is_that_of_the_spec() -> None:
     """At 25 Gbit/s, the rate of the scenarios."""
     plain = BUSY.spec(DEPLOYED, 10**7, 1)
-    for name, (low, high, pmax) in acc_learn.SECN.items():
+    for name, (low, high, pmax) in SECN.items():
         graph = replace(plain, topology=replace(plain.topology, marking=name.lower())).graph()
         (found,) = {port.queue.marking for port in graph.ports() if port.queue.marking.kind == "red-instant"}
         assert (found.min_bytes, found.max_bytes, found.probability_ppm) == (low, high, pmax)
 
 
-def rows(net: dict[int, float], best: int) -> list[dict[str, float]]:
-    """Returns held-out rewards: `net` by scenario; SECN has 0.5, action `best` 0.6, all other actions 0.4."""
-    other = dict.fromkeys((*acc_learn.SECN, UNTRAINED, CHANCE), 0.5) | dict.fromkeys(STATIC, 0.4)
-    return [other | {"net 1": reward + number / 1000, f"action {best}": 0.6} for number, reward in net.items()]
-
-
-@pytest.mark.parametrize(("earned", "passed"), [(0.7, [True] * 5), (0.55, [True, True, True, True, False]), (0.45, [False] * 5)])
-def test_a_net_passes_above_secn_and_on_the_mix_above_the_best_action(earned: float, passed: list[bool]) -> None:
-    found = {case: rows(dict.fromkeys(range(5), earned), 2) for case in (INCAST, MIX)}
-    made = [check for check in acc_learn.verdicts(found, "action 2", [1]) if check.required != "recorded"]
-    assert [check.ok for check in made] == passed
-
-
-def test_a_constant_action_does_not_pass() -> None:
-    """However good a single action is, it is not above itself."""
-    mix = rows(dict.fromkeys(range(5), 0.6), 2)
-    for row in mix:
-        row["net 1"] = row["action 2"]
-    made = [check for check in acc_learn.verdicts({MIX: mix}, "action 2", [1]) if check.required != "recorded"]
-    assert [check.ok for check in made] == [True, True, False]
-
-
 def test_held_out_scenarios_are_of_their_kind_and_no_training_s() -> None:
-    drawn = {case: [acc_learn.drawn(case, number) for number in range(count)] for case, count in acc_learn.CASES.items()}
+    drawn = {case: [acc.drawn(case, number) for number in range(count)] for case, count in acc.CASES.items()}
     assert all(each.kind == INCAST for each in drawn[INCAST])
     trained = {str(scenarios.drawn(seed, episode)) for seed in range(1, 6) for episode in range(200)}
     assert not trained & {str(each) for some in drawn.values() for each in some if each.kind == INCAST}
 
 
-def test_the_bench_goes_on_and_measures_further_nets_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is killed in its third lab; two labs are read then. With a further seed its net alone is measured, in held-out labs."""
-    sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
-    monkeypatch.setattr(acc_learn, "OUT", tmp_path)
-    nets = {seed: AccPolicy(QNetwork.random(sizes, np.random.default_rng(seed)), DEPLOYED) for seed in (1, 2)}
-    monkeypatch.setattr(acc_learn, "_trained", nets.__getitem__)
+def judged(net: dict[int, float], best: int) -> dict[str, claims.Verdict]:
+    """Returns verdicts on held-out rewards: `net` by scenario; SECN has 0.5, action `best` 0.6, all other actions 0.4."""
+    rewards = dict.fromkeys(SECN, 0.5) | dict.fromkeys(STATIC, 0.4) | {f"action {best}": 0.6}
+    numbers = {who: {of: dict.fromkeys(net, value) for of in (acc.CHOICE, *acc.CASES)} for who, value in rewards.items()}
+    numbers["ACC, seed 1"] = {of: {number: value + number / 1000 for number, value in net.items()} for of in acc.CASES}
+    evidence = acc.with_oracles(Evidence({who: VariantEvidence(who, who, "#000000", each) for who, each in numbers.items()}))
+    assert evidence.variants[SINGLE].label.startswith(f"action {best}, ")
+    assert evidence.values(BEST, MIX) == dict.fromkeys(net, 0.6)
+    return {claim.title: claims.judge(claim, evidence).verdict for claim in acc.STUDY.claims}
+
+
+@pytest.mark.parametrize(
+    ("earned", "against_secn", "against_best"), [(0.7, True, True), (0.55, True, False), (0.45, False, False)]
+)
+def test_a_net_passes_above_secn_and_on_the_mix_above_the_best_action(
+    earned: float, against_secn: bool, against_best: bool
+) -> None:
+    found = judged(dict.fromkeys(range(1, 6), earned), 2)
+    best = found.pop(f"{MIX}: more reward than {SINGLE}")
+    assert len(found) == 6 and {verdict is claims.Verdict.SAME for verdict in found.values()} == {against_secn}
+    assert (best is claims.Verdict.SAME) == against_best
+
+
+def test_four_of_five_nets_are_enough() -> None:
+    """Their interval must exclude 0; what is equal does not."""
+    for good, verdict in ((4, claims.Verdict.SAME), (3, claims.Verdict.OPPOSITE)):
+        rival = {number: 0.5 for number in range(1, 9)}
+        nets = {
+            name: {number: value + (0.1 + number / 1000 if seed <= good else 0.0) for number, value in rival.items()}
+            for name, seed in NETS.items()
+        }
+        variants = {who: VariantEvidence(who, who, "#000000", {INCAST: each}) for who, each in {**nets, "SECN1": rival}.items()}
+        assert acc.better(INCAST, "SECN1").judge(Evidence(variants)).verdict is verdict
+
+
+def test_rewards_are_kept_and_further_contestants_alone_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that is killed goes on; with another net or other cases nothing is taken over."""
     asked: list[list[str]] = []
-    killed_in = 3
 
-    def rewards(scenario: object, seed: int, contestants: dict[str, object], slots: int, folder: Path) -> dict[str, float]:
+    def rewards(case: object, seed: int, contestants: dict[str, object], **more: object) -> dict[str, float]:
         asked.append(list(contestants))
-        if len(asked) == killed_in:
-            raise KeyboardInterrupt
-        return {name: 0.5 + 0.1 * (name == "action 2") for name in contestants}
+        return dict.fromkeys(contestants, len(asked) / 10)
 
-    monkeypatch.setattr(acc_learn.held_out, "rewards", rewards)
-    with pytest.raises(KeyboardInterrupt):
-        list(acc_learn.checks(1))
-    one = list(acc_learn.checks(1))
-    labs = sum(acc_learn.CASES.values())
-    assert len(asked) == 1 + acc_learn.CHOSEN_IN + labs and list(acc_learn.checks(1)) == one
-    asked.clear()
-    killed_in = 0
-    two = list(acc_learn.checks(2))
-    assert [len(names) for names in asked] == [1] * labs and len({name for (name,) in asked}) == 1
-    assert [check.name for check in two] == [check.name for check in one] and any("action 2" in check.name for check in one)
+    monkeypatch.setattr(acc_labs.held_out, "rewards", rewards)
+    low, high = ({name: constant(DEPLOYED, 0)} for name in ("low", "high"))
+    assert acc_labs.Kept(tmp_path, ("net 1",)).of("mix 0", BUSY, 7, low, 30) == {"low": 0.1}
+    assert acc_labs.Kept(tmp_path, ("net 1",)).of("mix 0", BUSY, 7, low | high, 30) == {"low": 0.1, "high": 0.2}
+    assert acc_labs.Kept(tmp_path, ("net 2",)).of("mix 0", BUSY, 7, low, 30) == {"low": pytest.approx(0.3)}
+    assert asked == [["low"], ["high"], ["low"]]

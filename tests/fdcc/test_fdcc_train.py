@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc train`: trainings that are killed, go on, and are refused; and the bench of what they learned."""
+"""`dcgym fdcc train`: trainings that are killed, go on, and are refused."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.checks import fdcc_train
-from dc_gym.benchmarks.studies.fdcc import n_to_one
 from dc_gym.cli.main import main
 from dc_gym.methods.fdcc import checkpoint, model_incasts, train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
@@ -145,38 +143,3 @@ def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
 def test_a_lone_flow_fills_the_line_by_policies_that_know_one(name: str, least: float, most: float) -> None:
     policy = TablePolicy(NicPolicy.read(nic_policy.shipped(name)).table())
     assert least < model_incasts.run(policy, 1).used <= most
-
-
-# --- the bench
-
-
-def test_a_seed_fails_by_what_its_flows_did() -> None:
-    quiet = {
-        "drops": 0.0,
-        "unfinished": 0.0,
-        "pauses": 3.0,
-        "goodput": 0.95,
-        "own_goodput": 0.97,
-        "unfair": 0.05,
-        "queue_bytes": 1e4,
-    }
-    found = {n_to_one.name(who, flows): quiet for who in fdcc_train.RIVALS for flows in fdcc_train.COUNTS}
-    fair = quiet | {"unfair": 0.049}
-    for seed in (1, 2):
-        found |= {n_to_one.name(n_to_one.FDCC, flows, fdcc_train.change_of(seed)): fair for flows in fdcc_train.COUNTS}
-    assert all(each.ok for each in fdcc_train.verdicts(found, [1, 2]))
-
-    def failed(flows: int, changed: dict[str, float]) -> list[str]:
-        worse = found | {n_to_one.name(n_to_one.FDCC, flows, fdcc_train.change_of(1)): fair | changed}
-        return [each.name for each in fdcc_train.verdicts(worse, [1]) if not each.ok]
-
-    all_of_it = "a seed passes everything"
-    assert failed(4, {"unfair": 0.0509}) == [] and failed(4, {"unfair": 0.0511}) == [
-        "4 flows: unfair ratio, DCQCN's and TIMELY's less",
-        all_of_it,
-    ]
-    assert failed(256, {"unfair": 0.05}) == ["256 flows: unfair ratio, DCQCN's and TIMELY's less", all_of_it]
-    assert failed(16, {"own_goodput": 0.94}) == ["16 flows: link use", all_of_it] and failed(16, {"own_goodput": 0.95}) == []
-    assert failed(64, {"drops": 1.0}) == ["64 flows: frames dropped, flows unfinished", all_of_it]
-    assert failed(64, {"pauses": 4.0}) == ["64 flows: pauses told, DCQCN's and RL-CC's less", all_of_it]
-    assert len(failed(256, {"unfinished": 1.0})) == 2, "and what it measured does not count"

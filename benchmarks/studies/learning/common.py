@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,25 +58,21 @@ class AfterTraining:
     """The `Study.collect` of specs that read policies from the folders of trainings beside the runs."""
 
     method: Method
-    trainings: Callable[[int], dict[str, tuple[str, ...]]]
-    """Returns the folders that runs of a seed read, with more options of their training."""
-
-    def _trained(self, study: Study, seeds: Iterable[int], options: StudyOptions) -> Study:
-        name = study.name.rpartition("/")[2]
-        for seed in seeds:
-            for folder, more in self.trainings(seed).items():
-                own = int(folder.rpartition("-")[2])
-                self.method.policy(self.method.place(name, options) / folder, own, options, more)
-        return replace(study, runs=self.method.runs(name, options))
+    trainings: Callable[[int], Mapping[str, tuple[str, ...]]]
+    """Returns the folders that runs of a seed read, with more options of their training; their names end with its seed."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        """Trains what is missing, then runs the specs. No sample is repeated: its policy would be trained anew."""
         progress.phase("training")
-        made = SpecRuns()(self._trained(study, range(1, (options.seeds or study.seeds) + 1), options), options, progress)
-        evidence = replace(made.evidence, shortfall=self.method.shortfall(made.evidence.shortfall, options))
-        return replace(made, evidence=evidence)
+        name = study.name.rpartition("/")[2]
+        seeds = range(1, (options.seeds or study.seeds) + 1)
+        for folder, more in {place: more for seed in seeds for place, more in self.trainings(seed).items()}.items():
+            self.method.policy(self.method.place(name, options) / folder, int(folder.rpartition("-")[2]), options, more)
+        made = SpecRuns()(replace(study, runs=self.method.runs(name, options)), options, progress)
+        return Collected(replace(made.evidence, shortfall=self.method.shortfall(made.evidence.shortfall, options)))
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        return SpecRuns().repeat(self._trained(study, [sample.seed], options), sample, options, progress)
+        raise TestbedError(f"study {study.name}: `dcgym study run {study.name}` trains its policies and makes its rows anew")
 
 
 def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], said: str) -> Criterion:

@@ -3,7 +3,7 @@
 
 All contestants have labs of the same scenario and seed, so that their rewards can be paired. A reward is that of
 `agent.reward = "acc"`: the mean over the queues that sent in a slot, then over the slots. Which queues send depends on the
-marking as well: without marks there are no CNPs. So a bench may count all queues of its network instead.
+marking as well: without marks there are no CNPs. So a study may count all queues of its network instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WARMUP = 10
 
 
 class LabCase(Protocol):
-    """A network and its traffic: a scenario of trainings, or a case of a bench."""
+    """A network and its traffic: a scenario of trainings, or a case of a study."""
 
     def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
         """Returns the spec of a lab."""

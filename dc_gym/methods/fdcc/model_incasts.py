@@ -14,7 +14,7 @@ from dc_gym.nets.telemetry_fluid import Incasts
 PACKETS = 11.2
 """Packets in the thesis' BDP: 1.36 us at 100 Gbit/s, in full frames."""
 START_RTTS = 73.5 / 6
-"""Standard deviation of starts within 1 ms, in base round trips of the bench's network (fdcc_train.py: 10 Gbit/s)."""
+"""Standard deviation of starts within 1 ms, in base round trips of the network of the study learning/fdcc: 10 Gbit/s."""
 MOST_SIZE_BDP, SIZE_BDP = 300.0, 10_000.0
 """The most that a flow sends, and that all flows send together: 5 MB and 170 MB there."""
 MOST_STEPS = 20_000
