@@ -17,7 +17,7 @@ from dc_gym.benchmarks.studies.learning.common import Method
 from dc_gym.methods.rlcc.bottleneck import BottleneckRun
 from dc_gym.nets import nic_policy
 from dc_gym.spec import load
-from dc_gym.study import claims, collect
+from dc_gym.study import claims, collect, identity
 from dc_gym.study.claims import Verdict
 from dc_gym.study.evidence import Evidence, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions
@@ -98,6 +98,12 @@ def test_a_seed_of_fdcc_fails_by_what_its_flows_did() -> None:
     assert short(64, unfinished=1.0) == [ends, everything]
 
 
+@pytest.mark.parametrize("name", [name for name in LIBRARY.names() if name.startswith(("learning/", "tcp/"))])
+def test_a_study_has_identities(name: str) -> None:
+    study = LIBRARY.load(name)
+    assert len(identity.of_runs(study)) == len(identity.of_measures(study)) > 0
+
+
 def test_three_of_five_seeds_are_enough() -> None:
     for good, verdict in ((3, Verdict.SAME), (2, Verdict.OPPOSITE)):
         criterion = common.most(("a",), "x", 3 / 5, lambda evidence, seed: evidence.values("a", "y")[seed] > 0, "y")
@@ -132,7 +138,7 @@ def test_a_network_on_eq_2_is_good_and_others_are_short(measure: str, value: flo
 )
 def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, good: bool) -> None:
     rows = {each.name: {"goodput": {1: 0.98}, "inflation": {1: 2.0}} for each in rlcc_trees.STUDY.variants}
-    rows[rlcc_trees.name("10 trees", 512)] = {"goodput": {1: goodput}, "inflation": {1: inflation}}
+    rows[rlcc.name("10 trees", 512)] = {"goodput": {1: goodput}, "inflation": {1: inflation}}
     assert failed(rlcc_trees.STUDY, evidence_of(rows)) == ([] if good else ["10 trees do what their network does"])
 
 
@@ -165,7 +171,7 @@ def test_a_method_trains_what_is_missing_and_shorter_trainings_apart(tmp_path: P
         asked.append(command[command.index("train") - 1 :])
         return Ended()
 
-    monkeypatch.setattr(common.subprocess, "run", run)
+    monkeypatch.setattr("subprocess.run", run)
     method, short = Method("fdcc", "--episodes", 12), StudyOptions(tmp_path, steps=2)
     assert method.place("fdcc", short) == tmp_path / "fdcc-of-2" and method.place("fdcc", OPTIONS).name == "fdcc"
     out = tmp_path / "seed-3"

@@ -160,7 +160,7 @@ def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
             for name in code.co_names:
                 found = names.get(name)
                 if isinstance(found, types.ModuleType):
-                    yield from ((f"{name}.{part}", getattr(found, part)) for part in code.co_names if hasattr(found, part))
+                    yield from ((f"{name}.{part}", vars(found)[part]) for part in code.co_names if part in vars(found))
                 elif found is not None:
                     yield name, found
         yield from zip(each.__code__.co_freevars, (cell.cell_contents for cell in each.__closure__ or ()), strict=True)

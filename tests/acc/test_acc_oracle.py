@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dc_gym.benchmarks.studies.learning import acc_labs, acc_oracle
@@ -79,15 +78,6 @@ def test_the_oracle_is_one_action_for_all_seeds() -> None:
     evidence = found(0.5, 0.7, {"action 4": 0.8}, {})
     assert {acc_oracle.best_action(evidence, case) for case in CASES} == {"action 3"}
     assert evidence.values(BEST, "DCQCN, rate") == {1: 0.7, 2: 0.7}
-
-
-def test_the_figure_shows_rewards_beside_the_oracle() -> None:
-    """The oracle is at 0, the net 0.1 below it."""
-    drawn: dict[str, list[float]] = {}
-    for line in acc_oracle.figure(found(0.6, 0.7)).axes[0].get_lines():
-        drawn.setdefault(str(line.get_marker()), []).extend(np.asarray(line.get_xdata(), float))
-    assert drawn["o"] == pytest.approx([-0.1] * len(CASES)) and drawn["s"] == pytest.approx([-0.2] * len(CASES))
-    assert len(drawn["|"]) == len(STATIC) * len(CASES) and max(drawn["|"]) == 0 and min(drawn["|"]) == pytest.approx(-0.4)
 
 
 @pytest.mark.lab

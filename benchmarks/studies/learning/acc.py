@@ -58,8 +58,9 @@ def drawn(case: str, number: int) -> Scenario:
 
 def rows(options: StudyOptions, progress: Progress) -> Rewards:
     """Trains the nets, and measures all contestants in each scenario."""
-    place, wanted = METHOD.place("acc", options), options.seeds or STUDY.seeds
-    asked = {each.name: NETS[each.name] for each in STUDY.chosen(options) if each.name in NETS}
+    place, wanted = METHOD.place("acc", options), options.seeds or max(CASES.values())
+    some = options.variants or [*NETS][: None if options.all_cases else 1]
+    asked = {name: seed for name, seed in NETS.items() if name in some}
     nets = {name: AccPolicy.read(METHOD.policy(place / f"seed-{seed}", seed, options)) for name, seed in asked.items()}
     kept = Kept(place, (repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)),))
     found: Rewards = {}

@@ -20,26 +20,14 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.base.stats import Estimate, estimate
 from dc_gym.benchmarks.studies.learning import acc_labs
-from dc_gym.benchmarks.studies.learning.acc_labs import (
-    ACTIONS,
-    BEST,
-    CHANCE,
-    COLORS,
-    RIVALS,
-    SECN,
-    STATIC,
-    USUAL_BPS,
-    Kept,
-    Rewards,
-)
-from dc_gym.figures import kit
+from dc_gym.benchmarks.studies.learning.acc_labs import ACTIONS, BEST, CHANCE, RIVALS, SECN, STATIC, USUAL_BPS, Kept, Rewards
 from dc_gym.methods.acc import held_out
 from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
 from dc_gym.spec import Spec
-from dc_gym.study import collect
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
+from dc_gym.study import collect, drawing
+from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded
 from dc_gym.study.evidence import Evidence, Measure
 from dc_gym.study.model import Study, StudyOptions, Variant
 from dc_gym.topologies.ecmp import draw
@@ -48,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NET = "ACC"
-SLOTS = 30
+SEEDS, SLOTS = 3, 30
 """Decision times of a lab: 15 ms, of which the first ten do not count (held_out.WARMUP)."""
 LITTLE = 1e-3
 """The oracle's gain below which no share of it is told."""
@@ -111,7 +99,7 @@ def rows(options: StudyOptions, progress: Progress) -> Rewards:
     shipped, found = SHIPPED[DEPLOYED.name], Rewards()
     policy, sha = AccPolicy.read(shipped), hashlib.sha256(shipped.read_bytes()).hexdigest()
     kept = Kept(collect.folder("acc-oracle", options), (sha, repr((CASES, SLOTS, SECN, DEPLOYED))))
-    for seed, (name, case) in product(range(1, (options.seeds or STUDY.seeds) + 1), CASES.items()):
+    for seed, (name, case) in product(range(1, (options.seeds or SEEDS) + 1), CASES.items()):
         progress.phase(f"measure {name}, seed {seed}")
         lab_seed = draw(0, "acc oracle", name, seed) % 2**32
         contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
@@ -169,53 +157,34 @@ def better(over: str, rival: str) -> Criterion:
 
     def judge(evidence: Evidence) -> Outcome:
         found = gain(evidence, cases, rival)
-        said = f"{found.mean:+.4f} \u00b1 {found.half or 0:.4f}" if found else "-"
-        return bounded(None if found is None else found.mean > 0, f"{over}, {NET} above {rival}: {said}")
+        if found is None or found.half is None:
+            return Outcome(Verdict.NOT_TESTED, "too few cases")
+        said = f"{over}, {NET} above {rival}: {found.mean:+.4f} \u00b1 {found.half:.4f}"
+        if not found.differs_from_0:
+            return Outcome(Verdict.NO_DIFFERENCE, said)
+        return bounded(found.mean > 0, said, sure=True)
 
     return Criterion(f"{over}: reward of {NET} above that of {rival}, all cases", (NET, rival), judge, tuple(cases))
 
 
-LINEAR, APART = 0.02, 0.14
-"""The axis is linear down to that difference. So far apart contestants stand in the row of a case."""
-TICKS = (-1.0, -0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
-MARKERS = {"SECN1": "s", "SECN2": "D", NET: "o"}
+MEASURES = [Measure(case, f"reward, {case}", digits=4) for case in CASES]
 
 
 def figure(evidence: Evidence) -> Figure:
-    """Draws what each contestant earns less than the oracle, by case."""
-    with kit.style({"axes.grid.axis": "x"}):
-        canvas = kit.new_figure(8.5, 1.6 + 0.75 * len(CASES))
-        ax = canvas.subplots()
-        for row, case in enumerate(CASES):
-            earned = {who: mean(evidence.values(who, case)) for who in (*STATIC, *MARKERS) if evidence.values(who, case)}
-            top = max((reward for who, reward in earned.items() if who in STATIC), default=0.0)
-            static = [reward - top for who, reward in earned.items() if who in STATIC]
-            label = "" if row else "actions of the template, static"
-            ax.plot(static, [row + 2 * APART] * len(static), "|", color=kit.FAINT, markersize=9, label=label)
-            for place, (who, marker) in enumerate(MARKERS.items()):
-                if who in earned:
-                    look = {"color": COLORS.get(who, "#332288"), "markersize": 6, "label": "" if row else who}
-                    ax.plot(earned[who] - top, row + (place - 1.5) * APART, marker, **look)  # type: ignore[arg-type]
-        ax.set_xscale("symlog", linthresh=LINEAR)
-        low, high = ax.get_xlim()
-        ticks = [tick for tick in TICKS if low <= tick <= high]
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.axvline(0, color=kit.INK, linewidth=0.8)
-        ax.set_yticks(range(len(CASES)), list(CASES))
-        ax.set_ylim(len(CASES) - 0.5, -0.5)
-        ax.set_xlabel("Reward less that of the oracle, the best static marking of the template")
-        kit.legend_below(canvas, ax, 4)
-        kit.title(canvas, "ACC and static markings in cases that no training had")
-    return canvas
+    """Draws the rewards of the net, of its rivals and of the oracle by case."""
+    shown = {name: each for name, each in evidence.variants.items() if name not in STATIC}
+    return drawing.dot_panels(
+        replace(evidence, variants=shown), MEASURES, "ACC and static markings in cases that no training had"
+    )
 
 
 STUDY = Study(
     title="ACC's net beside the oracle in cases that no training had",
     variants=[Variant(NET, color="#332288"), *RIVALS, *ACTIONS],
-    measures=[Measure(case, f"reward, {case}", digits=4) for case in CASES],
+    measures=MEASURES,
     derive=with_oracle,
     notes=notes,
-    seeds=3,
+    seeds=SEEDS,
     claims=[
         Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),), ours=True)
         for over, rival in product(OVER, (*SECN, CHANCE))

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dc_gym.envs.registration import SPECS
-from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
-from dc_gym.study import trained
+from dc_gym.study import drawing, trained
 from dc_gym.study.claims import Claim, Criterion, Outcome, above, bounded
 from dc_gym.study.evidence import Evidence, Measure
 from dc_gym.study.model import Study
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHORT_OF = 0.05
 """How much less than the best static setting is still good."""
@@ -102,37 +98,6 @@ def as_good_as_the_best() -> Criterion:
     return Criterion(words, (TRAINED, BEST), judge, (REWARD.name,))
 
 
-def draw(evidence: Evidence, title: str) -> Figure:
-    """Draws goodput over delay: the curve of the static settings, chance, and each training."""
-    looks = (
-        (STEPS, "-o", "step at K", 6),
-        (SLOPES, "s", "slopes", 6),
-        ((RANDOM,), "X", RANDOM, 6),
-        ((TRAINED,), "*", TRAINED, 11),
-    )
-    with kit.style():
-        figure = kit.new_figure(5.5, 4.2)
-        axes = figure.subplots()
-        for names, style, label, size in looks:
-            known = [evidence.variants[name] for name in names if name in evidence.variants]
-            points = [tuple(each.numbers[of.name].values()) for each in known for of in (DELAY, GOODPUT)]
-            if names is not looks[-1][0]:
-                points = [(float(np.mean(each)),) for each in points]
-            delays, goodputs = ([value for each in points[start::2] for value in each] for start in (0, 1))
-            at = [1e6 * value for value in delays], [value / 1e6 for value in goodputs]
-            axes.plot(*at, style, color=known[0].color if known else kit.FAINT, label=label, markersize=size)
-            if names is STEPS:
-                for each, x, y in zip(known, *at, strict=True):
-                    words = each.name.removeprefix("K = ")
-                    axes.annotate(words, (x, y), xytext=(4, -10), textcoords="offset points", fontsize="x-small")
-        axes.set_xscale("log")
-        axes.set_xlabel("Delay in switches (us)")
-        axes.set_ylabel("Goodput (Mbit/s)")
-        kit.legend_below(figure, axes, 4)
-        kit.title(figure, title)
-    return figure
-
-
 def study(title: str, setup: Setup) -> Study:
     return Study(
         title=title,
@@ -144,7 +109,7 @@ def study(title: str, setup: Setup) -> Study:
             Claim("PPO is as good as the best static setting", OURS, (as_good_as_the_best(),), ours=True),
             Claim("PPO is better than chance", OURS, (above(TRAINED, RANDOM, REWARD),), ours=True),
         ],
-        draw=lambda evidence: draw(evidence, title),
+        draw=lambda evidence: drawing.dot_panels(evidence, (REWARD, GOODPUT, DELAY), title),
         facts=trained.facts(setup),
         collect=TrainedRuns(setup),
         trains=True,
