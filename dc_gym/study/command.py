@@ -107,7 +107,11 @@ def _list(desk: Desk) -> int:
 
 
 def _run(desk: Desk) -> int:
-    studies = desk.library.chosen(desk.args.names)
+    return run(desk, desk.library.chosen(desk.args.names))
+
+
+def run(desk: Desk, studies: Sequence[Study]) -> int:
+    """Runs studies, stores their evidence, and writes their pages."""
     _require_trained(desk.args, studies)
     page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
     for study in studies:
