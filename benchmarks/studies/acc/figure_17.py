@@ -3,8 +3,8 @@
 
 ACC: with D linear in L / 10 MB (design 1 of its appendix) the rewards of different actions are alike; only the step function
 (design 2) separates them. It does not give the traffic. Here 15 senders with 8 flows each, which have no end, send to one, and
-each row holds one of the ten thresholds E(n) as a step. Both rewards are of the same run: r = 0.7 txRate / BW + 0.3 D(L), with
-the mean queue L of each slot of 500 us.
+each row holds one of the ten thresholds E(n) as a step, for 60 ms, of which the last 40 count. Both rewards are of the same run:
+r = 0.7 txRate / BW + 0.3 D(L), with the mean queue L of each slot of 500 us.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ REWARD = Measure("reward", "reward", digits=4)
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
 ALIKE = 0.015
-"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours."""
+"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours.
+"""
 
 
 def name(threshold_kb: int) -> str:
@@ -121,17 +122,6 @@ STUDY = Study(
     derive=with_ranges,
     claims=CLAIMS,
     draw=_figure,
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        ("Traffic", "15 senders with 8 flows each to one, without an end"),
-        (
-            "Reward",
-            f"{THROUGHPUT_WEIGHT:g} txRate / BW + {1 - THROUGHPUT_WEIGHT:.1f} D(L), over slots of 500 us of the last 40 ms",
-        ),
-    ),
-    notes=(
-        "The traffic and the buffer are ours: ACC gives none.",
-        f"Alike: 0.3 D(L) differs by less than {ALIKE:g} between thresholds up to {HIGH_KB} kB (ours).",
-    ),
+    facts=common.FACTS,
     runs="reward-design",
 )
