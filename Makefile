@@ -66,7 +66,6 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo --no-cache
-	$(PYTHON) scripts/plain.py
 	$(PYTHON) scripts/reference.py
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 

@@ -71,8 +71,10 @@ def find(name: str) -> Controller | None:
 
 
 def acting(section: Mapping[str, Any]) -> str:
-    """Returns the part of a spec's `[controller]` that identifies it: the policy if there is one, otherwise the controller, with
-    the TCP beside it."""
+    """Returns the part of a spec's `[controller]` that identifies it.
+
+    That is the policy if there is one, otherwise the controller, with the TCP beside it.
+    """
     name = str(section.get("name", "?"))
     return str(section.get("policy") or (f"{name}+{section['tcp']}" if section.get("tcp") else name))
 

@@ -61,7 +61,7 @@ class Picture:
         return kit.save(self.figure, Path(path))
 
     def _repr_mimebundle_(self, **_kinds: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what Jupyter shows: the picture, with more pixels than it takes on the page, and a line of text."""
+        """Returns Jupyter's representations: the picture, with more pixels than it takes on the page, and a line of text."""
         width, height = (round(inches * kit.DPI * 2 / 3) for inches in self.figure.get_size_inches())
         return {"image/png": self.png(), "text/plain": repr(self)}, {"image/png": {"width": width, "height": height}}
 
@@ -107,11 +107,14 @@ def sweep(experiment: Experiment, out: str | Path, keys: Mapping[str, Any], *ove
 
 
 def dcgym(command: str, makes: str | Path | None = None) -> None:
-    """Runs a command of the command line, such as "list controllers", and prints what it says.
+    """Runs a command of the command line and prints its output.
 
-    `makes`: a file that the command makes at its end. If it is there, the command does not run.
+    Args:
+        command: The command and its options, such as "list controllers".
+        makes: A file that the command makes at its end. If it is there, the command does not run.
 
-    Raises TestbedError with its last line if it fails.
+    Raises:
+        TestbedError: The command failed; the text is its last line.
     """
     if makes is not None and Path(makes).exists():
         say(f"{makes} is there already; remove it to make it again")
@@ -131,7 +134,14 @@ def timeline(result: Result) -> Picture:
 
 
 def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name") -> Picture:
-    """Returns the picture of a sweep: metrics of summary.json over a key, a line for each value of another key."""
+    """Returns the picture of a sweep, with a line for each value of a key.
+
+    Args:
+        out: The sweep's folder.
+        x: The key on the x axis, such as "topology.buffer".
+        *metrics: Metrics of summary.json, each a panel.
+        by: The key whose values are the lines.
+    """
     sheet, _ = curves.sheet_of(Path(out), x, metrics, by)
     return Picture(sweep_figure.draw(sheet))
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PPO in one file on a vector of labs, after CleanRL's ppo_continuous_action.py: python examples/ppo.py --steps 100000
 
-It needs PyTorch alone. One seed gives one training, bit for bit, on one machine and version of PyTorch. docs/training.md says
-what it learns and how fast it is.
+It needs PyTorch alone. One seed gives one training, bit for bit, on one machine and version of PyTorch (docs/training.md).
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Sweep:
 
 
 def _fault(header: Header) -> str | None:
-    """Returns what is wrong with the sizes and offsets that region and trace share, or None."""
+    """Describes the fault of the sizes and offsets that region and trace share; None if there is none."""
     if not 0 < header.rows <= MAX_ROWS or not 0 < header.cols <= MAX_COLS:
         return f"{header.rows} rows and {header.cols} columns"
     if header.flow_rows > MAX_FLOWS or header.command_rows > MAX_ACTUATORS * header.rows:

@@ -19,22 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.amount import write
-from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, fields_by_key, own_fields
+from dc_gym.base.key import COUNT, default_of, fields_by_key, own_fields
 from dc_gym.base.registry import Entry
 from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
-from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.pages.markdown import table
-from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.topologies import marking, presets, qdiscs
 from dc_gym.traffic import sizes, storage
-from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.iroko import DIALECTS
 from dc_gym.traffic.workload_spec import ExecSpec
 from dc_gym.traffic.workloads import FAMILIES, KINDS
@@ -45,6 +42,9 @@ SCHEMA = "spec.schema.json"
 REGION = re.compile(r"(?<=<!-- generated: )([\w. -]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 MEASURED = re.findall(r"generated: (\w+)", report.BEGIN)
 """Regions that commands of dcgym write."""
+ASIDE = re.compile(r" \((?![^()]*\]\()([^()\[\]]*)\)")
+LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
+REMARK = re.compile(r", (?:so that|whatever|as|such as|in place of|likewise|without|by at most|in both)\b")
 MOST_NAMES = 9
 """For a key with more possible values than this, its text links to a table of them."""
 
@@ -99,64 +99,93 @@ def keys() -> Iterator[str]:
         yield ""
         for holder in own_fields(cls):
             yield from _keys_of_kinds(section, holder.metadata["registry"])
-            yield ""
 
 
 def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
-    """Yields the keys that kinds declare, one row for each different declaration."""
-    kinds: dict[tuple[str, ...], list[str]] = {}
-    for kind, declared in registry.keys_by_kind():
+    """Yields the keys that kinds declare, a row for each key. Where kinds differ, `dcgym list KIND` says how."""
+    forms: dict[str, list[Any]] = {}
+    for _, declared in registry.keys_by_kind():
         for name, each in declared.items():
-            row = (
-                values_of(each.metadata),
-                default_of(each) or ("needed" if each.metadata["needed"] else ""),
-                each.metadata["help"],
-            )
-            kinds.setdefault((f"{section}.{name}", *row), []).append(kind)
-    order = list(dict.fromkeys(name for name, *_ in kinds))
-    rows = sorted(kinds.items(), key=lambda item: order.index(item[0][0]))
-    if not rows:
-        yield f"A plug-in for `{registry.key}` may declare keys of its own here. What comes with dc-gym has none."
+            forms.setdefault(name, []).append(each)
+    if not forms:
         return
-    yield from (f"Keys of a {registry.key.rpartition('.')[2]}; with another one they are an error:", "")
-    yield from table(
-        ("key", registry.key.rpartition(".")[2], "value", "default", "meaning"),
-        ((code(name), code(*of), value, default, told) for (name, value, default, told), of in rows),
-    )
+    yield from (f"Keys of a {registry.key.rpartition('.')[2]}:", "")
+    yield from (_row(f"{section}.{name}", of_kinds) for name, of_kinds in forms.items())
+    yield ""
 
 
 def _keys_of(cls: type, prefix: str = "") -> Iterator[str]:
-    known = fields_by_key(cls).items()
-    rows = ((code(prefix + name), values_of(each.metadata), default_of(each), each.metadata["help"]) for name, each in known)
-    return table(("key", "value", "default", "meaning"), rows)
+    return (_row(prefix + name, [each]) for name, each in fields_by_key(cls).items())
 
 
-def values_of(metadata: Any) -> str:
-    """Returns the values that a key takes: its names, otherwise an example and the bounds."""
-    kind, low, high = (metadata[name] for name in ("kind", "low", "high"))
+def _row(name: str, forms: list[Any]) -> str:
+    """Returns a key, its default or what it takes, and its meaning. `forms` are its declarations by different kinds."""
+    told = dict.fromkeys(short(each.metadata["help"], bool(each.metadata["names"])) for each in forms)
+    return f"- {code(name)} ({value_of(forms)}): {'; '.join(told)}"
+
+
+def short(told: str, named: bool = False) -> str:
+    """Returns the first clause of a text, with the first link of the rest if it has none.
+
+    `named`: the text of a key with names. What the names mean, behind a colon, goes, unless the text begins with a name.
+    Of other texts, asides in parentheses that have more than three words and no link go, too.
+    """
+    begins = told.startswith("`")
+    first = _clause(told, (".",) if named and begins else (";", "."))
+    if named and not begins and len((before := _clause(first, (":",))).split()) > 3:
+        first = before
+    if not named:
+        first = ASIDE.sub(lambda found: found[0] if len(found[1].split()) <= 3 else "", first)
+        first = first if begins else REMARK.split(first)[0]
+    link = LINK.search(told[len(first) :])
+    return f"{first} ({link[0]})" if link and not LINK.search(first) else first
+
+
+def _clause(text: str, ends: tuple[str, ...]) -> str:
+    """Returns a text up to the first of these marks before a blank, outside of parentheses and code; "; or" ends no clause."""
+    depth, inside = 0, False
+    for place, letter in enumerate(text):
+        if letter == "`":
+            inside = not inside
+        elif not inside:
+            depth += (letter in "([") - (letter in ")]")
+            ends_here = letter in ends and text[place + 1 : place + 2] == " " and text[place - 1] not in " ."
+            if not depth and ends_here and text[place + 2 : place + 4] != "or":
+                return text[:place]
+    return text
+
+
+def value_of(forms: list[Any]) -> str:
+    """Returns what a key takes: its names, the default first; otherwise its default, or what it is and what holds without it."""
+    metadata, defaults = forms[0].metadata, list(dict.fromkeys(map(default_of, forms)))
+    default = defaults[0] if len(defaults) == 1 else "by kind"
+    default = "" if default == "none" else default if default.startswith("`") else _clause(default, (":",))
     if metadata["names"]:
-        names = list(metadata["names"]())
-        return code(*names) if len(names) <= MOST_NAMES else f"{code(*names[:2])}, ..."
-    words = re.sub(r"^an? ", "", kind.example).replace(" with its unit", "")
-    words = re.sub(r'"[^"]+"(?!\])|\[.*\]|\{.*\}|\b[0-9.]+\b', lambda found: code(found[0]), words)
-    if kind in (TEXT, COUNT):
-        words = words.partition(" such as ")[0]
-    least = None if low in (None, 0, 1) else kind.write(low)
-    most = None if high is None or kind in (SHARE_PPB, SHARE_PPM) else kind.write(high)
-    if least is None and most is None:
-        return words
-    if least is None:
-        return f"{words}, at most {most}"
-    return f"{words}, at least {least}" if most is None else f"{words}, {least} .. {most}"
+        names = sorted(metadata["names"](), key=lambda name: name != default.strip('`"'))
+        taken = code(*names) if len(names) <= MOST_NAMES else f"{code(*names[:2])}, ..."
+        if default.strip('`"') in names:
+            return taken
+        taken = taken if default else f"one of {taken}"
+    elif re.fullmatch(r"`[^`]*`|\d+", default):
+        return default
+    else:
+        taken = re.split(r" such as | with its unit|, or |: write ", re.sub(r"^an? ", "", metadata["kind"].example))[0]
+        taken = {"whole number": "integer", "true or false": "boolean"}.get(taken, taken)
+    return f"{taken}; {default}" if default else taken
 
 
 def networks() -> Iterator[str]:
     """Yields the kinds of topologies, in the order of their modules."""
     rows = (
-        (code(name), code(*kind.needs()), code(*kind.takes()), told_of(kind.call))
+        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",)))
         for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
     )
-    return table(("kind", "needs", "may have", "shape"), rows)
+    return table(("kind", "keys", "shape"), rows)
+
+
+def keys_of(kind: Entry) -> str:
+    """Returns the keys that a kind needs, in bold, and those that it may have."""
+    return ", ".join(filter(None, [*(f"**{code(key)}**" for key in kind.needs()), code(*kind.takes())]))
 
 
 def _ordered(kinds: Mapping[str, Entry], families: Iterable[Any]) -> list[tuple[str, Entry]]:
@@ -177,41 +206,38 @@ def _preset(name: str) -> tuple[str, ...]:
         cables += f"; {'-'.join(rule.between)} {format_rate(given['uplink_rate'])}, {format_time(rule.delay_ns or 0)}"
     buffer, k, hosts = spec.buffer_bytes or 0, dict(spec.thresholds)["k_bytes"], len(presets.build(spec).hosts)
     threshold = f"{k // FRAME_BYTES}p" if isinstance(k, int) else write(k)
-    return code(name), f"{spec.kind}, {', '.join(shape)}", str(hosts), cables, write(buffer), threshold, presets.ORIGINS[name]
+    origin = _clause(presets.ORIGINS[name], (".", ";", ":"))
+    return code(name), f"{spec.kind}, {', '.join(shape)}", str(hosts), cables, write(buffer), threshold, origin
 
 
 def markings() -> Iterator[str]:
-    rows = [(code(name), code(*kind.needs()), code(*kind.takes()), kind.help) for name, kind in marking.KINDS.items()]
-    return table(("`marking`", "needs", "may have", "it marks"), [(code(marking.AUTO), "", "", marking.AUTO_HELP), *rows])
+    rows = [(code(name), keys_of(kind), short(kind.help)) for name, kind in marking.KINDS.items()]
+    return table(("`marking`", "keys", "it marks"), [(code(marking.AUTO), "", marking.AUTO_HELP), *rows])
 
 
 def linux_queues() -> Iterator[str]:
     rows = [(code(name), code(*kind.takes()), kind.help) for name, kind in qdiscs.KINDS.items()]
-    return table(("`qdisc`", "may have", "it"), rows)
+    return table(("`qdisc`", "keys", "it"), rows)
 
 
 def workloads() -> Iterator[str]:
     """Yields the kinds of workloads, in the order of their modules."""
-    rows = (
-        (code(name), code(*kind.needs()), code(*kind.takes()), told_of(kind.call)) for name, kind in _ordered(KINDS, FAMILIES)
-    )
-    return table(("kind", "needs", "may have", "who sends what, when"), rows)
+    rows = ((code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in _ordered(KINDS, FAMILIES))
+    return table(("kind", "keys", "who sends what, when"), rows)
 
 
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
-    for_all = ((name, sizes.load(name)) for name in sizes.names())
     rows = (
         (
             code(name),
-            sizes.comment(name, "workload"),
-            f"{round(each.mean_bytes()):,}",
-            each.sampling,
-            sizes.comment(name, "points"),
+            short(sizes.comment(name, "workload")),
+            f"{round(sizes.load(name).mean_bytes()):,}",
+            sizes.load(name).sampling,
         )
-        for name, each in for_all
+        for name in sizes.names()
     )
-    return table(("name", "workload", "mean, bytes", "sampling", "points from"), rows)
+    return table(("name", "workload", "mean, bytes", "sampling"), rows)
 
 
 def mixes() -> Iterator[str]:
@@ -222,22 +248,12 @@ def mixes() -> Iterator[str]:
 
 
 def columns(file: str) -> Iterator[str]:
-    """Yields the columns of a result's table, or the keys of a JSON file. Canonical records have types."""
-    declared = tables.TABLES.get(file.removesuffix(".parquet"))
-    if declared is None:
-        return table(
-            ("key" if file.endswith("json") else "column", "meaning"), ((code(name), what) for name, what in columns_of(file))
-        )
-    types = [str(field.type) for field in parquet.schema(declared)]
-    rows = (
-        (code(name), "string" if "string" in kind else kind, what)
-        for (name, what), kind in zip(columns_of(file), types, strict=True)
-    )
-    return table(("column", "type", "meaning"), rows)
+    """Yields the columns of a result's table, or the keys of a JSON file, in short."""
+    return (f"- {code(name)}: {short(told)}" for name, told in columns_of(file))
 
 
 def metrics() -> Iterator[str]:
-    return table(("metric", "formula"), ((code(*each.titles), each.formula) for each in FORMULAS))
+    return (f"- {code(*each.titles)}: {short(each.formula)}" for each in FORMULAS)
 
 
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
@@ -251,14 +267,12 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "workloads": workloads,
     "distributions": distributions,
     "mixes": mixes,
-    "schedules": lambda: table(("`schedule`", "what is sent"), ((code(name), what) for name, what in SCHEDULES.items())),
     "dialects": lambda: table(
         ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
     ),
     **{file: partial(columns, file) for file in FILES},
-    "sm_flow": lambda: table(("field", "meaning"), ((code(name), what) for name, _, what in FLOW_FIELDS)),
     "summary.json": metrics,
-    "files": lambda: table(("file", "what it holds"), ((code(name), what) for name, what in CONTENTS.items())),
+    "files": lambda: (f"- {code(name)}: {short(told)}" for name, told in CONTENTS.items()),
 }
 
 if __name__ == "__main__":

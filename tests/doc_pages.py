@@ -15,6 +15,8 @@ PROGRAMS = (
 )
 """A block whose first word is one of these holds commands, whatever its fence says."""
 SHELLS = ("", "sh", "bash", "console", "shell")
+INCLUDE = re.compile(r"--8<--\n[\w./:-]+\n--8<--\n")
+"""A block that is a file of the checkout, or lines of one (pymdownx.snippets). Ruff would format the form of one line."""
 COMMENT = re.compile(r"^\s*(?:#|\*|/\*|\"\"\")\s?(.*)$")
 
 
@@ -79,9 +81,9 @@ Item = Command | Snippet | Saved
 
 
 def pages() -> list[str]:
-    """README, docs and examples, from the checkout's root."""
+    """README, CONTRIBUTING, docs and examples, from the checkout's root."""
     found = [path for pattern in ("docs/**/*.md", "examples/**/*") for path in sorted(ROOT.glob(pattern)) if path.is_file()]
-    return ["README.md", *(str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts)]
+    return ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts)]
 
 
 def items(page: str, text: str | None = None) -> list[Item]:
@@ -113,6 +115,8 @@ def blocks(page: str, text: str) -> Iterator[Block]:
 def _of_block(block: Block) -> Iterator[Item]:
     if block.is_shell:
         yield from _commands(block)
+    elif INCLUDE.fullmatch(block.text):
+        return
     elif block.language == "python":
         named = re.match(r"# (\w+\.py)\b", block.text)
         yield Snippet(block.page, block.line, block.text, named[1] if named else None)

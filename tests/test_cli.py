@@ -24,9 +24,11 @@ from rich.console import Console
 
 from dc_gym import __version__
 from dc_gym.base import progress
-from dc_gym.base.errors import KernelError, LabError, UsageError
+from dc_gym.base.errors import AgentError, KernelError, LabError, UsageError
 from dc_gym.cli import main, parser, run
+from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.records import results
+from dc_gym.rl import settings
 
 SPEC = """
 name = "My Run"
@@ -140,7 +142,7 @@ def test_a_run_without_plot_imports_no_library_that_draws_or_learns(tmp_path: Pa
 
 
 def closing_lines(numbers: Mapping[str, Any], module: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Returns what `dcgym run` prints of a result whose summary has these numbers."""
+    """Returns the output of `dcgym run` for a result whose summary has these numbers."""
 
     def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
         made = synthetic.result(out)
@@ -253,6 +255,7 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["run"], "SPEC"),
         (["run", "exp.toml", "--seed", "x"], "--seed"),
         (["run", "exp.toml", "--what"], "--what"),
+        (["run", "exp.toml", "--ground", "hots"], "value 'hots' is unknown; did you mean host?"),
         (["sweep", "exp.toml", "--seeds", "1..x"], "write it like 1..5 or 1,2,3"),
         (["sweep", "exp.toml", "--seeds", "5..1"], "write it like"),
         (["sweep", "exp.toml", "--seeds", "1,1"], "different seeds"),
@@ -266,6 +269,27 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
 )
 def test_bad_arguments_are_2(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert words in usage(argv, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "x"], "SPEC is missing; give a TOML file, or --agents flows"),
+        (["a.toml", "--agents", "flows", "--out", "x"], "SPEC a.toml: --agents flows trains on RL-CC's fluid model"),
+    ],
+)
+def test_a_spec_belongs_to_agents_other_than_flows(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["train", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and len(error.splitlines()) == 1
+
+
+def test_an_unknown_key_of_a_training_is_one_line_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "train.toml").write_text("[run]\nkeep_checkpoint = 5\n")
+    with pytest.raises(UsageError, match=r"\[run\] keep_checkpoint is unknown; did you mean keep_checkpoints\?$"):
+        settings.read(tmp_path / "train.toml", "PPO", {})
+    with pytest.raises(AgentError, match=r"FlowsConfig: flow is unknown; did you mean flows\?$"):
+        FlowsConfig.of({"flow": (2,)})
 
 
 @pytest.mark.parametrize("command", COMMANDS)

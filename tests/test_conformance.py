@@ -261,10 +261,10 @@ def test_report_counts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     page = tmp_path / "page.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    report.write_table(page, verdicts, "7.2-lab", ["CONFIG_X=y"])
+    report.write_counts(page, verdicts, "7.2-lab", ["CONFIG_X=y"])
     written = page.read_text()
     assert written.startswith("before\n") and written.endswith("after\n") and "old" not in written
-    assert "| `a` | pass | pass | - | 3 | 2.50 ms |" in written and "CONFIG_X=y" in written and "not explained yet" in written
+    assert "- all: 2 passed, 2 failed, 1 unsupported" in written and "CONFIG_X=y" in written and "not explained yet" in written
 
 
 def test_options_that_the_kernel_lacks(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def masked(text, wanted, value):
 
 
 def as_switch(lines, header):
-    """Returns what a switch does by the text of its rules: the match of highest priority decides. Independent of Router."""
+    """Returns the action of a switch by the text of its rules: the match of highest priority decides. Independent of Router."""
     found = []
     for line in lines:
         match, _, actions = line.partition(",actions=")

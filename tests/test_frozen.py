@@ -32,7 +32,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def value(modules: Path, env: dict[str, str]) -> list[str]:
-    """Returns what a new interpreter finds in the module, and where it has it from."""
+    """Returns the module's contents in a new interpreter, and its place."""
     program = f"""
 import sys
 from dc_gym.grounds.guest.start import FrozenModules

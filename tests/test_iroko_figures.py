@@ -17,14 +17,14 @@ from dc_gym.benchmarks.studies.iroko import common, figure_5_4, figure_5_5
 from dc_gym.cli import main
 from dc_gym.figures import kit
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.study import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
-from dc_gym.study.claims import Claim, ClaimState
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Shortfall, Track
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.identity import Provenance
 from dc_gym.rl import presets, settings
 from dc_gym.spec import Spec
+from dc_gym.study import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
+from dc_gym.study.claims import Claim, ClaimState
+from dc_gym.study.evidence import Evidence, Measure, Shortfall, Track, VariantEvidence
+from dc_gym.study.findings import Findings
+from dc_gym.study.identity import Provenance
+from dc_gym.study.options import StudyOptions
 from dc_gym.sweep.pool import CellOutcome
 
 QUEUE = Measure("queue", "queue (kB)", 1e-3)

@@ -62,8 +62,14 @@ def test_a_workload_has_its_own_keys_and_those_of_all(capsys: pytest.CaptureFixt
     out = said(capsys, "incast")
     assert "workload.senders " in out and "workload.gaps " in out and "workload.load " not in out
     cells = " ".join(out.split())  # without the widths of columns
-    assert 'workload.size a size with its unit such as "400kB" - payload of each flow' in cells
+    assert 'workload.size a size with its unit such as "400kB" needed payload of each flow' in cells
     assert 'workload.interval a time with its unit such as "10ms" "0ns" time from the end of a round' in cells
+
+
+def test_keys_have_their_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = " ".join(said(capsys, "fattree").split())
+    assert "topology.k a whole number such as 4, at least 2, at most 16 needed" in cells
+    assert 'topology.rate a rate with its unit such as "10Mbit/s", at most 10000Gbit/s' in cells
 
 
 def test_a_preset_has_the_keys_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,11 +94,6 @@ def test_commands_say_so_in_one_line(
     [
         ({"format": "onnx"}, "format 'onnx', version 2; this version of dc-gym reads 'dcgym-policy', version 2"),
         ({"version": 3}, "format 'dcgym-policy', version 3; this version of dc-gym reads 'dcgym-policy', version 2"),
-        ({"version": 1}, "format 'dcgym-policy', version 1; `dcgym export` makes a new one of its training"),
-        (
-            {"format": "dcgym-nic-policy", "version": 1},
-            "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
-        ),
         ({"version": [1]}, "version [1]; this version of dc-gym reads"),
         ({"kind": "forest"}, "kind 'forest' is unknown; one of: tree, mlp, mlp8, lstm, fdcc, fdcc-tree, dense"),
         ({"kind": 7}, "'kind' of its manifest is no str"),

@@ -27,6 +27,7 @@ BESIDE = {
     "LICENSE",
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "CITATION.cff",
     "pyproject.toml",
     "setup.py",

@@ -71,7 +71,7 @@ class Vm:
         self._qemu.wait()
 
     def boot(self) -> str:
-        """Returns what the console shows up to the first prompt."""
+        """Returns the console's output up to the first prompt."""
         shown = self._wait(PROMPT, BOOT_LIMIT_S)
         self._type("stty cols 999")  # the shell would break what is typed into lines
         self._wait(PROMPT, BOOT_LIMIT_S)

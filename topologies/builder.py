@@ -28,7 +28,13 @@ class Builder:
         self._next_port: dict[str, int] = {}
 
     def host(self, name: str | None = None, address: str | None = None, mac: str | None = None) -> str:
-        """Adds h1, h2, ..., or a host with a name of its own or with its own addresses at the first port."""
+        """Adds a host, by default h1, h2, ..., and returns its name.
+
+        Args:
+            name: A name of its own.
+            address: The IPv4 address of its first port.
+            mac: The MAC address of its first port.
+        """
         name = name or f"h{len(self._hosts) + 1}"
         if len(self._hosts) >= MOST_HOSTS:
             raise TopologyError(f"hosts: value {len(self._hosts) + 1} is above {MOST_HOSTS}; build a smaller network")
@@ -37,7 +43,12 @@ class Builder:
         return name
 
     def switch(self, layer: Layer, name: str | None = None) -> str:
-        """Adds s1, s2, ..., or a switch with a name of its own."""
+        """Adds a switch, by default s1, s2, ..., and returns its name.
+
+        Args:
+            layer: "edge" (with hosts), "agg" or "core".
+            name: A name of its own.
+        """
         name = name or f"s{len(self._switches) + 1}"
         self._refuse_twice(name)
         self._switches[name] = layer
@@ -52,9 +63,14 @@ class Builder:
         link: LinkSpec = NOTHING,
         ports: tuple[int | None, int | None] = (None, None),
     ) -> None:
-        """Adds a cable between two nodes, at their next ports unless `ports` gives numbers.
+        """Adds a cable between two nodes. The wiring fills in what the caller does not give.
 
-        The wiring fills in what the caller does not give.
+        Args:
+            a: The name of a node.
+            b: The name of another.
+            rate_bps: The rate, instead of the spec's.
+            link: Other properties of this cable.
+            ports: The numbers of the ports at both nodes; None: the next one.
         """
         own = LinkSpec(rate_bps=rate_bps).over(link)
         self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), own))

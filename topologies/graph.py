@@ -65,7 +65,16 @@ def _require(holds: bool, what: str, value: object, remedy: str) -> None:
 
 
 def require_queue_size(what: str, limit_bytes: int, frame_bytes: int) -> None:
-    """Raises TopologyError unless a queue can have this size; `what` names it."""
+    """Checks that a queue can have a size.
+
+    Args:
+        what: Names the queue, for errors.
+        limit_bytes: The size.
+        frame_bytes: The longest frame.
+
+    Raises:
+        TopologyError: No frame fits, or Linux cannot count so many bytes.
+    """
     fits = frame_bytes <= limit_bytes <= LARGEST_QUEUE_BYTES
     _require(fits, what, limit_bytes, f"is not in {frame_bytes}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
 
@@ -169,8 +178,10 @@ NO_MARKING = Marking()
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """The in-band telemetry of a port: its line rate's place in the network's table, and that rate's units
-    (kernel/drivers/lab_int.h)."""
+    """The in-band telemetry of a port (kernel/drivers/lab_int.h).
+
+    It has the line rate's place in the network's table, and that rate's units.
+    """
 
     rate: int
     time_ns: int
@@ -424,6 +435,7 @@ class Cable:
 
     @property
     def name(self) -> str:
+        """The name: both ports."""
         return f"{self.a.ifname}--{self.b.ifname}"
 
     def peer(self, ifname: str) -> Port:
@@ -568,7 +580,9 @@ class Graph:
     def limited(self, burst_bytes: int, limit_bytes: int | None) -> Graph:
         """Returns the same network with a token bucket at every host, at line rate.
 
-        `limit_bytes` is the limit of the bucket's queue; None leaves it as it was.
+        Args:
+            burst_bytes: The size of the bucket.
+            limit_bytes: The limit of the bucket's queue; None leaves it as it was.
         """
 
         def limited(port: Port, cable: Cable) -> Port:
@@ -625,7 +639,13 @@ def _left_out(value: Any, each: Any) -> bool:
 
 
 def from_plain(kind: Any, value: Any, where: str) -> Any:
-    """Converts JSON's types to a value of the annotated type. `where` names the value in errors."""
+    """Converts JSON's types to a value of the annotated type.
+
+    Args:
+        kind: The annotation.
+        value: The value.
+        where: Names the value in errors.
+    """
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
         return tuple(from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))

@@ -15,13 +15,12 @@ from dc_gym.topologies.topology_spec import TOPOLOGIES
 __all__ = ["TOPOLOGIES", "register"]
 
 
-def register(name: str, build: Callable[..., Graph], keys: Any = None, *former: object) -> None:
+def register(name: str, build: Callable[..., Graph], keys: Any = None) -> None:
     """Registers a topology as a value of topology.kind.
 
     Args:
         name: The value.
         build: `build(wiring, keys)`, or `build(wiring)` without keys. Its docstring says what the topology is.
         keys: The dataclass of its keys.
-        former: Nothing.
     """
-    TOPOLOGIES.add(name, build, keys, former)
+    TOPOLOGIES.add(name, build, keys)

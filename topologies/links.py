@@ -60,12 +60,22 @@ LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": 
 
 
 def link_rate(help: str, otherwise: str = "") -> Any:
-    """Declares a rate of links."""
+    """Declares a rate of links.
+
+    Args:
+        help: What the key means.
+        otherwise: What holds without the key.
+    """
     return key(RATE, low=1, high=FASTEST_BPS, otherwise=otherwise, help=help)
 
 
 def link_time(help: str, otherwise: str = "") -> Any:
-    """Declares a time on links."""
+    """Declares a time on links.
+
+    Args:
+        help: What the key means.
+        otherwise: What holds without the key.
+    """
     return key(TIME, low=0, high=LONGEST_DELAY_NS, otherwise=otherwise, help=help)
 
 
@@ -158,10 +168,16 @@ class LinkRule(LinkSpec):
     receiver: str | None = key(TEXT, name="to", help="the other end")
 
     def ends(self) -> tuple[str, str]:
+        """Returns the two words that say which links it is about."""
         return self.between or (self.sender or "", self.receiver or "")
 
     def matches(self, a: Node, b: Node) -> bool:
-        """Returns True if it holds for what a sends to b."""
+        """Returns True if it holds for what a sends to b.
+
+        Args:
+            a: The sender.
+            b: The receiver.
+        """
         first, second = self.ends()
         there = a.is_called(first) and b.is_called(second)
         return there or (self.between is not None and a.is_called(second) and b.is_called(first))
@@ -196,6 +212,7 @@ class Node:
     layer: str
 
     def is_called(self, word: str) -> bool:
+        """Returns True if a word names the node, its layer, or any node."""
         return word in (ANY, self.name) or LAYERS.get(word) == self.layer
 
 
@@ -229,9 +246,12 @@ class Wiring:
     """True if only rates and delays matter: no scale, and queues of one frame."""
 
     def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkSpec = NOTHING) -> Cable:
-        """Returns the link between two nodes, each given with the name of its port.
+        """Returns the link between two nodes.
 
-        `own` holds what the topology says of this link.
+        Args:
+            a: A node, and the name of its port.
+            b: The other.
+            own: What the topology says of this link.
         """
         links = self._link(a[0], b[0], own), self._link(b[0], a[0], own)
         ports = [
@@ -242,13 +262,18 @@ class Wiring:
         return Cable(ports[0], ports[1], there.rate_bps, there.delay_ns, there.impairment, None if there == back else back)
 
     def _way(self, link: LinkSpec) -> Way:
-        """Returns one direction of a link."""
         rate_bps, delay_ns = _given(link.rate_bps, "rate"), _given(link.delay_ns, "delay")
         scale = 1 if self.measuring else self.scale
         return Way(max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
     def missing(self, a: Node, b: Node, own: LinkSpec = NOTHING) -> list[str]:
-        """Returns the keys that a link between two nodes needs, and that neither the link nor the spec gives."""
+        """Returns the keys that a link between two nodes needs, and that neither the link nor the spec gives.
+
+        Args:
+            a: A node.
+            b: The other.
+            own: What the topology says of this link.
+        """
         found = []
         for node, other in ((a, b), (b, a)):
             link = self._link(node, other, own)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which switch ports mark ECN, by name. To add one, write a function, a dataclass of its
-keys and a `register` call.
+"""The ways in which switch ports mark ECN, by name.
+
+To add one, write a function, a dataclass of its keys and a `register` call.
 
 'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is what switches with DCQCN do (SIGCOMM 2015, section 3.1, CP): the
 queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
@@ -42,19 +43,18 @@ class MarkingContext:
 KINDS = Registry("topology.marking", TopologyError, ("port",), together=True)
 
 
-def register(name: str, make: Callable[..., Marking], keys: Any = None, *former: object, help: str = "") -> None:
+def register(name: str, make: Callable[..., Marking], keys: Any = None, *, help: str = "") -> None:
     """Registers a way to mark as a value of topology.marking.
 
     Args:
         name: The value.
         make: `make(port, keys)`, or `make(port)` without keys. Sizes in `keys` are bytes of that port.
         keys: The dataclass of its keys.
-        former: Nothing.
         help: Says in Markdown which packets it marks.
     """
     if name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
-    KINDS.add(name, make, keys, former, help)
+    KINDS.add(name, make, keys, help)
 
 
 def names() -> tuple[str, ...]:
@@ -63,10 +63,14 @@ def names() -> tuple[str, ...]:
 
 
 def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
-    """Returns RED as in the thesis' table 1, for a port of that rate and buffer.
+    """Returns RED as in table 1 of Iroko's thesis.
 
     min = 17 % of the bandwidth-delay product at 100 us, which is in bits and was used as bytes; at least 3000 (2 packets). max =
     limit / 4. burst = (2 min + max) / (3 avpkt). This gives the table's numbers at 10 Mbit/s and at 1 Gbit/s.
+
+    Args:
+        rate_bps: The rate of the port.
+        limit_bytes: Its buffer.
     """
     low = max(3000, rate_bps * 17 // 10**6)
     high = limit_bytes // 4
@@ -87,7 +91,12 @@ def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
 
 
 def resolve(name: str | None, ecn: bool) -> str:
-    """Returns the marking; 'auto' and None are resolved to 'step' with ECN and to 'none' without."""
+    """Returns the marking; "auto" and None are resolved to "step" with ECN and to "none" without.
+
+    Args:
+        name: The value of topology.marking.
+        ecn: The controller reads ECN.
+    """
     if name is None or name == AUTO:
         return "step" if ecn else "none"
     return name

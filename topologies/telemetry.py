@@ -85,7 +85,7 @@ def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
 
 
 def told_of(table: Sequence[RateUnits]) -> dict[int, Telemetry]:
-    """Returns what a port's records name and count in, by its rate."""
+    """Returns the place and units of a port's records, by its rate."""
     return {each.rate_bps: Telemetry(place, each.time_ns, each.sent_bytes, each.queue_bytes) for place, each in enumerate(table)}
 
 

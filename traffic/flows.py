@@ -59,7 +59,7 @@ class FlowRequest:
         return replace(self, transport="rdma", dst_port=RDMA_PORT)
 
     def _fault(self) -> str:
-        """Returns what is wrong with the flow, or '' if nothing is."""
+        """Describes the fault of the flow; '' if there is none."""
         if self.src == self.dst:
             return f"destination {self.dst!r} is the source; name two hosts"
         amounts = (self.start_ns, self.stop_ns, self.size_bytes, self.rate_bps, self.length_ns)

@@ -63,7 +63,14 @@ class WorkloadContext:
         return sum(self.graph.cable_of(port).rate_bps for port in self._access[host])
 
     def offered_bps(self, src: str, transport: str | None) -> int:
-        """Returns the rate of a flow in a matrix: workload.rate, otherwise the rate of the host's link for udp, or no limit."""
+        """Returns the rate of a flow in a matrix; 0 is no limit.
+
+        It is workload.rate, otherwise for udp the rate of the host's link.
+
+        Args:
+            src: The host.
+            transport: The flow's transport; None: the run's.
+        """
         udp = (transport or self.workload.transport) == "udp"
         return self.workload.rate_bps or (self.rate_bps(src) if udp else 0)
 
@@ -72,9 +79,14 @@ class WorkloadContext:
         return self.graph.peer(self._access[host][0]).node
 
     def least_ns(self, src: str, dst: str, size_bytes: int) -> int:
-        """Returns a lower bound of the time of a flow of that size.
+        """Returns a lower bound of the time of a flow, ns.
 
         It is three one-way delays over the access links, and the time of its bytes over the slower link.
+
+        Args:
+            src: The sender.
+            dst: The receiver.
+            size_bytes: Its payload.
         """
         cables = [self.graph.cable_of(self._access[host][0]) for host in (src, dst)]
         wire_bytes = size_bytes + HEADER_BYTES * -(-size_bytes // self.graph.segment_bytes)
@@ -90,7 +102,7 @@ class WorkloadContext:
         return {host: list(self.graph.ports_of(host)) for host in self.hosts}
 
 
-def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any = None, *former: object) -> None:
+def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any = None) -> None:
     """Registers a pattern as a value of workload.kind.
 
     Args:
@@ -98,9 +110,8 @@ def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any
         pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring says who sends what, and when.
         keys: The dataclass of its keys. If it declares `size` (shared_keys.size), the pattern itself handles workload.size.
             Otherwise workload.size is the size of each flow that has none.
-        former: Nothing.
     """
-    KINDS.add(name, pattern, keys, former)
+    KINDS.add(name, pattern, keys)
 
 
 @dataclass(slots=True)
@@ -110,11 +121,22 @@ class Gates:
     _numbers: count[int] = field(default_factory=count)
 
     def new(self) -> int:
+        """Returns a number that no gate has."""
         return next(self._numbers)
 
 
 def require(holds: bool, key: str, value: object, why: str) -> None:
-    """Raises a WorkloadError about a key, by its name in [workload], unless the condition holds."""
+    """Checks a condition on a key.
+
+    Args:
+        holds: The condition.
+        key: The key's name in [workload].
+        value: Its value.
+        why: What is wrong and what to give, for the error.
+
+    Raises:
+        WorkloadError: It does not hold.
+    """
     if not holds:
         raise WorkloadError(f"workload.{key}: value {value} {why}")
 
@@ -136,8 +158,12 @@ def chained(
 ) -> list[FlowRequest]:
     """Repeats a flow: each repetition starts a gap after the one before has ended.
 
-    `make` returns a repetition, as if it were alone, and the gap before it. With `reps` None it is endless: as many repetitions
-    as could fit into the run if nothing ever waited. Those that do not start are left out of the results.
+    Args:
+        context: The run.
+        gates: Hands out the gates between repetitions.
+        reps: The number of repetitions. None: endless, as many as could fit into the run if nothing ever waited; those that do
+            not start are left out of the results.
+        make: Returns repetition n, as if it were alone, and the gap before it, ns.
     """
     chain: list[FlowRequest] = []
     now_ns, rep = 0, 0

@@ -78,7 +78,6 @@ def parse_matrix(
 def _flow(
     row: list[str], columns: Sequence[str], where: str, hosts: Collection[str], offered_bps: Callable[[str, str | None], int]
 ) -> FlowRequest:
-    """Returns the flow of one row."""
     if len(row) != len(columns):
         raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
     cells = {TRANSPORT: "", DSCP: ""} | dict(zip(columns, row, strict=True))

@@ -22,23 +22,46 @@ def size(needed: bool = True) -> Any:
 
 
 def senders(help: str, otherwise: str = "", needed: bool = False) -> Any:
+    """Declares the number of senders.
+
+    Args:
+        help: What the key means.
+        otherwise: What holds without the key.
+        needed: The kind cannot do without it.
+    """
     return key(COUNT, needed=needed, low=1, otherwise=otherwise, help=help)
 
 
 def rounds(help: str) -> Any:
+    """Declares a number of rounds; without the key they are endless."""
     return key(COUNT, low=1, otherwise="endless", help=help)
 
 
 def interval(help: str, default_ns: int | None = 0, otherwise: str = "", needed: bool = False) -> Any:
+    """Declares a time between events.
+
+    Args:
+        help: What the key means.
+        default_ns: The value without the key.
+        otherwise: What holds without the key, if that is no single value.
+        needed: The kind cannot do without it.
+    """
     return key(TIME, default_ns, needed=needed, low=0, otherwise=otherwise, help=help)
 
 
 def intervals(default: str = "exact", of: str = "intervals") -> Any:
+    """Declares how intervals are distributed.
+
+    Args:
+        default: The distribution without the key.
+        of: What has the distribution, in the help.
+    """
     told = f"distribution of the {of}: `exact`, `uniform` (0 to twice the mean) or `exponential`, by seed"
     return key(TEXT, default, names=lambda: PATTERNS, help=told)
 
 
 def ends() -> Any:
+    """Declares how the ends of flows are distributed."""
     return key(
         TEXT,
         "many_to_one",
@@ -48,6 +71,7 @@ def ends() -> Any:
 
 
 def last_start() -> Any:
+    """Declares the time after which no flow starts."""
     return key(
         TIME,
         low=1,
@@ -57,6 +81,7 @@ def last_start() -> Any:
 
 
 def outstanding(help: str) -> Any:
+    """Declares the number of requests that are under way at a time."""
     return key(COUNT, 1, low=1, help=help)
 
 

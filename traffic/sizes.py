@@ -132,7 +132,7 @@ def load(name: str) -> Sizes:
 
 
 def comment(name: str, what: str) -> str:
-    """Returns what a shipped file says of itself, in Markdown: its `workload`, or where its `points` are from."""
+    """Returns the description in a shipped file, in Markdown: its `workload`, or where its `points` are from."""
     found = search(rf"^# {what}: (.*)$", (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), MULTILINE)
     assert found, f"{name}.txt has no line '# {what}:'"
     return found[1]

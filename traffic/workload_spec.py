@@ -71,7 +71,7 @@ class ExecSpec:
         return None
 
     def request(self, graph: Graph, duration_ns: int) -> ExecRequest:
-        """Returns what the ground runs. {h2} stands for the first address of host h2."""
+        """Returns the command that the ground runs. {h2} stands for the first address of host h2."""
         addresses = {f"{{{host.name}}}": host.address for host in graph.hosts}
         argv = [sub(PLACEHOLDER, lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
         stop_ns = duration_ns if self.stop_ns is None else min(self.stop_ns, duration_ns)

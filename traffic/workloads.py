@@ -106,7 +106,7 @@ def generate_phases(
 
 
 def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
-    """Yields what a pattern returned. Raises WorkloadError unless it is flows between hosts of the network."""
+    """Yields the flows of a pattern. Raises WorkloadError unless it is flows between hosts of the network."""
     what, hosts = f"workload.kind {context.workload.kind!r}", set(context.hosts)
     if not isinstance(found, Iterable):
         raise WorkloadError(f"{what}: its function gives {usercode.shown(found)} instead of a list of FlowRequests; return one")

@@ -197,7 +197,7 @@ def _leftovers(scratch: Path, out: Path, *, killed: bool) -> Iterator[Path]:
 
 
 def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[str]:
-    """Returns what is wrong with the exit status and with the words on standard error."""
+    """Describes the faults of the exit status and of standard error."""
     faults = []
     if code < 0 and not (killed and code == -signal.SIGKILL):
         faults.append(f"killed by signal {-code}")

@@ -73,7 +73,7 @@ def of_a_port(found: dict[str, Any], qdisc: str) -> Iterator[Check]:
 
 
 def _order(arrived: list[int], sent: int) -> str:
-    """Returns what is wrong with the order of frames, in words."""
+    """Describes the fault of the order of frames."""
     lost, twice = sent - len(set(arrived)), len(arrived) - len(set(arrived))
     late = sum(later < earlier for earlier, later in pairwise(arrived))
     return f"{len(arrived):,}: {lost} lost, {twice} twice, {late} out of order"

@@ -80,7 +80,7 @@ MEASURED_MS = {
     "fdcc": TELEMETRY_MEASURED_MS,
 }
 """Measured times. Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way
-back. In windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md)."""
+back. In windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 %."""
 LAGGING = 40
 """Parts per base round trip in the fluid model with a feedback delay."""
 

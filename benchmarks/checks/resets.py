@@ -196,7 +196,7 @@ class Footprint:
         return cls(_descriptors(lab), _descriptors(own), len(files), sum(files), _resident_bytes(lab), _resident_bytes(own))
 
     def growth(self, before: Footprint) -> list[str]:
-        """Returns what has grown since, in words."""
+        """Describes the growth since then."""
         counts = [name for name in ("lab_descriptors", "own_descriptors", "files") if getattr(self, name) > getattr(before, name)]
         sizes = ("file_bytes", "lab_bytes", "own_bytes")
         counts += [name for name in sizes if getattr(self, name) > getattr(before, name) + GROWTH_BYTES]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An actuator: something that an agent may set at a port of the network, or at a class of one, while traffic runs. Contains the
-registry.
+"""An actuator: something that an agent may set at a port of the network, or at a class of one, while traffic runs.
 
 An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it,
 and where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and
@@ -166,7 +165,12 @@ def find(name: str) -> Actuator | None:
 
 
 def keys_of(actuator: Actuator, agent: Any) -> Any:
-    """Returns what the actuator's functions get as keys. `agent`: the spec's [agent]."""
+    """Returns the keys for the actuator's functions.
+
+    Args:
+        actuator: The actuator.
+        agent: The spec's [agent].
+    """
     if actuator.keys is None:
         return agent
     return KINDS[actuator.name].arguments(dict(agent.own), "agent.")[0]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Networks with weights of 8 bits (docs/rlcc-policy.md): rows of them in a policy's table, and look-up tables
+ * Networks with weights of 8 bits (docs/rlcc.md): rows of them in a policy's table, and look-up tables
  * for what bends. Inputs, activations and sums' results are Q16.
  *
  * A row is the start of its sum (two words, the lower one first), its scale (Q20: what a weight's step of one

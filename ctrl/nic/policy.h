@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The table of a policy file (docs/rlcc-policy.md): what a learned algorithm reads, as u32 words. Python
+ * The table of a policy file (docs/rlcc.md): what a learned algorithm reads, as u32 words. Python
  * takes it out of the file (policy_file.py), the loader copies it into a map. Signed numbers are two's
  * complement; errors, actions, borders and leaves are Q16, weights and activations Q10.
  */

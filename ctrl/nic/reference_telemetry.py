@@ -62,7 +62,7 @@ def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
 
 
 def spans_between(before: Telemetry | None, told: Telemetry, apart_ns: int) -> list[PortSpan]:
-    """Returns what is between the records of two ACKs, port by port; nothing if they cannot be compared."""
+    """Returns the differences between the records of two ACKs, port by port; none if they cannot be compared."""
     if before is None or before.hops != told.hops:
         return []
     pairs = list(zip(told.records, before.records, strict=True))[: told.hops]

@@ -92,7 +92,7 @@ def kept_in(folder: Path, make_folder: Callable[[Path], Path]) -> Iterator[None]
 
 
 def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields what the file has: kind and SHA-256 of a source's content, and the SHA-256 of its behaviour."""
+    """Yields the file's rows: kind and SHA-256 of a source's content, and the SHA-256 of its behaviour."""
     with suppress(OSError, UnicodeDecodeError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd) as file:

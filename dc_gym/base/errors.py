@@ -59,15 +59,22 @@ def in_words(error: OSError) -> str:
 
 
 def with_remedy(error: OSError, remedy: str = "") -> str:
-    """Returns what went wrong and what to do about it. `remedy`: what helps unless something is used up, whatever the file."""
+    """Describes an error and its remedy in one line.
+
+    Args:
+        error: The error of a system call.
+        remedy: The advice, unless memory, disk space or descriptors are used up.
+    """
     number = error.errno or 0
     steps = [USED_UP[number]] if number in USED_UP else [OF_A_PLACE.get(number, ""), remedy]
     return "; ".join(filter(None, (error.strerror or str(error), ", or ".join(filter(None, steps)))))
 
 
 def _file_of(error: OSError) -> str:
-    """Returns the file that was read or written, or ''. The error does not name it, but its innermost function with a path does,
-    such as pathlib's or the one that loads a module."""
+    """Returns the file that was read or written, or "".
+
+    The error does not name it, but its innermost function with a path does, such as pathlib's or the one that loads a module.
+    """
     name, trace = "", error.__traceback__
     while trace is not None:
         values = [trace.tb_frame.f_locals.get(variable) for variable in ("self", "path")]

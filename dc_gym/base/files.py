@@ -46,6 +46,7 @@ FAILED = ".failed"
 SCRATCH = tuple(
     f"dcgym-{what}-"
     for what in (
+        "study",
         "verify",
         "doctor",
         "fabric",

@@ -185,13 +185,24 @@ Get = Callable[[str], Any]
 def own_keys(registry: Declarations, chosen: Callable[[Get], tuple[str, ...]] | None = None) -> Any:
     """Declares the field of a section that holds the keys of kinds: pairs of a name in the file and a value, sorted.
 
-    `chosen` returns the names of the kinds that a section chooses. Only their keys may be in it. Without it, those of all may.
+    Args:
+        registry: The kinds.
+        chosen: Returns the names of the kinds that a section chooses; only their keys may be in it. None: the keys of all may.
     """
     return field(default=(), metadata={"registry": registry, "chosen": chosen})
 
 
 def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
-    """Returns the arguments of a section's dataclass."""
+    """Returns the arguments of a section's dataclass.
+
+    Args:
+        table: The section as the file has it.
+        section: Its name, for errors.
+        cls: Its dataclass.
+
+    Raises:
+        KeyFault: A key is unknown, or a value has the wrong form.
+    """
     known = fields_by_key(cls)
     parsed: dict[str, Any] = {}
     own: dict[str, list[tuple[str, Any]]] = {}
@@ -208,6 +219,16 @@ def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
 
 
 def parse_value(key: str, value: Any, kind: Kind) -> Any:
+    """Returns a value as the field holds it, in bit/s, ns or bytes.
+
+    Args:
+        key: The dotted name, for errors.
+        value: The value as the file has it.
+        kind: The form of the key.
+
+    Raises:
+        KeyFault: The value has another form.
+    """
     if type(value) not in kind.toml_types:
         raise KeyFault(key, value, f"is {type_name(value)}; write {kind.example}")
     try:
@@ -223,7 +244,11 @@ def parse_value(key: str, value: Any, kind: Kind) -> Any:
 def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Yields the entries of an array of tables such as [[topology.links]], each with its place.
 
-    `needed` maps the required keys to the text on what to give.
+    Args:
+        tables: The array as the file has it.
+        array: Its name.
+        cls: The dataclass of an entry.
+        needed: Maps the required keys to the text on what to give.
     """
     for number, table in enumerate(tables):
         section = f"{array}[{number}]"
@@ -238,7 +263,14 @@ def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str])
 
 
 def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]], needed: Iterable[str]) -> Kind:
-    """Returns the kind of a key that is an array of tables."""
+    """Returns the kind of a key that is an array of tables.
+
+    Args:
+        array: Its name.
+        cls: The dataclass of an entry.
+        read: Makes the value of the array.
+        needed: The required keys of an entry.
+    """
     return Kind(
         (list,),
         f"tables: write [[{array}]]",
@@ -250,7 +282,15 @@ def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]
 
 
 def check(section: Any, prefix: str) -> None:
-    """Raises KeyFault unless every value is within the bounds and names of its field, and belongs to the section's kind."""
+    """Checks that each value is within the bounds and names of its field, and belongs to the section's kind.
+
+    Args:
+        section: An instance of a section's dataclass.
+        prefix: The section's name, for errors.
+
+    Raises:
+        KeyFault: A value is not.
+    """
     for name, each in fields_by_key(type(section)).items():
         check_value(prefix + name, getattr(section, each.name), each)
     for holder in own_fields(type(section)):
@@ -266,7 +306,16 @@ def check(section: Any, prefix: str) -> None:
 
 
 def check_value(key: str, value: Any, each: Any) -> None:
-    """Raises KeyFault unless a value is within the bounds and names of a field. None and amounts always are."""
+    """Checks that a value is within the bounds and names of a field. None and amounts always are.
+
+    Args:
+        key: The dotted name, for errors.
+        value: The value as the field holds it.
+        each: The field.
+
+    Raises:
+        KeyFault: It is not.
+    """
     kind, low, high, names = (each.metadata[what] for what in ("kind", "low", "high", "names"))
     if value is None or isinstance(value, amount.Amount):
         return
@@ -281,6 +330,16 @@ def check_value(key: str, value: Any, each: Any) -> None:
 
 
 def require_given(section: Any, prefix: str, name: str) -> None:
+    """Checks that the loader gave a value to a field.
+
+    Args:
+        section: An instance of a section's dataclass.
+        prefix: The section's name, for errors.
+        name: The key.
+
+    Raises:
+        KeyFault: It did not; the text says what to give.
+    """
     each = fields_by_key(type(section))[name]
     if missing(section, each.name):
         raise KeyFault(prefix + name, None, f"is missing; give {what_to_give(each)}")
@@ -293,7 +352,12 @@ def what_to_give(each: Any) -> str:
 
 
 def missing(section: Any, name: str) -> bool:
-    """Returns True if the loader gave no value to a field that must have one."""
+    """Returns True if the loader gave no value to a field that must have one.
+
+    Args:
+        section: An instance of a section's dataclass.
+        name: The field.
+    """
     return getattr(section, name) is None
 
 
@@ -332,7 +396,12 @@ def name_of(each: Any) -> str:
 
 
 def field_of(section: Any, name: str) -> Any:
-    """Returns the field of a key of a section, which may be one that the section's kind declares."""
+    """Returns the field of a key, which may be one that the section's kind declares.
+
+    Args:
+        section: An instance of a section's dataclass.
+        name: The key.
+    """
     found = fields_by_key(type(section)).get(name)
     return found or _declaration(type(section), name, _get_of(section))[1]
 
@@ -379,6 +448,7 @@ def quoted(value: object) -> str:
 
 
 def type_name(value: object) -> str:
+    """Returns the type of a value of TOML in words."""
     names: dict[type, str] = {bool: "a boolean", int: "a bare number", float: "a fraction"}
     names |= {str: "a text", dict: "a table", list: "a list"}
     return names.get(type(value), f"a {type(value).__name__}")

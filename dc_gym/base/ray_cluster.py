@@ -107,7 +107,7 @@ def join(address: str, extra: str, start: str = "ray start --head --include-dash
 
 
 def _why(error: Exception, start: str) -> str:
-    """Returns what the refusal of the server at that address means, and what to do."""
+    """Explains the refusal of the server at that address, and says what to do."""
     words = " ".join(str(error).split())
     if "Version mismatch" in words:  # the message names the Ray and Python versions of both sides
         return f"{words}; all machines need the same Ray and the same Python"

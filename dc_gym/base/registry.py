@@ -106,19 +106,11 @@ class Registry(dict[str, Entry]):
         """Returns why a key that none of these kinds declares is refused."""
         return f"has no effect with {self.key.rpartition('.')[2]} {kinds[0]!r}; remove it"
 
-    def add(self, name: str, call: Callable[..., Any], keys: Any, former: tuple[object, ...] = (), help: str = "") -> None:
-        """Registers a kind. Raises an error if its name is taken, or its function or its keys cannot be used.
-
-        `former` are arguments of the form in which keys were tuples of names. The error shows the form of today.
-        """
+    def add(self, name: str, call: Callable[..., Any], keys: Any, help: str = "") -> None:
+        """Registers a kind. Raises an error if its name is taken, or its function or its keys cannot be used."""
         what = f"{self.key} {name!r}"
         if name in self:
             raise self.error(f"{self.key}: value {name!r} is registered already; choose another name")
-        if former or isinstance(keys, str | tuple | list):
-            title = "".join(word.capitalize() for word in re.findall(r"[A-Za-z0-9]+", name))
-            named = getattr(call, "__name__", "")
-            form = f"register({name!r}, {named if named.isidentifier() else 'function'}, {title}Keys)"
-            raise self.error(f"{what}: keys {keys!r} are names, not declarations; write {form}, as docs/extending.md shows")
         if keys is not None:
             self._check_keys(what, keys)
         usercode.check_call(self.error, what, call, *self._arguments, *([] if keys is None else ["keys"]))

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from dc_gym.base import bounded, renamed
+from dc_gym.base import bounded
 from dc_gym.base.errors import SpecError, TestbedError, naming
 from dc_gym.base.interpreter import import_from
 from dc_gym.base.terminal import say
@@ -180,7 +180,7 @@ def check_tuple(error: type[TestbedError], what: str, names: object) -> None:
 
 
 def shown(value: Any) -> str:
-    """Returns what a user's function returned, in a few words for a message."""
+    """Describes the result of a user's function in a few words for a message."""
     shape = getattr(value, "shape", ())
     if shape:
         return f"an array of shape {shape}" + (" of objects" if str(getattr(value, "dtype", "")) == "object" else "")
@@ -276,25 +276,7 @@ def _what(error: BaseException) -> str:
     text = (str(error).splitlines() or [""])[0]
     if isinstance(error, SyntaxError):
         return error.msg
-    if isinstance(error, ImportError) and (hint := _new_name(error)):
-        text += f"; {hint}"
-    if isinstance(error, TypeError) and (hint := _new_argument(text)):
-        text += f"; {hint}"
     return text if isinstance(error, TestbedError) else type(error).__name__ + (f": {text}" if text else "")
-
-
-def _new_name(error: ImportError) -> str:
-    """Returns a hint if the import failed because of a former name of a module or class; else an empty text."""
-    if isinstance(error, ModuleNotFoundError):
-        return renamed.hint(renamed.MODULES, error.name or "")
-    name = re.match(r"cannot import name '(\w+)'", str(error))
-    return renamed.hint(renamed.CLASSES, f"{error.name}.{name[1]}") if name else ""
-
-
-def _new_argument(text: str) -> str:
-    """Returns a hint if a call failed because of a former name of an argument; else an empty text."""
-    found = re.match(r"(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text)
-    return renamed.hint(renamed.ARGUMENTS, f"{found[1]} {found[2]}") if found else ""
 
 
 def _add_place(error: TestbedError) -> None:

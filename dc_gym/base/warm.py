@@ -123,7 +123,7 @@ class WarmRun:
         return self._ended.result() if self._ended.done() else None
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """Returns what it wrote to standard output, which is nothing, and to standard error, when it has ended."""
+        """Waits for its end, and returns its output, which is empty, and its standard error."""
         await asyncio.shield(self._ended)
         return b"", await asyncio.shield(self._errors)
 

@@ -105,7 +105,7 @@ def _known_policies() -> Mapping[str, Entry]:
 
 
 def _known_features() -> dict[str, str]:
-    """Returns what each feature is: those that are registered, and the values that actuators set."""
+    """Describes each feature: those that are registered, and the values that actuators set."""
     from dc_gym.envs import observation
     from dc_gym.envs.scene import RATE
 
@@ -121,7 +121,6 @@ def _known_features() -> dict[str, str]:
 
 
 def _known_rewards() -> dict[str, str]:
-    """Returns what each reward is."""
     from dc_gym.envs import reward
 
     return {each.name: f"{'cost: ' if each.cost else ''}{each.formula}" for each in reward.rewards()}
@@ -306,16 +305,20 @@ def _print_keys(section: str, keys: Mapping[str, Any], values: Mapping[str, str]
     given, rows = values or {}, []
     for name, each in keys.items():
         key = f"{section}.{name}"
-        rows.append((key, _written(each), given.get(key, plain(default_of(each))), plain(each.metadata["help"])))
+        default = default_of(each) or ("needed" if each.metadata["needed"] else "")
+        rows.append((key, _written(each), given.get(key, plain(default)), plain(each.metadata["help"])))
     say(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
 
 
 def _written(each: Any) -> str:
-    """Returns how a key is written in the file: its few names, otherwise an example with its unit."""
+    """Returns how a key is written in the file: its few names, otherwise an example with its unit, and the bounds."""
+    kind, low, high = (each.metadata[name] for name in ("kind", "low", "high"))
     names = list(each.metadata["names"]()) if each.metadata["names"] else []
     if names:
         return " | ".join(names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "..."])
-    return str(each.metadata["kind"].example)
+    bounds = [f"at least {kind.write(low)}"] if low not in (None, 0, 1) else []
+    bounds += [f"at most {kind.write(high)}"] if high is not None else []
+    return ", ".join([str(kind.example), *bounds])
 
 
 def meanings() -> dict[str, tuple[str, str]]:

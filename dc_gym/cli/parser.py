@@ -11,28 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.base import renamed, spelling
+from dc_gym.base import spelling
 from dc_gym.cli import arguments
 from dc_gym.cli.command import add_command
 
 
 class Parser(ArgumentParser):
-    """A parser whose error about an unknown name suggests the name that was probably meant, or gives a former name's new one."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        found, unknown = super().parse_known_args(args, namespace)
-        for each in unknown:
-            name = each.partition("=")[0]
-            if hint := renamed.hint(self.prog, name):
-                self.error(f"{name}: {hint}")
-        return found, unknown
+    """A parser whose error about an unknown value suggests the value that was probably meant."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            place = " ".join([self.prog, *action.option_strings[-1:]])
-            hint = renamed.hint(place, str(value))
-            why = f"{value!r}: {hint}" if hint else spelling.unknown("value", str(value), map(str, action.choices))
-            raise argparse.ArgumentError(action, why)
+            raise argparse.ArgumentError(action, spelling.unknown("value", str(value), map(str, action.choices)))
 
 
 def build(command: str = "") -> ArgumentParser:
@@ -170,7 +159,7 @@ def _add_conformance(commands: Any) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the scripts and run none")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every verdict to this file")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="update the table in this document (docs/conformance.md)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="update the counts in this document (docs/conformance.md)")
     parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
     parser.add_argument("--verbose", action="store_true", help="show the output of commands that scripts run")
     _add_quiet(parser)

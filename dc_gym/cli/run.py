@@ -130,7 +130,7 @@ def _by_class(summary: Mapping[str, Any]) -> str:
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
-    """Returns what an environment would report of a run with a policy."""
+    """Returns the numbers that an environment would report of a run with a policy."""
     if not totals:
         return []
     from dc_gym.base.readable import number

@@ -97,8 +97,8 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def to_json(made: Mapping[str, Any]) -> str:
-    """Returns the text of a schema."""
-    return json.dumps(made, indent=1) + "\n"
+    """Returns the text of a schema: a line for each value, without indentation, which would be a third of it."""
+    return json.dumps(made, indent=0, separators=(",", ":")) + "\n"
 
 
 def _table(section: str) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _items(names: Iterable[str], alone: bool = True) -> str:
 
 
 def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
-    """Returns what holds for a table without plug-ins: its keys and names are registered ones, and a key has its kind."""
+    """Returns the rule for a table without plug-ins: its keys and names are registered ones, and a key has its kind."""
     known = fields_by_key(cls)
     made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
     made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}
@@ -237,7 +237,7 @@ def _key(each: Any, open: bool = False) -> dict[str, Any]:
 
 
 def _description(each: Any) -> str:
-    """Returns what a key means, with its bounds and default where the schema cannot express them otherwise."""
+    """Describes a key, with its bounds and default where the schema cannot express them otherwise."""
     metadata, kind = each.metadata, each.metadata["kind"]
     told = [_plain(metadata["help"])]
     if kind.pattern and kind.parts == 1:

@@ -4,7 +4,7 @@
 script.py (with grammar.lark) parses the language. packets.py and connection.py handle TCP on the wire. calls.py and symbols.py
 handle the system calls, and tun.py the network. interpreter.py runs a script with them, and guest.py many of them in a lab.
 host.py boots the labs, report.py reports the outcome, and known.py lists what is expected to fail. scripts/ holds scripts for
-what the kernel's leave out (DCTCP). docs/conformance.md has the table.
+what the kernel's leave out (DCTCP). docs/conformance.md has the counts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.json:
         report.save(args.json, report.as_json(verdicts, kernel.fingerprint, lacking))
     if args.write:
-        report.write_table(args.write, verdicts, kernel.fingerprint, lacking)
+        report.write_counts(args.write, verdicts, kernel.fingerprint, lacking)
     surprises = list(report.surprises(verdicts, unsupported_too=own))
     for line in surprises:
         say(f"not as expected: {line}")

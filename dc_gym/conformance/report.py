@@ -17,7 +17,7 @@ from dc_gym.conformance.guest import ScriptOutcome
 from dc_gym.conformance.known import KNOWN
 from dc_gym.conformance.tun import FAMILIES
 
-__all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surprises", "write_table"]
+__all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surprises", "write_counts"]
 
 COMMAND = "conformance"
 STATUSES = ("passed", "failed", "unsupported", "broken")
@@ -55,7 +55,7 @@ def summary(verdicts: Sequence[ScriptOutcome]) -> Iterator[str]:
 
 
 def surprises(verdicts: Sequence[ScriptOutcome], unsupported_too: bool = False) -> Iterator[str]:
-    """Yields what differs from known.py: scripts that fail and should not, and the other way round."""
+    """Yields the differences to known.py: scripts that fail and should not, and the other way round."""
     bad = ("failed", "broken", "unsupported") if unsupported_too else ("failed", "broken")
     for verdict in verdicts:
         known = (verdict.script, verdict.family) in KNOWN
@@ -109,8 +109,8 @@ def _page(path: Path) -> str:
     return text
 
 
-def write_table(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
-    """Writes the table between its two marks in a document."""
+def write_counts(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
+    """Writes the counts, and what did not pass, between two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -121,12 +121,6 @@ def _document(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[
     yield f"Kernel {kernel}. Options that the scripts ask for and this kernel lacks: {', '.join(lacking) or 'none'}."
     yield ""
     yield from (f"- {line}" for line in summary(verdicts))
-    yield ""
-    yield f"| script | {' | '.join(FAMILIES)} | packets compared | worst timing |"
-    yield f"|---|{'---|' * len(FAMILIES)}---|---|"
-    for script, by_family in _by_script(verdicts).items():
-        cells = [MARKS[by_family[name].status] if name in by_family else "-" for name in FAMILIES]
-        yield f"| `{script}` | {' | '.join(cells)} | {_packets(by_family)} | {_shown(_worst_ns(by_family))} |"
     bad = [verdict for verdict in verdicts if verdict.status != "passed"]
     yield ""
     for verdict in bad:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gymnasium environments: an agent controls an emulated network (docs/environment.md). Importing this package registers their
-ids with Gymnasium."""
+"""The Gymnasium environments: an agent controls an emulated network (docs/environment.md).
+
+Importing this package registers their ids with Gymnasium.
+"""
 
 from dc_gym.envs.registration import register_all
 

@@ -175,7 +175,7 @@ def _learner(context: PolicyContext, keys: AccKeys, template: Template, random: 
 def _learned(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], context: PolicyContext, keys: AccKeys, template: Template
 ) -> tuple[DoubleDqn, int]:
-    """Returns what the agent of the same name has learned in another run."""
+    """Returns the state of the agent of the same name after another run."""
     prefix = "" if context.agents == CENTRAL else f"{context.name}."
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     if "W0" not in own:

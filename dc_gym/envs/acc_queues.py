@@ -101,7 +101,7 @@ class AccQueues:
         return len(self._count)
 
     def values(self, actions: Actions) -> Floats:
-        """Returns what to set for the actions of each group, [values], within the bounds of each queue."""
+        """Returns the values for the actions of each group, [values], within the bounds of each queue."""
         found: Floats = self._values[np.arange(len(self.names)), actions[self._group]].reshape(-1)
         return found
 

@@ -57,7 +57,19 @@ _registry: dict[str, Head] = {}
 
 
 def register(name: str, bound: float, formula: str, to_share: Share, from_share: Share, *, by_element: bool = False) -> None:
-    """Registers a head. Each name can be registered once. `by_element`: as in Head."""
+    """Registers a head, which maps numbers of an action to shares of a value's range. Each name can be registered once.
+
+    Args:
+        name: The value of agent.action.
+        bound: The numbers of an action lie in -bound..bound.
+        formula: The share as a formula, in words.
+        to_share: `to_share(action, floor)` returns shares of the upper bound.
+        from_share: `from_share(share, floor)` is its inverse.
+        by_element: As in Head.
+
+    Raises:
+        AgentError: The name is taken, the bound is not positive and finite, or a function has other parameters.
+    """
     if name in _registry:
         raise AgentError(f"action {name!r} is registered already; choose another name")
     if not 0 < bound < np.inf:
@@ -125,7 +137,7 @@ class _Part:
         return values
 
     def _checked(self, function: str, values: Floats) -> Floats:
-        """Returns what the head's function gave if it is one number for each port. Infinities are clipped later."""
+        """Returns the result of the head's function if it is one number for each port. Infinities are clipped later."""
         shape = (len(self.rows.names),)
         if getattr(values, "shape", None) != shape or np.asarray(values).dtype.kind not in "biuf":
             what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
@@ -161,8 +173,10 @@ class Action:
         self.space = spaces.Box(-high, high, dtype=np.float32)
 
     def to_values(self, action: npt.ArrayLike) -> Floats:
-        """Returns the values of all actuators as [values], within their bounds. A number outside the space counts as the space's
-        nearest bound."""
+        """Returns the values of all actuators as [values], within their bounds.
+
+        A number outside the space counts as the space's nearest bound.
+        """
         try:
             given = np.asarray(action, np.float64).reshape(-1)
         except (TypeError, ValueError):
@@ -202,7 +216,12 @@ class VectorAction:
         self._together = len(actions) > 1 and all(action.head_by_element for action in actions)
 
     def to_values(self, actions: npt.ArrayLike, but: Sequence[int] = ()) -> Floats:
-        """Returns the values as [networks, values]. `but`: networks whose actions do not count."""
+        """Returns the values as [networks, values].
+
+        Args:
+            actions: The actions as [networks, numbers].
+            but: Networks whose actions do not count.
+        """
         if not self._together:
             return self._one_by_one(actions, but)
         try:
@@ -235,8 +254,10 @@ def _over_range(unit: Any, floor: Floats) -> Floats:
 
 
 def _of_range(share: Floats, floor: Floats) -> Floats:
-    """Maps floor..1 linearly to 0..1. If the floor equals the line rate, every action gives the same rate, and the result is
-    1."""
+    """Maps floor..1 linearly to 0..1.
+
+    If the floor equals the line rate, every action gives the same rate, and the result is 1.
+    """
     return np.divide(share - floor, 1 - floor, out=np.ones(len(share)), where=floor < 1)
 
 

@@ -76,7 +76,7 @@ class Actors:
         return action
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns what the policies have learned, as arrays by name. Of many agents, a name begins with that of the agent."""
+        """Returns the states of the policies, as arrays by name. Of many agents, a name begins with that of the agent."""
         prefixes = [f"{each.name}." for each in self._agents] or [""]
         found: dict[str, npt.NDArray[Any]] = {}
         for prefix, policy in zip(prefixes, self.policies, strict=True):
@@ -102,7 +102,6 @@ class Actors:
 
 
 def _own_context(context: PolicyContext, agent: AgentRows, names: tuple[str, ...]) -> PolicyContext:
-    """Returns the context of one of many agents."""
     own, seed = agent.scene(context.scene), draw(context.seed, "agent", agent.name)
     action = Action(own, context.action.name)
     return replace(context, scene=own, action=action, seed=seed, name=agent.name, observation=names)

@@ -81,8 +81,10 @@ class Console:
         self.matrix.commands.send(self._wanted)
 
     def frame(self, step: int) -> Frame:
-        """Returns what is measured now. A lab stands still at this moment; in real time it is the newest sweep of the counters.
-        Step 0 begins an episode."""
+        """Returns the current measurements. Step 0 begins an episode.
+
+        A lab stands still at this moment; in real time these are the newest sweep of the counters.
+        """
         matrix, info = self.matrix, self.info
         if step == 0:
             self._last, self._wanted = None, matrix.commands.wanted.astype(np.float64)

@@ -43,7 +43,7 @@ class PolicyDriver:
         self._rows: list[tuple[Any, ...]] = []
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns what the policy has learned in this run, as arrays by name; nothing if it does not learn."""
+        """Returns the policy's state after this run, as arrays by name; none if it does not learn."""
         return self._actors.state()
 
     def step(self, region: Buffer, step: int) -> int:

@@ -42,8 +42,16 @@ FRESH = "fresh"
 
 
 def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str] = (), ground: str | None = None) -> Spec:
-    """Returns a Spec from a Spec, the path of a spec file, or a dict of its keys. `overrides` are strings "key=value" as for
-    `dcgym run --set`; `ground` is short for "ground=..."."""
+    """Returns a Spec.
+
+    Args:
+        spec: A Spec, the path of a spec file, or a dict of its keys.
+        overrides: Texts "key=value" as for `dcgym run --set`.
+        ground: Short for the override "ground=...".
+
+    Raises:
+        SpecError: As in `dc_gym.spec.load`.
+    """
     overrides = [*overrides, *([] if ground is None else [f"ground={ground}"])]
     if isinstance(spec, Spec):
         if any(overrides):
@@ -62,13 +70,16 @@ def check_options(options: Mapping[str, Any] | None) -> bool:
 
 
 class Seeds:
-    """The seeds of one lab's episodes. A given seed starts a series; each reset without a seed takes the next seed of the
-    series."""
+    """The seeds of one lab's episodes.
+
+    A given seed starts a series; each reset without a seed takes the next seed of the series.
+    """
 
     def __init__(self) -> None:
         self._rng = seeding.np_random(None)[0]
 
     def take(self, given: int | None) -> int:
+        """Returns the seed of the next episode; one that is given starts a new series."""
         if given is None:
             return int(self._rng.integers(DRAWN_SEEDS))
         check_seed(given)
@@ -77,7 +88,15 @@ class Seeds:
 
 
 def add_timing(turn: T, pace: AgentTiming | None) -> T:
-    """Adds the agent's timing to info, the last element of `turn`, on a real clock. Returns `turn`."""
+    """Adds the agent's timing to info on a real clock.
+
+    Args:
+        turn: A tuple whose last element is info.
+        pace: The timing of the agent; None on a virtual clock.
+
+    Returns:
+        `turn` itself.
+    """
     if pace is not None:
         info = turn[-1]
         info.update(pace.step())
@@ -114,8 +133,15 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`ground`: "lab" or "host"; replaces that of the spec. `folder`: the parent of the network's own folder, which exists as
-        long as the network; None: the folder for temporary files."""
+        """Makes the environment; the network boots at the first reset.
+
+        Args:
+            spec: A spec file, a Spec, or a dict of its keys.
+            overrides: Texts "key=value" that replace keys.
+            ground: "lab" or "host"; replaces that of the spec.
+            folder: The parent of the network's own folder, which exists as long as the network; None: that for temporary files.
+            render_mode: "rgb_array", or None.
+        """
         self.turn = Turn()
         self.render_mode, self._folder = render_mode, None if folder is None else Path(folder)
         self._work_out([as_spec(spec, overrides, ground)])
@@ -139,6 +165,18 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
 
     @in_turn
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
+        """Begins an episode; the network stays.
+
+        Args:
+            seed: The seed of the episode's traffic, which starts a series; None: the next of the series.
+            options: {"fresh": True} boots a new network.
+
+        Returns:
+            The first observation (float32, agent.observe), and info (docs/environment.md).
+
+        Raises:
+            TestbedError: The network cannot be made, or is unfit.
+        """
         fresh = check_options(options)
         if seed is not None:
             check_seed(seed)
@@ -157,6 +195,18 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
 
     @in_turn
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        """Applies an action and lets agent.interval pass.
+
+        Args:
+            action: Numbers within `action_space`; those outside count as the nearest bound.
+
+        Returns:
+            (observation, reward, terminated, truncated, info). It is terminated when every flow has
+            ended, and truncated when time.duration is over.
+
+        Raises:
+            AgentError: No episode is under way.
+        """
         if not self._under_way:
             raise AgentError("step: there is no episode under way; reset first")
         values = self.episode.action.to_values(action)
@@ -202,6 +252,7 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
 
     @in_turn
     def close(self) -> None:
+        """Ends the network. May be called at any time, and twice."""
         self.session.close()
         self.episode.frame, self._under_way = None, False
         super().close()

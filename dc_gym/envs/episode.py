@@ -50,7 +50,7 @@ class EpisodeTracker:
         return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
 
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Returns what a step of the environment returns."""
+        """Returns (observation, reward, terminated, truncated, info)."""
         self.frame = frame
         reward = self.mix(frame, self.scene, self.scene.share(frame.in_force_bps))
         fill = self.totals.add(frame, reward)

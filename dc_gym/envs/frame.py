@@ -123,7 +123,12 @@ class Frame:
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def once(self, key: str, work: Callable[[], T]) -> T:
-        """Returns the result of `work`, which is called once for each frame and key."""
+        """Returns the result of `work`, which is called once for each frame and key.
+
+        Args:
+            key: A name for the result.
+            work: A function without arguments.
+        """
         found: T | None = self._known.get(key)
         if found is None:
             found = self._known[key] = work()
@@ -145,6 +150,7 @@ class Frame:
 
     @property
     def elapsed_s(self) -> float:
+        """The length of the step, s."""
         return self.elapsed_ns / 1e9
 
     @property
@@ -210,8 +216,10 @@ class Frame:
 
 
 def stacked(frames: Sequence[Frame]) -> Frame:
-    """Stacks steps of one episode that took equally long into one Frame. Values computed from it are arrays with one entry for
-    each frame. `wanted` and `enforced` are those of the last one."""
+    """Stacks steps of one episode that took equally long into one Frame.
+
+    Values computed from it are arrays with one entry for each frame. `wanted` and `enforced` are those of the last one.
+    """
     last = frames[-1]
     return Frame(
         step=last.step,
@@ -233,7 +241,7 @@ def stacked(frames: Sequence[Frame]) -> Frame:
 
 
 def _pile(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Returns what np.stack returns. np.stack is slow for arrays of records; concatenating them as raw bytes is fast."""
+    """Stacks arrays as np.stack does, which is slow for arrays of records; concatenating them as raw bytes is fast."""
     kind, first = arrays[0].dtype, arrays[0]
     if kind.names:
         arrays = [array.view(f"V{kind.itemsize}") for array in arrays]

@@ -64,7 +64,6 @@ class Limited:
     _env_spec: EnvSpec | None = None
 
     def _most_steps(self) -> int:
-        """Returns the most steps of an episode."""
         raise NotImplementedError
 
     @property

@@ -119,7 +119,7 @@ class Block:
         return self.columns
 
     def of(self, place: int) -> dict[str, Any]:
-        """Returns what `metrics` returns for one step."""
+        """Returns the metrics of one step, as `metrics` does."""
         if self.columns is None:
             return metrics(self.frames[place], self.scene)
         return {name: float(values[place]) for name, values in self.columns.items()}

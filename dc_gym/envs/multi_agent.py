@@ -59,7 +59,13 @@ class View:
 
     @classmethod
     def of(cls, scene: Scene, info: FlowInfo, rows: Rows) -> View:
-        """Returns the view of an agent that sets something at the ports `rows`."""
+        """Returns the view of an agent that sets something at some ports.
+
+        Args:
+            scene: The scene of the network.
+            info: The flows of the episode.
+            rows: The agent's ports.
+        """
         ports = np.zeros(len(scene.ports), bool)
         ports[rows] = True
         if scene.is_switch[rows].any():
@@ -137,10 +143,17 @@ class Agents(Copied):
         folder: str | Path | None = None,
         step_info: bool = True,
     ) -> None:
-        """`agents`: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central. `see`: "own" or
-        "path" (agent_observation.py); None: agent.see. `reward`: "shared" for the network's reward to all, or "own" for that of
-        each agent's View; None: agent.reward_scope. `step_info`: False leaves infos empty except in steps that begin or end an
-        episode."""
+        """Makes the agents of a network, which boots at the first episode.
+
+        Args:
+            spec: A spec file, a Spec, or a dict of its keys.
+            overrides: Texts "key=value" that replace keys.
+            agents: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central.
+            see: "own" or "path" (agent_observation.py); None: agent.see.
+            reward: "shared" for the network's reward to all, or "own" for that of each agent's View; None: agent.reward_scope.
+            folder: The parent of the network's own folder; None: that for temporary files.
+            step_info: False leaves infos empty except in steps that begin or end an episode.
+        """
         self.turn = Turn()
         found = as_spec(spec, overrides)
         agent = found.agent
@@ -177,8 +190,12 @@ class Agents(Copied):
 
     @in_turn
     def begin(self, seed: int | None = None, *, fresh: bool = False) -> StepResults:
-        """Begins an episode and returns its first observations; rewards are 0. Without a seed the episode has the next seed of
-        the series."""
+        """Begins an episode and returns its first observations; rewards are 0.
+
+        Args:
+            seed: The seed of the episode; None: the next of the series.
+            fresh: Boots a new network.
+        """
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
         self._views = tuple(View.of(self.session.scene, frame.info, each.rows) for each in self.agents)
@@ -207,6 +224,7 @@ class Agents(Copied):
 
     @in_turn
     def close(self) -> None:
+        """Ends the network. May be called twice."""
         self.session.close()
         self.episode.frame = None
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations: named features of ports or of hosts, normalised by physical constants, in one flat vector.
 
-A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; docs/environment.md
-defines each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
+A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; `dcgym list features`
+tells each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
 names such as `s1-*:` chooses the rows of a port feature; `class:` or a pattern of class names such as `s1-*:rdma:` chooses
 classes of ports, which some features have, too:
 
@@ -79,8 +79,21 @@ _registry: dict[str, Feature] = {}
 def register(
     name: str, kind: str, low: float, high: float, formula: str, compute: Compute, *, flows: bool = True, classes: bool = False
 ) -> None:
-    """Registers a feature. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
-    step. `classes`: as in Feature."""
+    """Registers a feature. Each name can be registered once.
+
+    Args:
+        name: Its name in agent.observe.
+        kind: "port" or "host": what there is one value for.
+        low: The smallest value; smaller ones are clipped.
+        high: The largest value; larger ones are clipped.
+        formula: Says what it is, for lists and pages.
+        compute: `compute(frame, scene)` returns an array with a value for each port or acting host.
+        flows: False saves the lab from sampling every flow in each step.
+        classes: Classes of ports have the feature, too.
+
+    Raises:
+        AgentError: The name is taken, or the function has other parameters.
+    """
     if kind not in KINDS:
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
     if name in _registry or name in PRESETS:
@@ -120,8 +133,7 @@ class Part:
 
     @property
     def at(self) -> Rows | slice:
-        """The places of the rows in `values`, as a slice if they are neighbours: indexing with a slice gives a view without a
-        copy."""
+        """The places of the rows in `values`, as a slice if they are neighbours, which gives a view without a copy."""
         places = self.rows - self.first
         first, last = int(places[0]), int(places[-1])
         return slice(first, last + 1) if np.array_equal(places, np.arange(first, last + 1)) else places
@@ -131,8 +143,15 @@ class Part:
         return (self.first and scene.of_classes) or scene
 
     def values(self, frame: Frame, scene: Scene) -> Floats:
-        """Returns the values of the feature before clipping, for every port, class or host that acts; of a quantity that agents
-        set, for every row."""
+        """Returns the values of the feature before clipping: for every port, class or host that acts.
+
+        Args:
+            frame: The step.
+            scene: The scene.
+
+        Returns:
+            [ports], [classes] or [hosts]; of a quantity that agents set, a value for every row.
+        """
         values = self.feature.compute(frame.of_classes if self.first else frame, self.scene(scene))
         feature = self.feature
         found = _checked(values, feature, self.scene(scene))
@@ -142,7 +161,15 @@ class Part:
 
 
 def parse(text: str, scene: Scene) -> tuple[Part, ...]:
-    """Returns the items of a comma list."""
+    """Returns the items of a comma list such as "default,switch:backlog".
+
+    Args:
+        text: The list.
+        scene: The scene whose ports and quantities it names.
+
+    Raises:
+        AgentError: A name is unknown.
+    """
     items = [item.strip() for item in text.split(",")]
     expanded = [each for item in items for each in PRESETS.get(item, item).split(",")]
     if "" in expanded:
@@ -195,7 +222,12 @@ def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
 
 
 def setting(each: ActuatedRows, number: int) -> Feature:
-    """Returns a quantity of an actuator as a feature: the value in force over its upper bound; 0 where nobody sets it."""
+    """Returns a quantity of an actuator as a feature: the value in force over its upper bound; 0 where nobody sets it.
+
+    Args:
+        each: The rows of the actuator.
+        number: The index of the quantity.
+    """
     quantity, high = each.actuator.quantities[number], each.high[:, number]
 
     def compute(frame: Frame, scene: Scene) -> Floats:
@@ -222,7 +254,7 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
 
 
 def _checked(values: Floats, feature: Feature, scene: Scene) -> Floats:
-    """Returns what the feature gives if it has the right shape."""
+    """Returns the feature's values if they have the right shape."""
     wanted = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
     if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
         what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
@@ -266,15 +298,22 @@ class Observer:
         return np.concatenate(self._frames)
 
     def values(self, part: Part, frame: Frame) -> Vector:
-        """Returns the elements of one part in one frame, without history."""
+        """Returns the elements of one part in one frame, without history, as [elements].
+
+        Args:
+            part: An item of agent.observe.
+            frame: The step.
+        """
         now: Vector = part.values(frame, self.scene)[part.at].astype(np.float32)
         if np.isnan(now).any():
             raise AgentError(f"agent.observe: {part.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
         return np.clip(now, np.float32(part.feature.low), np.float32(part.feature.high))
 
     def unflatten(self, observation: npt.ArrayLike) -> dict[str, Vector]:
-        """Returns the values of each item of agent.observe as [rows], or with a history as [frames, rows], the oldest frame
-        first."""
+        """Returns the values of each item of agent.observe.
+
+        They are [rows], or with a history [frames, rows], the oldest frame first.
+        """
         frames = np.asarray(observation, np.float32).reshape(self.history, -1)
         parts = np.split(frames, self._ends, axis=1)
         values = [part if self.history > 1 else part[0] for part in parts]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PettingZoo environment with many agents: each host, switch or port (multi_agent.py). Importing it needs the extra
-`multi`."""
+"""The PettingZoo environment with many agents: each host, switch or port (multi_agent.py).
+
+Importing it needs the extra `multi`.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,17 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`agents`: "hosts", "switches" or "ports"; `see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The
-        other arguments are those of DataCenterEnv."""
+        """Makes the environment; the network boots at the first reset.
+
+        Args:
+            spec: A spec file, a Spec, or a dict of its keys.
+            overrides: Texts "key=value" that replace keys.
+            agents: "hosts", "switches" or "ports".
+            see: "own" or "path".
+            reward: "shared" or "own" (multi_agent.py).
+            folder: As in DataCenterEnv.
+            render_mode: As in DataCenterEnv.
+        """
         self.render_mode = render_mode
         self.lab = Agents(spec, overrides, agents=agents, see=see, reward=reward, folder=folder)
         self.pictures = Pictures(render_mode, 1, self.lab.session.experiment.spec.agent.interval_ns / 1e9)
@@ -60,9 +71,11 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
         self.observation_spaces, self.action_spaces = self.lab.observation_spaces, self.lab.action_spaces
 
     def observation_space(self, agent: str) -> spaces.Box:
+        """Returns the agent's observation space."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Box:
+        """Returns the agent's action space."""
         return self.action_spaces[agent]
 
     @property
@@ -73,6 +86,15 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
+        """Begins an episode; the network stays.
+
+        Args:
+            seed: The seed of the episode's traffic, which starts a series; None: the next of the series.
+            options: {"fresh": True} boots a new network.
+
+        Returns:
+            Observations and infos, by agent.
+        """
         fresh = bool((options or {}).get(FRESH))  # unknown options are ignored: PettingZoo's own test passes some
         turn = self.lab.begin(seed, fresh=fresh)
         self.agents = list(self.possible_agents)
@@ -82,6 +104,14 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
     def step(
         self, actions: Mapping[str, Actions]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Applies an action of each agent and lets agent.interval pass.
+
+        Args:
+            actions: An action for each agent, by name.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos, by agent.
+        """
         if not self.agents and not actions and self.lab.episode.frame is not None:
             return {}, {}, {}, {}, {}  # the episode is over, and no agent is left
         turn: StepResults = self.lab.step(actions)
@@ -100,5 +130,6 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
             show(lab=0, info=turn.infos[self.possible_agents[0]][NETWORK])
 
     def close(self) -> None:
+        """Ends the network. May be called twice."""
         self.lab.close()
         self.agents = []

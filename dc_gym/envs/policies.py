@@ -42,7 +42,12 @@ class Policy(Protocol):
     """
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
-        """Returns an action of the environment's action space."""
+        """Returns an action of the environment's action space.
+
+        Args:
+            observation: What agent.observe names, as float32.
+            frame: The step that was measured.
+        """
         ...
 
 
@@ -96,14 +101,30 @@ def names() -> tuple[str, ...]:
 
 
 def make_registered(name: str, context: PolicyContext) -> Policy:
-    """Returns a registered policy."""
+    """Returns a registered policy.
+
+    Args:
+        name: Its name.
+        context: What it is made for.
+
+    Raises:
+        AgentError: It has no method act that fits.
+    """
     policy = _registry[name](context, *KINDS[name].arguments(context.given, "controller."))
     check_act(name, policy)
     return policy
 
 
 def check_act(text: str, policy: Policy) -> None:
-    """Raises AgentError unless a policy has a method act that takes an observation and a frame."""
+    """Checks that a policy has a method act that takes an observation and a frame.
+
+    Args:
+        text: The name of the policy, for errors.
+        policy: The policy.
+
+    Raises:
+        AgentError: It has none.
+    """
     act = getattr(policy, "act", None)
     if act is None:
         raise AgentError(f"controller.policy: policy {text!r} gives {usercode.shown(policy)}, which has no method act; add one")
@@ -111,7 +132,16 @@ def check_act(text: str, policy: Policy) -> None:
 
 
 def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floating]:
-    """Returns the action of one of many agents if it has the right size."""
+    """Returns the action of one of many agents if it has the right size.
+
+    Args:
+        found: What the policy returned.
+        name: The agent, for errors.
+        size: The numbers of its action space.
+
+    Raises:
+        AgentError: It has another size, or is no array of numbers.
+    """
     try:
         action = np.asarray(found, np.float64).reshape(-1)
     except (TypeError, ValueError):
@@ -122,7 +152,7 @@ def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floati
 
 
 def checked_state(found: object) -> dict[str, npt.NDArray[Any]]:
-    """Returns what a policy says it has learned if that can be kept: plain arrays by name."""
+    """Returns a policy's state if it can be kept: plain arrays by name."""
     if not isinstance(found, Mapping):
         raise AgentError(f"controller.policy: state gives {usercode.shown(found)} instead of arrays by name; mend the method")
     arrays = {str(name): np.asarray(value) for name, value in found.items()}
@@ -139,6 +169,12 @@ class MaxPolicy:
         self._action = context.action.from_values(context.scene.start)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the same action always (see Policy).
+
+        Args:
+            observation: Not used.
+            frame: Not used.
+        """
         return self._action
 
 
@@ -149,6 +185,12 @@ class RandomPolicy:
         self._rng, self._space = np.random.default_rng(context.seed), context.action.space
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns an action drawn evenly from the space.
+
+        Args:
+            observation: Not used.
+            frame: Not used.
+        """
         return self._rng.uniform(self._space.low, self._space.high).astype(np.float32)
 
 
@@ -172,6 +214,12 @@ class FairShare:
         self._scene, self._action, self._ahead = context.scene, context.action, ahead
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action for the max-min fair rates of the flows under way.
+
+        Args:
+            observation: Not used.
+            frame: The step that was measured.
+        """
         info, flows = frame.info, frame.under_way
         if self._ahead:
             flows = flows | self._due(frame)
@@ -190,8 +238,10 @@ class FairShare:
         return due
 
     def _may_open(self, flow: int, frame: Frame) -> bool:
-        """Returns whether a flow that waits at a gate may start before the next action. A flow that takes over from a flow of the
-        same host is not counted: it adds nothing to that host's rate."""
+        """Returns whether a flow that waits at a gate may start before the next action.
+
+        A flow that takes over from a flow of the same host is not counted: it adds nothing to that host's rate.
+        """
         info, awaited = frame.info, list(frame.info.awaits[flow])
         states, step_ns = frame.flows[awaited], self._scene.step_ns
         if (states["status"] == WAITING).any():

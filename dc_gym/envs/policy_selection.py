@@ -71,7 +71,7 @@ class UsersPolicy:
                 observe(reward, observation)
 
     def state(self) -> Any:
-        """Returns what the policy has learned; nothing if it has no such method."""
+        """Returns the policy's state; an empty one if it has no such method."""
         if (state := getattr(self._policy, "state", None)) is None:
             return {}
         with self._blamed():

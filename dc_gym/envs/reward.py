@@ -52,7 +52,16 @@ class Reward:
     samples."""
 
     def value(self, frame: Frame, scene: Scene, share: Floats) -> float:
-        """Returns the reward of a step. Raises AgentError unless it is one finite number."""
+        """Returns the reward of a step.
+
+        Args:
+            frame: The step, measured after the action.
+            scene: The scene.
+            share: Rate in force over line rate of each acting host, as [hosts].
+
+        Raises:
+            AgentError: The function does not return one finite number.
+        """
         found = self.compute(frame, scene, share)
         if not (isfinite(found) if isinstance(found, float) else _is_number(found)):
             what = f"agent.reward: reward {self.name!r} gives {usercode.shown(found)}"
@@ -74,8 +83,19 @@ _registry: dict[str, Reward] = {}
 def register(
     name: str, range: tuple[float, float] | Range, formula: str, compute: Compute, *, cost: bool = False, flows: bool = True
 ) -> None:
-    """Registers a reward. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
-    step."""
+    """Registers a reward. Each name can be registered once.
+
+    Args:
+        name: Its name in agent.reward.
+        range: The smallest and the largest value, or a function of the scene that returns them.
+        formula: Says what it is, for lists and pages.
+        compute: `compute(frame, scene, share)` returns one finite float.
+        cost: Less is better, so a spec must subtract it.
+        flows: False saves the lab from sampling every flow in each step.
+
+    Raises:
+        AgentError: The name is taken or no name, or the function has other parameters.
+    """
     if not re.fullmatch(NAME, name):
         raise AgentError(f"reward {name!r} is not a valid name; use lower-case letters, digits and _")
     if name in _registry:
@@ -120,10 +140,17 @@ class WeightedReward:
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
+        """Returns the sum of the weighted rewards; the arguments are those of `score`."""
         return sum(weight * each.value(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
-        """Returns the sum, and the value of each reward before its weight, by name."""
+        """Returns the sum, and the value of each reward before its weight, by name.
+
+        Args:
+            frame: The step, measured after the action.
+            scene: The scene.
+            share: As in Reward.value.
+        """
         parts = {each.name: each.value(frame, scene, share) for _, each in self.terms}
         return sum(weight * parts[each.name] for weight, each in self.terms), parts
 

@@ -79,6 +79,7 @@ class ClassRows:
 
     @classmethod
     def of(cls, graph: Graph) -> ClassRows:
+        """Returns the rows of all classes of a network's ports."""
         rows = [row for row in graph.rows() if row.number is not None]
         number = {port.ifname: row for row, port in enumerate(graph.ports())}
         limits = [row.port.queue.classes[row.number].limit_bytes for row in rows if row.number is not None]
@@ -181,7 +182,15 @@ class Scene:
 
     @classmethod
     def of(cls, experiment: Experiment, agent: AgentSpec | None = None) -> Scene:
-        """Returns the scene of an experiment, as its [agent] or the one given here defines it."""
+        """Returns the scene of an experiment.
+
+        Args:
+            experiment: The network, the controller and the flows.
+            agent: The settings of the agent; None: those of the experiment's spec.
+
+        Raises:
+            AgentError: The agent cannot act on this network.
+        """
         agent = experiment.spec.agent if agent is None else agent
         graph, ports = experiment.graph, experiment.graph.ports()
         rows = {port.ifname: row for row, port in enumerate(ports)}
@@ -290,7 +299,12 @@ def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[
 
 
 def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
-    """Returns the FlowInfo of an episode."""
+    """Returns the FlowInfo of an episode.
+
+    Args:
+        experiment: The network, the controller and the episode's flows.
+        scene: Its scene.
+    """
     schedule, graph = experiment.schedule, experiment.graph
     flows = schedule.flows
     index = {name: number for number, name in enumerate(scene.all_hosts)}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Gymnasium VectorEnv of many labs in one process. One call of the C library of steps lets all labs run at once and measures
-them (stepper.py).
+"""A Gymnasium VectorEnv of many labs in one process.
+
+One call of the C library of steps lets all labs run at once and measures them (stepper.py).
 
 Each sub-environment is a lab of its own, with the traffic of its own seed, and if asked for with a spec of its own. Autoreset is
 Gymnasium's: by default the step after the last one of an episode resets (NEXT_STEP). If a lab dies or hangs, its episode ends as
@@ -69,10 +70,20 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
     ) -> None:
-        """`spec`: that of all labs, or a sequence with one for each. `overrides`: likewise. `step_info`: False leaves the info of
-        steps empty, except of those that begin or end an episode. RLlib spends time on each number in an info, whether it is read
-        or not. `autoreset_mode`: when a lab whose episode is over begins the next one. `max_episode_steps`: ends episodes earlier
-        than time.duration does."""
+        """Makes the environments; their labs boot at the first reset.
+
+        Args:
+            num_envs: The number of labs.
+            spec: The spec of all labs, or a sequence with one for each.
+            overrides: Texts "key=value" for all labs, or a sequence with some for each.
+            folder: The parent of the labs' folders; None: that for temporary files.
+            render_mode: "rgb_array", or None.
+            step_info: False leaves the info of steps empty, except of those that begin or end an episode: RLlib spends time on
+                each number in an info.
+            autoreset_mode: When a lab whose episode is over begins the next one.
+            max_episode_steps: Ends episodes earlier than time.duration does.
+            ground: Replaces that of the spec.
+        """
         self.turn = Turn()
         if num_envs < 1:
             raise AgentError(f"num_envs: {num_envs} labs are none; give 1 or more")
@@ -113,8 +124,16 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Batch, dict[str, Any]]:
-        """`seed`: one number is the seed of lab 0, and the following numbers are those of labs 1, 2, ...; a sequence holds one
-        seed for each lab; None draws the next seeds. The option "reset_mask" resets some labs alone."""
+        """Begins an episode in all labs, or in some.
+
+        Args:
+            seed: One number is the seed of lab 0, and the following numbers are those of labs 1, 2, ...; a sequence holds one
+                seed for each lab; None draws the next seeds.
+            options: "reset_mask" resets some labs alone; "fresh" boots new ones.
+
+        Returns:
+            Observations as [labs, numbers], and infos.
+        """
         chosen, fresh = self._chosen(options)
         given = self._spread(seed)
         seeds = {index: self._seeds[index].take(given[index]) for index in chosen}
@@ -125,6 +144,14 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     @in_turn
     def step(self, actions: npt.NDArray[np.floating[Any]]) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
+        """Applies an action in each lab and lets agent.interval pass in all of them.
+
+        Args:
+            actions: [labs, numbers].
+
+        Returns:
+            Observations [labs, numbers], rewards, terminations and truncations [labs], and infos.
+        """
         if not self._under_way:
             raise AgentError("step: there are no episodes under way; reset first")
         if len(actions) != self.num_envs:
@@ -154,6 +181,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     @in_turn
     def close_extras(self, **kwargs: Any) -> None:
+        """Ends all labs."""
         for session in self.sessions:
             session.close()
 
@@ -189,8 +217,10 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         return steps.observations, steps.rewards, steps.terminated, steps.truncated, self._batched(batch)
 
     def _begun_at_once(self, observations: Batch, infos: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """With autoreset in the same step, begins the next episodes of the labs whose episodes are over. Returns the infos, which
-        then have the last observation and info of those labs."""
+        """Begins the next episodes of the labs whose episodes are over, with autoreset in the same step.
+
+        Returns the infos, which then have the last observation and info of those labs.
+        """
         if self._autoreset is not AutoresetMode.SAME_STEP or not self._over:
             return infos
         with self._running() as running:
@@ -244,8 +274,11 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     @contextmanager
     def _running(self) -> Iterator[set[int]]:
-        """Yields the set of labs that were told to begin an episode and have not yet answered. If an error occurs, these labs and
-        those that the stepper lets run are closed: the next reset boots new ones, and no step is possible before it."""
+        """Yields the set of labs that were told to begin an episode and have not yet answered.
+
+        If an error occurs, these labs and those that the stepper lets run are closed: the next reset boots new ones, and no step
+        is possible before it.
+        """
         running: set[int] = set()
         self._under_way = False
         try:
@@ -415,7 +448,15 @@ def _own_sessions(specs: Sequence[Spec], parent: Path | None) -> tuple[Session, 
 
 
 def require_alike(sessions: Sequence[Session], episodes: Sequence[EpisodeTracker]) -> None:
-    """Raises AgentError unless the labs of a vector have the same agent: the same keys of [agent], ports, hosts and values."""
+    """Checks that the labs of a vector have the same agent: the same keys of [agent], ports, hosts and values.
+
+    Args:
+        sessions: One for each lab.
+        episodes: One for each lab.
+
+    Raises:
+        AgentError: They differ.
+    """
     first = sessions[0]
     agent = first.experiment.spec.to_dict()["agent"]
     for index, (session, episode) in enumerate(zip(sessions, episodes, strict=True)):

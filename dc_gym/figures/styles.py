@@ -92,7 +92,17 @@ _recorded: dict[str, Style] = {}
 
 
 def register(name: str, *, color: str | None = None, marker: str | None = None, label: str | None = None) -> None:
-    """Sets how figures draw a controller. What is not given stays the default."""
+    """Sets how figures draw a controller. What is not given stays the default.
+
+    Args:
+        name: The controller.
+        color: A colour of matplotlib, such as "#884488".
+        marker: A marker of matplotlib.
+        label: Its name in figures and tables.
+
+    Raises:
+        SpecError: The controller has a style of a plug-in already.
+    """
     if name in _registry:
         raise SpecError(f"style of {name!r}: is registered already; leave one of them out")
     given = {"color": color, "marker": marker, "label": label}
@@ -132,8 +142,10 @@ def label_of(name: str) -> str:
 
 
 def label_of_section(section: Mapping[str, Any]) -> str:
-    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", "DCQCN and CUBIC", or "fair-share over
-    CUBIC"."""
+    """Returns the name of a spec's `[controller]` in figures and tables.
+
+    Examples are "CUBIC", "DCQCN and CUBIC", and "fair-share over CUBIC".
+    """
     label = label_of(str(section.get("name", "?"))) + (f" and {label_of(str(section['tcp']))}" if section.get("tcp") else "")
     return f"{section['policy']} over {label}" if section.get("policy") else label
 

@@ -77,7 +77,9 @@ class ByHand:
         self._program = self._carry_out(lab, plan, folder, on_line, on_progress)
 
     def next_step(self) -> int | None:
-        """Returns what `until_step` does. None also if the plan has failed: `on_line` is told why, as by its program in a ground.
+        """Returns the result of `until_step`; None also if the plan has failed.
+
+        `on_line` is then told why, as by its program in a ground.
 
         Raises LabError if the lab ended, hangs, or answers what cannot be.
         """

@@ -65,7 +65,7 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
 
 
 def _told(changes: Sequence[Change], graph: Graph) -> dict[int, Telemetry]:
-    """Returns what telemetry names by the rate of its port; nothing where no port's changes."""
+    """Returns the telemetry of a port by its rate; none where no port's rate changes."""
     if not ports_of(changes, TELLS):
         return {}
     return telemetry.told_of(telemetry.rate_table(graph, rates_of(changes)))
@@ -85,7 +85,7 @@ def _requests(change: Change, graph: Graph, told: Mapping[int, Telemetry]) -> tu
 
 
 def reacted(path: Path) -> Iterator[tuple[int, int, int]]:
-    """Yields what eventd did to the switches' rules: the number of the event, the time after t0, and an errno or 0."""
+    """Yields eventd's changes of the switches' rules: the number of the event, the time after t0, and an errno or 0."""
     for record in _done(path)[0]:
         if record["tag"] >= REACTION_TAG:
             yield int(record["tag"]) - REACTION_TAG, int(record["t_ns"]), -int(record["error"])
@@ -97,7 +97,7 @@ def _done(path: Path) -> tuple[Any, bytes]:
 
 
 def done(path: Path, changes: Sequence[Change], graph: Graph) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
-    """Yields what eventd did to ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
+    """Yields eventd's changes of ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
     records, data = _done(path)
     told = {each: rate_bps for rate_bps, each in _told(changes, graph).items()}
     for record in records[records["tag"] < REACTION_TAG]:

@@ -66,7 +66,6 @@ def lab_config(
 
 
 def _folders_of_programs(spec: Spec) -> list[Path]:
-    """Returns the folders of the programs in hosts."""
     requests = spec.execs(spec.graph()) if spec.workload.exec else []
     found = (execs.find_program(request.argv[0]) for request in requests)
     return [Path(program).parent for program in found if program is not None]

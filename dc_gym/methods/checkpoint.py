@@ -49,7 +49,7 @@ class CheckpointFormat:
     def read(
         self, folder: Path, depends_on: Mapping[str, Any], make: Callable[[dict[str, Any], Mapping[str, Any]], Made]
     ) -> Made:
-        """Returns what `make` makes of the arrays and the facts.
+        """Returns the object that `make` builds from the arrays and the facts.
 
         Raises UsageError if there is no checkpoint, or if its training depends on other settings, programs or versions.
         """

@@ -117,7 +117,6 @@ def convergence_metrics(found: Sequence[Epoch] | None) -> dict[str, Any]:
 
 
 def _long_lived(flows: Records, duration_ns: int, interval_ns: int) -> npt.NDArray[np.int64]:
-    """Returns the rows of the long-lived flows."""
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], duration_ns)
     lasted = ends - flows["start_ns"] >= LONG * interval_ns * (1 - EDGE)
     lasting = (flows["start_ns"] >= 0) & lasted & (flows["status"] != FAILED)

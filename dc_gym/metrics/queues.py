@@ -289,7 +289,6 @@ def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_],
 
 
 def _or_none(value: float) -> float | None:
-    """Returns None for NaN."""
     return None if np.isnan(value) else float(value)
 
 

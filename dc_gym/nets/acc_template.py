@@ -108,7 +108,7 @@ class Template:
         return int(far.argmin())
 
     def difference(self, other: Template) -> str:
-        """Returns what is different in another template, in words; empty if both decide alike. Names do not count."""
+        """Describes the differences to another template; empty if both decide alike. Names do not count."""
         if self.interval_ns != other.interval_ns:
             return f"decides each {format_time(self.interval_ns)}, not {format_time(other.interval_ns)}"
         if self.history != other.history:

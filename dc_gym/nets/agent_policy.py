@@ -99,7 +99,7 @@ class AgentPolicy(PolicyFile):
             raise AgentError(f"{why}; write the file as docs/policy-file.md says")
 
     def _fault(self) -> str:
-        """Returns what is wrong with the shapes; empty if nothing is."""
+        """Describes the fault of the shapes; empty if there is none."""
         inputs, outputs = len(self.observation), self._actions
         if not self.weights or len(self.weights) != len(self.biases):
             return f"{len(self.weights)} weights and {len(self.biases)} biases do not make layers"

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
 from dc_gym.nets import acc_policy, fdcc, fdcc_trees, int8, lstm, mlp, trees
@@ -171,8 +170,6 @@ def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees | Fdcc
 
 def _scaling(entries: Mapping[str, Any]) -> Scaling:
     for name, value in entries.items():
-        if hint := renamed.hint("scaling of a NIC's policy file", name):
-            raise AgentError(f"{name} in its scaling: {hint}; make it again with this version of dc-gym")
         if not isinstance(value, int | float):
             raise AgentError(f"{name} in its scaling is {value!r}, not a number; {GUIDE}")
     return Scaling(**entries)

@@ -36,11 +36,6 @@ RUN = {
     SWITCH: "--set controller.policy=acc --set controller.start={path}",
 }
 """The options of `dcgym run` for a policy file."""
-OLD = {
-    ("dcgym-nic-policy", 1): "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
-    ("dcgym-policy", 1): "`dcgym export` makes a new one of its training",
-}
-"""The remedy for a file of each former format and version."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -156,9 +151,7 @@ def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
     except (KeyError, ValueError, TypeError, IndexError):
         raise AgentError(f"it has no manifest; {GUIDE}") from None
     if (name, version) != (FORMAT, VERSION):
-        remedy = OLD.get((name, version)) if isinstance(name, str) and isinstance(version, int) else None
-        reads = remedy or f"this version of dc-gym reads {FORMAT!r}, version {VERSION}"
-        raise AgentError(f"format {name!r}, version {version!r}; {reads}")
+        raise AgentError(f"format {name!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
     for entry, kind in (("kind", str), ("provenance", dict), ("payload", dict)):
         if not isinstance(manifest.get(entry), kind):
             raise AgentError(f"{entry!r} of its manifest is no {kind.__name__}; {GUIDE}")

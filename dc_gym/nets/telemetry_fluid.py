@@ -161,7 +161,7 @@ class TelemetryFluid:
         return pointers, np.clip(part, 0.0, 1.0)
 
     def measure(self, who: Places) -> Signals:
-        """Returns what flows have measured since their last decision."""
+        """Returns the measurements of flows since their last decision."""
         net = who // self.windows.shape[1]
         at, rtt, queue, left, acked = self._last.reshape(5, -1)[:, who]
         took = np.maximum(self.now[net] - at, 1e-6)

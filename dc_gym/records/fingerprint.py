@@ -63,7 +63,7 @@ GUEST = (
 AGENTS = ("envs/*.py", "envs/native/*.py", "envs/native/*.[ch]")
 """The sources of what acts besides where there are agents."""
 LEFT_OUT = (
-    *("base/checks.py", "base/progress.py", "base/readable.py", "base/renamed.py", "base/spelling.py", "base/tensorboard.py"),
+    *("base/checks.py", "base/progress.py", "base/readable.py", "base/spelling.py", "base/tensorboard.py"),
     *("base/terminal.py", "metrics/names.py", "notebook.py", "records/divergence.py", "records/learning_curve.py"),
 )
 """Files of these folders that only tell a user something: hints, titles, tables of checks. No record depends on them."""

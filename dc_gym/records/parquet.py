@@ -113,7 +113,6 @@ def _require_small(path: Path, opened: pq.ParquetFile, columns: Sequence[str], f
 
 
 def _row_bytes(path: Path, kind: pa.Schema) -> int:
-    """Returns the bytes of a row in memory."""
     total = 0
     for field in kind:
         width = field.type.index_type if pa.types.is_dictionary(field.type) else field.type
@@ -143,7 +142,7 @@ def _longest_bytes(texts: pa.Array) -> int:
 
 
 def to_records(path: Path, table: TableSchema, read: pa.Table, names: Names) -> Records:
-    """Returns what `read` gave of a table's file as canonical records."""
+    """Converts the columns of a table's file, as `read` returns them, to canonical records."""
     records = np.empty(read.num_rows, table.dtype)
     for name, _ in table.columns:
         records[name] = _values(path, table, name, read, names)

@@ -193,7 +193,12 @@ class Result:
         return parquet.read(path) if path.is_file() else None
 
     def column(self, name: str, column: str) -> npt.NDArray[Any]:
-        """Returns one column: integers, or the strings themselves."""
+        """Returns one column: integers, or the strings themselves.
+
+        Args:
+            name: The table, such as "flows".
+            column: The column, such as "received_bytes".
+        """
         values = self.records(name)[column]
         kind = TABLES[name].strings.get(column)
         return values if kind is None else np.array(self.names.of_kind(kind), dtype=object)[values]
@@ -226,13 +231,26 @@ def write_result(
     manifest: Mapping[str, Any],
     summary: Mapping[str, Any],
 ) -> None:
-    """Writes everything but inputs, plot and log."""
+    """Writes everything but inputs, plot and log.
+
+    Args:
+        partial: The folder of the unfinished result.
+        tables: The canonical tables.
+        manifest: What the run depended on.
+        summary: The metrics.
+    """
     digest = write_tables(partial, tables.names, {name: slices(tables.table(name)) for name in TABLES})
     write_facts(partial, tables, {**manifest, "digest": digest}, summary)
 
 
 def write_tables(partial: Path, names: Names, tables: Mapping[str, Iterable[Records]]) -> str:
-    """Writes the tables, whose canonical records come in pieces, and returns their digest."""
+    """Writes the tables and returns their digest.
+
+    Args:
+        partial: The folder of the unfinished result.
+        names: The names that records refer to by number.
+        tables: The canonical records of each table, in pieces.
+    """
     digest = Digest()
     for name, table in TABLES.items():
         if (records := digest.passing(name, tables[name])) is not None:
@@ -241,7 +259,14 @@ def write_tables(partial: Path, names: Names, tables: Mapping[str, Iterable[Reco
 
 
 def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
-    """Writes the JSON files, the manifest last. `manifest` has the digest already."""
+    """Writes the JSON files, the manifest last.
+
+    Args:
+        partial: The folder of the unfinished result.
+        tables: The tables that were written.
+        manifest: What the run depended on; it has the digest already.
+        summary: The metrics.
+    """
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     versions = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION}
@@ -249,14 +274,25 @@ def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any],
 
 
 def write_graph(partial: Path, graph: Graph) -> None:
-    """Writes the network, so that readers of the result need not build it, for which they would have to run its code."""
+    """Writes the network, so that readers of the result need not build it, for which they would have to run its code.
+
+    Args:
+        partial: The folder of the unfinished result.
+        graph: The network.
+    """
     path = partial / GRAPH
     with machine_errors("write", path):
         path.write_text(json.dumps(graph.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Writes NAME.parquet: numbers that follow from the tables, one of DERIVED. It is not part of the digest."""
+    """Writes NAME.parquet: numbers that follow from the tables. It is not part of the digest.
+
+    Args:
+        partial: The folder of the unfinished result.
+        name: One of DERIVED.
+        columns: Arrays of one length, by name.
+    """
     parquet.write_columns(partial / f"{name}.parquet", columns)
 
 
@@ -268,7 +304,12 @@ def number(value: object) -> float:
 def load_result(path: str | Path, check_digest: bool = False) -> Result:
     """Returns the result in a folder.
 
-    Raises a one-line ResultError if it is no result, incomplete, of a later version, or changed.
+    Args:
+        path: The folder.
+        check_digest: Computes the digest of the tables and compares it with the manifest's.
+
+    Raises:
+        ResultError: It is no result, incomplete, of a later version, or changed.
     """
     path = Path(path)
     if not path.is_dir():

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import bounded, renamed, usercode
+from dc_gym.base import bounded, usercode
 from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
@@ -168,7 +168,7 @@ def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
     for name in given:
         if name not in names:
-            raise UsageError(f"{where} {name} is unknown; {renamed.hint(where.rpartition(' ')[2], name) or hint(name, names)}")
+            raise UsageError(f"{where} {name} is unknown; {hint(name, names)}")
 
 
 def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:

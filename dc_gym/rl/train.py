@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dc_gym import spec as specs
-from dc_gym.base import folder_lock, ray_cluster, renamed, resume
+from dc_gym.base import folder_lock, ray_cluster, resume
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
@@ -98,12 +98,8 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _check_words(args: Namespace) -> None:
-    """Raises UsageError for former names, and for a spec where there is to be none or the other way round."""
+    """Raises UsageError for a spec where there is to be none, or the other way round."""
     spec = str(args.spec) if args.spec else ""
-    if spec and not args.spec.is_file() and (hint := renamed.hint("dcgym train SPEC", spec)):
-        raise UsageError(f"SPEC {spec}: {hint}")
-    if hint := renamed.hint("dcgym train --algo", args.algo.upper()):
-        raise UsageError(f"--algo {args.algo}: {hint}")
     if args.agents == FLOWS and spec:
         raise UsageError(f"SPEC {spec}: --agents flows trains on RL-CC's fluid model; leave SPEC out")
     if args.agents != FLOWS and not spec:

@@ -19,7 +19,7 @@ COUNTS = "nics.bin"
 
 
 def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32], queued: bool) -> dict[str, Records]:
-    """Returns what the NICs of a run counted for the flows that started, as tables by name.
+    """Returns the counters of a run's NICs for the flows that started, as tables by name.
 
     nic_events is empty unless `queued`: the NICs' queues of events had a limit.
     """

@@ -44,7 +44,7 @@ def links(graph: Graph, changed: Changed) -> Iterator[str]:
 
 
 def _way(cable: Cable, changed: Mapping[str, int]) -> str:
-    """Returns what becomes of the frames that the end a of a cable sends."""
+    """Describes the state of a cable for the frames that its end a sends."""
     now = {RATE: cable.rate_bps, DELAY: cable.delay_ns, LOSS: cable.impairment.loss_ppb, **changed}
     words = [format_rate(now[RATE]), quantity(now[DELAY], "ns", DIGITS)]
     words += [f"loss {quantity(now[LOSS] / PPB, 'share')}"] if now[LOSS] else []

@@ -38,7 +38,7 @@ PACKAGES = {
 
 
 def why_missing(line: str, tools: Path) -> str | None:
-    """Returns what to do if a command's first word is no program, no built-in of the shell, and no path; otherwise None.
+    """Returns advice if a command's first word is no program, no built-in of the shell, and no path; otherwise None.
 
     `tools` is a further folder of programs. Words that the shell would expand are left to the shell.
     """

@@ -169,7 +169,7 @@ def in_order(events: Sequence[EventSpec]) -> list[tuple[int, EventSpec]]:
 
 
 def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
-    """Returns what the events change in a network, in the order of their times.
+    """Returns the changes of a network that the events make, in the order of their times.
 
     `scale` divides rates and multiplies delays, as it does those of the topology. Raises KeyFault for what the network lacks.
     """
@@ -178,7 +178,7 @@ def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[
 
 
 def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
-    """Returns what words such as `s1 h1 down` or `s1-eth3 rate 5Mbit/s delay 1ms` change in a network, now.
+    """Returns the changes for words such as `s1 h1 down` or `s1-eth3 rate 5Mbit/s delay 1ms`, now.
 
     Raises KeyFault for what the network lacks, and for words that are not of this form.
     """
@@ -268,7 +268,7 @@ class _State:
                     yield Change(event.at_ns, number, port.ifname, self._of_port(port, event, section))
 
     def _of_ends(self, what: str, ports: Sequence[Port], event: EventSpec, section: str) -> Iterator[tuple[str, int]]:
-        """Yields what becomes of the frames that these ports send: both ends of a link, or one."""
+        """Yields settings and values of an event for these ports: both ends of a link, or one."""
         if event.state is not None:
             names = {port.ifname for port in ports}
             if names <= self.down if event.state == "down" else not names & self.down:

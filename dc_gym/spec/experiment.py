@@ -282,7 +282,7 @@ class Spec:
             raise KeyFault(f"{section}.reroute", reroute_ns, why)
 
     def changes(self, graph: Graph) -> tuple[Change, ...]:
-        """Returns what the events change in the network, in the order of their times."""
+        """Returns the changes of the network that the events make, in the order of their times."""
         found = changes(self.events, graph, self.topology.scale or 1)
         if self.controller.telemetry:
             found = tuple(with_telemetry(found, graph))
@@ -315,7 +315,7 @@ class Spec:
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:
-        """Returns what an agent may set, in the order of its commands; nothing without an agent."""
+        """Returns the rows that an agent may set, in the order of its commands; none without an agent."""
         if self.controller.policy is None:
             return ()
         found = selection.select(self.agent.sets, graph, self.agent, self.ground)
@@ -347,9 +347,15 @@ class Spec:
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
     ) -> tuple[list[FlowRequest], dict[str, Any]]:
-        """Returns the flows, by default of the spec's own seed, and the workload's notes about itself.
+        """Returns the flows, and the workload's notes about itself.
 
-        With `may_be_idle`, it is no error if a seed gives no flow at all.
+        Args:
+            graph: The network, as `graph()` returns it.
+            seed: The seed of the flows; None: the spec's own.
+            may_be_idle: It is no error if the seed gives no flow at all.
+
+        Raises:
+            WorkloadError: The workload cannot run on this network.
         """
         seed = self.seed if seed is None else seed
         phases, beside, duration_ns = self.sections(), self.workload.all[1:], self.time.duration_ns
@@ -485,6 +491,7 @@ def field_of_key(key: str) -> Any:
 
 
 def check_version(version: Any) -> None:
+    """Raises SpecError unless a spec has the version that this dc-gym reads."""
     if type(version) is not int or version != SPEC_VERSION:
         remedy = "upgrade dc-gym" if type(version) is int and version > SPEC_VERSION else f"write spec_version = {SPEC_VERSION}"
         raise KeyFault("spec_version", version, f"this version reads {SPEC_VERSION}; {remedy}")

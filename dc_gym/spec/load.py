@@ -13,7 +13,7 @@ from pathlib import Path
 from re import findall, fullmatch
 from typing import Any
 
-from dc_gym.base import bounded, plain_json, renamed, spelling, usercode
+from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
@@ -62,8 +62,15 @@ def load(
 ) -> Spec:
     """Returns the spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
 
-    `overrides` are texts "key=value" that replace keys of the file. `seed` replaces `seed` last. The code of a result runs only
-    as `result_code` allows; `trust` and `say` are for that.
+    Args:
+        path: The file.
+        overrides: Texts "key=value" that replace keys of the file.
+        seed: Replaces `seed`, after the overrides.
+        trust: The user trusts the code of a result (result_code.py).
+        say: Told which code of a result runs.
+
+    Raises:
+        SpecError: In one line: the key, the value as given, and what to do.
     """
     source = file_of(path)
     data = _read(source, trust, say)
@@ -82,7 +89,16 @@ def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None
 
 
 def read(path: str | Path, *, trust: bool = False, say: Say | None = None) -> dict[str, Any]:
-    """Returns the plain contents of a spec file, unchecked, for `vary`. `trust` and `say` are as in `load`."""
+    """Returns the plain contents of a spec file, unchecked, for `vary`.
+
+    Args:
+        path: The file.
+        trust: As in `load`.
+        say: As in `load`.
+
+    Raises:
+        SpecError: The file cannot be read.
+    """
     return _read(file_of(path), trust, say)
 
 
@@ -99,9 +115,18 @@ def file_of(path: str | Path) -> Path:
 def vary(
     data: Mapping[str, Any], base: Path, source: str, overrides: Iterable[str], values: Mapping[str, Any], origin: str
 ) -> Spec:
-    """Returns the spec of plain contents in which first `overrides` ("key=value") and then `values` (by dotted key) replace keys.
+    """Returns the spec of plain contents in which keys are replaced. A sweep makes its runs with it.
 
-    `origin` says where the values were written. A sweep makes its runs with this function.
+    Args:
+        data: The contents, as `read` returns them.
+        base: The folder to which paths are relative.
+        source: The name of the file, for errors.
+        overrides: Texts "key=value", applied first.
+        values: Values by dotted key, applied after them.
+        origin: Says where the values were written, for errors.
+
+    Raises:
+        SpecError: As in `load`.
     """
     changed = copy.deepcopy(dict(data))
     origins = _put_all(changed, overrides, source, base)
@@ -112,37 +137,69 @@ def vary(
 
 
 def not_given(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Returns the values, by dotted key, that no override ("key=value") names.
+    """Returns the values that no override names, for calls of `vary` in which the user's value has priority.
 
-    It serves calls of `vary` in which the user's value has priority.
+    Args:
+        values: Values by dotted key.
+        overrides: Texts "key=value".
     """
     given = {key for key, _ in map(_override, overrides)}
     return {key: value for key, value in values.items() if key not in given}
 
 
 def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
-    """Returns a spec that has only a preset's network, to show it. The overrides are as in `load`."""
+    """Returns a spec that has only a preset's network, to show it.
+
+    Args:
+        name: The preset.
+        overrides: As in `load`.
+
+    Raises:
+        SpecError: As in `load`.
+    """
     data: dict[str, Any] = {"name": name, "topology": {"preset": name}, "controller": {"name": "dctcp"}}
     data |= {"workload": {"kind": "many_to_one"}, "time": {"duration": "1s"}}
     return _overridden(data, overrides, None, name, Path.cwd())
 
 
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
-    """Returns the spec of a dict such as `to_dict` gives, and runs its code. `base` is the folder to which paths are relative.
+    """Returns the spec of a dict such as `to_dict` gives, and runs its code.
 
     Its settings of the NICs are checked when it runs. To read a result, call `without_code` or `recorded` instead.
+
+    Args:
+        data: Sections and keys, as a file has them.
+        base: The folder to which paths are relative.
+        source: A name for errors.
+
+    Raises:
+        SpecError: As in `load`.
     """
     return _build(_of_result(data), source, {}, base, to_run=False)
 
 
 def without_code(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
-    """Returns the spec of a result that is only read. Raises SpecError if it needs code: a reader runs none."""
+    """Returns the spec of a result that is only read.
+
+    Args:
+        data: The spec in the result's manifest.
+        base: The result's folder.
+        source: A name for errors.
+
+    Raises:
+        SpecError: The spec needs code: a reader runs none.
+    """
     result_code.require_no_code(source, data)
     return from_dict(data, base, source)
 
 
 def recorded(data: Mapping[str, Any], source: str) -> RecordedSpec:
-    """Returns what readers of a result's tables need of its spec. Nothing is run or opened."""
+    """Returns the parts of a result's spec that readers of its tables need. Nothing is run or opened.
+
+    Args:
+        data: The spec in the result's manifest.
+        source: A name for errors.
+    """
     with _told(data, source, {}):
         time = TimeSpec(**parse(_table(data, "time"), "time", TimeSpec))
         monitor = _table(data, "monitor")
@@ -448,11 +505,11 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
 
 
 def _did_you_mean(key: str, beside: Iterable[str] = ()) -> str:
-    """Returns a hint with the most similar known key: one of those beside it in an array of tables, one with the same last name,
-    otherwise one with similar spelling."""
+    """Returns a hint with the most similar known key.
+
+    That is one of those beside it in an array of tables, one with the same last name, or one with similar spelling.
+    """
     known = keys()
-    if hint := renamed.hint("spec", key):
-        return f"; {hint}"
     if key in SHORT:
         return f"; write {' or '.join(SHORT[key])}"
     section, _, name = key.rpartition(".")

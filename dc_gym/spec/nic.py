@@ -181,7 +181,7 @@ class NicSpec:
         NIC_POLICY,
         otherwise="the built-in one",
         help="policy of an algorithm that has a table: a file, relative to the spec, or the name of [one that "
-        "ships](rlcc-policy.md#what-ships)",
+        "ships](rlcc.md#what-ships)",
     )
     trace: str = key(
         TEXT,

@@ -84,7 +84,7 @@ def require_safe(source: Path, manifest: Mapping[str, Any], *, trust: bool = Fal
 
 
 def items_of(spec: Spec) -> list[Item]:
-    """Returns what must be in the user's list for the spec's result to run again."""
+    """Returns the items that the user's list must have for the spec's result to run again."""
     recorded = {f"{usercode.CODE}/{path.name}": hashlib.sha256(usercode.source_of(path)).hexdigest() for path in spec.code()}
     return [item for action in _actions(spec.to_dict(copied=True), recorded, Path("/")) for item in action.items]
 
@@ -168,7 +168,7 @@ def _texts_of(table: Any, section: str, place: str) -> Iterator[tuple[str, str, 
 
 
 def _actions(spec: Mapping[str, Any], recorded: Mapping[str, str], folder: Path) -> Iterator[Action]:
-    """Yields what the spec of a result in `folder` runs. `recorded` has the SHA-256 of its files of code."""
+    """Yields the code that the spec of a result in `folder` runs. `recorded` has the SHA-256 of its files of code."""
     for name in dict.fromkeys((*(name for _, name in code_of(spec)), *recorded)):
         if digest := recorded.get(name):
             yield Action(f"runs {name} (SHA-256 {digest[:16]}...)", (Item(Kind.CODE, digest, name),))

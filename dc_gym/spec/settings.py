@@ -48,7 +48,6 @@ UNDER_AGENT = "cubic"
 
 
 def _tcps() -> tuple[str, ...]:
-    """Returns the controllers that are TCPs."""
     known = [each for name in controllers.names() if (each := controllers.find(name))]
     return tuple(each.name for each in known if not each.nic)
 

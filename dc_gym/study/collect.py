@@ -143,9 +143,10 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
         if cutoff := values.get("metrics.cutoff"):
             values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
-    keys = specs.not_given(values, options.overrides)
+    told = [each for each in options.overrides if each.partition("=")[0].strip() not in variant.fixed]
+    keys = specs.not_given(values, told)
     place = folder(study.runs or study.name.rpartition("/")[2], options)
-    return specs.vary({"name": variant.name}, place, f"study {study.name}", options.overrides, keys, f"study {study.name}")
+    return specs.vary({"name": variant.name}, place, f"study {study.name}", told, keys, f"study {study.name}")
 
 
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:

@@ -113,7 +113,9 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     name = _name(value)
     if name in found or not name.startswith(OWN_CODE):
         return
-    found[name] = behaviour.of_python(_source(value))
+    if (source := _source(value)) is None:
+        return
+    found[name] = behaviour.of_python(source)
     for what, read in _read_by(value):
         if isinstance(read, Measure):
             found[f"{name} {what}"] = read.name
@@ -131,12 +133,12 @@ def _name(value: Any) -> str:
 
 
 @cache
-def _source(value: Any) -> str:
-    """Returns the text of a function or a class; empty for a method that a decorator generated, whose class tells of it."""
+def _source(value: Any) -> str | None:
+    """Returns the source of a function or a class; None of a generated function, such as a dataclass's `__repr__`."""
     try:
         return inspect.cleandoc("\n" + inspect.getsource(value))
     except OSError:
-        return ""
+        return None
 
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:

@@ -82,7 +82,7 @@ class Variant:
     paper: Mapping[str, float] = field(default_factory=dict)
     """The source's values, by measure, in SI units."""
     full: Mapping[str, Any] = field(default_factory=dict)
-    """The keys that `--length full` changes."""
+    """The keys that `--length full` changes; None takes a key away."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
     """Keys whose values depend on the seed, which stands in them as `{seed}`, also in those that `full` changes."""
     extra: bool = False
@@ -91,10 +91,13 @@ class Variant:
     """True for a variant that does not run with `--length full`."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
+    fixed: Sequence[str] = ()
+    """Keys that `--set` changes in other variants alone, such as those of a shared buffer that this one does not have."""
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the spec, at the source's own length if `full`. Values of `by_seed` have `{seed}` in them."""
-        return {**self.values, **self.by_seed, **(self.full if full else {})}
+        found = {**self.values, **self.by_seed, **(self.full if full else {})}
+        return {key: value for key, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

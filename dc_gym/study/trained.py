@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from dc_gym import spec as specs
 from dc_gym.base.errors import UsageError
+from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
 from dc_gym.figures import styles
@@ -277,7 +279,14 @@ def facts(setup: Setup) -> Callable[[StudyOptions], Facts]:
 
 
 def _facts(setup: Setup, options: StudyOptions) -> Facts:
-    campaign = Campaign(setup, options)
+    with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as place:  # a page is made without the folder of the runs
+        campaign = Campaign(setup, replace(options, out=place))
+        collect.write(campaign.folder, setup.files)
+        return _told(campaign)
+
+
+def _told(campaign: Campaign) -> Facts:
+    setup, options = campaign.setup, campaign.options
     length, variants = campaign.length, setup.variants(options.algorithms)
     spec = campaign.spec(variants[0], {"time.duration": length.duration, "time.warmup": length.warmup})
     traffic = spec.to_dict()["workload"]

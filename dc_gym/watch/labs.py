@@ -97,7 +97,7 @@ class LabChooser:
         return self._shown.place, self._shown.attached.change(self._shown.window)
 
     def awaited(self) -> str:
-        """Returns what is being waited for while there is nothing to show."""
+        """Names the lab or folder that is awaited while there is nothing to show."""
         there = [lab.place for lab in self._labs.values()]
         if self._wanted is None or not there or places.choose(there, self._wanted):
             return "a lab that runs"

@@ -51,7 +51,7 @@ CASES = {
 
 
 def by_frames(spec: Any, overrides: list[str], seeds: list[int], actions: Any, folder: Path) -> Generator[Any, None, None]:
-    """Yields what single networks give, frame by frame in Python: each one's first observation, then its steps."""
+    """Yields the results of single networks, frame by frame in Python: each one's first observation, then its steps."""
     for lab, seed in enumerate(seeds):
         with Session(as_spec(spec, overrides), folder) as session:
             episode = EpisodeTracker(session.experiment.spec, session.scene)

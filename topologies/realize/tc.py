@@ -330,7 +330,7 @@ def count_queue(ifindex: int, ifname: str, from_ns: int, until_ns: int) -> Netli
 
 
 def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
-    """Returns what the ports of the socket's namespace counted in their windows, which are over, by ifindex.
+    """Returns the counters of the ports of the socket's namespace after their windows, by ifindex.
 
     It is the first bucket that is not empty (metrics/queue_times.py), and the time in ns in it and in those that follow.
     """
@@ -370,14 +370,14 @@ def describe(ifindex: int, ifname: str) -> NetlinkRequest:
 
 
 def port_of(payload: bytes) -> tuple[int, int, int, int]:
-    """Returns what the kernel describes of a `port`: its limit, kmin and kmax in bytes, and pmax in ppm."""
+    """Returns the settings of a `port` as the kernel describes it: its limit, kmin and kmax in bytes, and pmax in ppm."""
     options = attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])
     kmin, kmax, pmax, _at = PORT_MARKING.unpack_from(options[TCA_PORT_MARKING])
     return int.from_bytes(options[TCA_PORT_LIMIT], "little"), kmin, kmax, -(-pmax * PPM >> 32)
 
 
 def told_by(payload: bytes) -> Telemetry:
-    """Returns what the kernel describes of the telemetry of a `port`."""
+    """Returns the telemetry of a `port` as the kernel describes it."""
     return Telemetry(*PORT_INT.unpack(attributes(attributes(payload[TCMSG.size :])[TCA_OPTIONS])[TCA_PORT_INT]))
 
 

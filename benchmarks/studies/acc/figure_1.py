@@ -109,10 +109,10 @@ def measure(result: Result) -> dict[str, float]:
 
 
 def best(evidence: Evidence, incast: str, setup: str = LOSSY) -> VariantEvidence:
-    """Returns the incast itself as a variant, with its best K of each seed."""
+    """Returns the incast itself as a variant, with its best K of each seed that has all K."""
     rows = {each: evidence.values(name(incast, each, setup), GOODPUT.name) for each in thresholds_kb(setup)}
     found = {}
-    for seed in next(iter(rows.values())):
+    for seed in sorted(set.intersection(*(set(values) for values in rows.values()))):
         largest = max(values[seed] for values in rows.values())
         found[seed] = float(min(each for each, values in rows.items() if values[seed] >= ENOUGH * largest) * KB)
     who, paper = on(incast, setup), {BEST.name: PAPER_KB[incast] * float(KB)}

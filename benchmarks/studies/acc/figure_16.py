@@ -245,7 +245,9 @@ def _figure(evidence: Evidence) -> Figure:
             axes[0].set_title(f"A clock {FASTER[file]} times as fast")
             for ax, (what, is_ratio) in zip(axes, PANELS.values(), strict=True):
                 for who in column:
-                    _lines(ax, evidence.variants[who], what, evidence.variants[rival_of(who, BASE)] if is_ratio else None)
+                    base = evidence.variants.get(rival_of(who, BASE)) if is_ratio else None
+                    if base or not is_ratio:
+                        _lines(ax, evidence.variants[who], what, base)
                 for start_ms, _ in PHASES[1:]:
                     ax.axvline(start_ms / 1e3, color="#555555", linewidth=0.8, linestyle=":")
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")

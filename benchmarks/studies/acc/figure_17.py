@@ -40,6 +40,7 @@ COLORS = {STEP: "#332288", LINEAR: "#CC6677"}
 THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
 """The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, and a linear D tells, too."""
+COMPARED_KB = [each for each in THRESHOLDS_KB if each <= HIGH_KB]
 REWARD = Measure("reward", "reward", digits=4)
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
@@ -82,12 +83,10 @@ def with_ranges(evidence: Evidence) -> Evidence:
     """Adds both designs as variants, with the range of D's part over the thresholds for each seed."""
     found = {}
     for design, reward in REWARDS.items():
-        parts = [
-            {seed: value - THROUGHPUT_WEIGHT * evidence.values(name(each), USE.name)[seed] for seed, value in values.items()}
-            for each in THRESHOLDS_KB
-            if each <= HIGH_KB and (values := evidence.values(name(each), reward.name))
-        ]
-        by_seed = {seed: max(part[seed] for part in parts) - min(part[seed] for part in parts) for seed in parts[0]}
+        rows = [(evidence.values(name(each), reward.name), evidence.values(name(each), USE.name)) for each in COMPARED_KB]
+        parts = [{seed: value - THROUGHPUT_WEIGHT * use[seed] for seed, value in values.items()} for values, use in rows]
+        seeds = sorted(set.intersection(*map(set, parts)))
+        by_seed = {seed: max(part[seed] for part in parts) - min(part[seed] for part in parts) for seed in seeds}
         found[design] = VariantEvidence(design, design, COLORS[design], {RANGE.name: by_seed})
     return replace(evidence, variants={**evidence.variants, **found})
 

@@ -82,13 +82,13 @@ def with_ratios(evidence: Evidence) -> Evidence:
     """Adds completion times over those of SECN0, seed by seed."""
     made = {}
     for workload, fabric, marking in product(WORKLOADS, SETUPS, COLORS):
-        who = name(workload, marking, fabric)
-        each, base = (evidence.variants[one].numbers for one in (who, name(workload, BASE, fabric)))
-        ratios = {
-            ratio.name: {seed: value / base[of][seed] for seed, value in each[of].items() if seed in base[of]}
-            for of, ratio in RATIOS.items()
-        }
-        made[who] = replace(evidence.variants[who], numbers={**each, **ratios})
+        who, base = name(workload, marking, fabric), name(workload, BASE, fabric)
+        ratios = {}
+        for of, ratio in RATIOS.items():
+            bases = evidence.values(base, of)
+            ratios[ratio.name] = {seed: value / bases[seed] for seed, value in evidence.values(who, of).items() if seed in bases}
+        if who in evidence.variants:
+            made[who] = replace(evidence.variants[who], numbers={**evidence.variants[who].numbers, **ratios})
     return replace(evidence, variants=made)
 
 
@@ -100,7 +100,8 @@ def _figure(evidence: Evidence) -> Figure:
         for ax, (fabric, workload) in zip(axes.flat, product(SETUPS, WORKLOADS), strict=True):
             ax.axhline(1, color=COLORS[BASE], linewidth=1.5, label=BASE)
             for place, marking in enumerate(RIVALS):
-                _bars(ax, evidence.variants[name(workload, marking, fabric)], place, marking)
+                if who := evidence.variants.get(name(workload, marking, fabric)):
+                    _bars(ax, who, place, marking)
             titles = [each.replace(" up", "\nup").replace(" from", "\nfrom") for each in SHORT_TITLES.values()]
             ax.set_xticks(range(len(titles)), titles)
             ax.tick_params(axis="x", labelsize=7)

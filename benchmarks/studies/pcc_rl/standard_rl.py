@@ -175,7 +175,7 @@ def _mastered(algorithm: str, wanted: bool) -> Criterion:
 DECISIONS = Explanation(
     hypothesis="250,000 decisions of 56 flows are too few for eq. 3 with some seeds",
     experiment="dcgym rlcc train --ground fluid --bottlenecks 4 --batch-size 250 --learning-rate 0.005 --updates 2000",
-    page="docs/rlcc-agents.md#do-standard-algorithms-fail",
+    page="docs/rlcc.md#flows-as-agents",
     showed="with 500,000 decisions six seeds of six that the figure does not have (4 to 9) master the task, off eq. 2 by at most"
     " 3.3 %; with 250,000 three of the six do",
 )

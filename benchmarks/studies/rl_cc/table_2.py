@@ -7,12 +7,9 @@ place, so that only the time differs. The paper does not say how long its runs a
 
 Each flow's decisions are made as if it had its own processor. The rows "in turn" (`nic.decisions`) show a processor that all
 flows of a NIC share. Their flows begin at their share: 64 flows from line rate would take 23 cuts of up to 5 ms each. These runs
-last LIVES decisions of a flow.
+last LIVES decisions of a flow. The rows "30 us" and "100 us" show what the time alone costs 16 flows.
 
-The rows "30 us" and "100 us" with 16 flows test why the LSTM's place has less goodput there than the trees. Hypothesis, from seed
-11: 16 flows swing, and the more so the older a decision is when it takes effect.
-
-Two more variants look for the paper's collapse. In rows named "full queue" events of packets take the processor's time, too, and
+Two more set-ups look for the paper's collapse. In rows named "full queue" events of packets take the processor's time, too, and
 its queue has fewer places than a NIC has flows. Rows named "16.8 ms" have the timeouts of verbs, and flows begin at their share.
 """
 
@@ -21,18 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dc_gym.base.progress import Progress
+import numpy as np
+
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.benchmarks.studies.rl_cc.common import Row, name
+from dc_gym.benchmarks.studies.rl_cc.common import name
 from dc_gym.study import series
-from dc_gym.study.claims import Claim, Explanation, above, below, less_than
-from dc_gym.study.evidence import Evidence
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.study.claims import Claim, above, below, less_than
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Variant
 from dc_gym.study.scaled import MS, US, RunLength
 from dc_gym.study.series import VariantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Many-to-one over one switch by how long a decision takes: goodput and drops"
 SOURCE = "RL-CC, Table II"
@@ -72,147 +72,102 @@ def in_turn(who: str) -> str:
     return f"{who} in turn"
 
 
-def on(who: str, variant: str) -> str:
-    """Returns the name of a contestant in the rows of a variant. All contestants are RL-CC's."""
-    return common.of_variant(who, variant)
+def on(who: str, setup: str) -> str:
+    """Returns the name of a contestant in the rows of a set-up. All contestants are RL-CC's."""
+    return common.of_setup(who, setup)
 
 
-def _row(who: str, flows: int, paper: tuple[float, float], variant: str) -> Row:
+def _values(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
+    """Returns the keys of a row whose flows decide as its set-up says."""
+    if setup == common.FULL_QUEUE:
+        queue = {"nic.decisions": "in-turn", "nic.event_cost": latency_ns, "nic.event_queue": QUEUE, "nic.burst": BURST}
+        return {**queue, **common.PRESETS[common.NO_PATIENCE]}
+    if setup == common.TIMEOUTS:
+        told = {f"nic.{name}": TIMEOUT_NS for name in ("timeout", "timeout_max", "nack_interval")}
+        return {"nic.latency": latency_ns, **told, "nic.probe_timeout": PROBE_TIMEOUT_NS, **common.at_share(flows)}
+    return {"nic.latency": latency_ns, **common.PRESETS.get(setup, {})}
+
+
+def _variant(who: str, flows: int, paper: tuple[float, float], setup: str) -> Variant:
     controller, latency_ns, color = WHO[who]
     return common.many_to_one(
-        name(on(who, variant), flows),
+        name(on(who, setup), flows),
         controller,
         common.SEVEN,
         flows,
-        length=LONG if variant == common.FULL_QUEUE else LENGTH,
-        values=_values(latency_ns, flows, variant),
-        paper={} if variant else dict(zip((common.GOODPUT.name, common.DROPS.name), paper, strict=True)),
+        length=LONG if setup == common.FULL_QUEUE else LENGTH,
+        keys=_values(latency_ns, flows, setup),
+        paper={} if setup else dict(zip((common.GOODPUT.name, common.DROPS.name), paper, strict=True)),
         color=color,
-        variant=variant,
     )
 
 
-def _values(latency_ns: int, flows: int, variant: str) -> dict[str, Any]:
-    """Returns the keys of a row whose flows decide as its variant says."""
-    if variant == common.FULL_QUEUE:
-        queue = {"nic.decisions": "in-turn", "nic.event_cost": latency_ns, "nic.event_queue": QUEUE, "nic.burst": BURST}
-        return {**queue, **common.PRESETS[common.NO_PATIENCE]}
-    if variant == common.TIMEOUTS:
-        told = {f"nic.{name}": TIMEOUT_NS for name in ("timeout", "timeout_max", "nack_interval")}
-        return {"nic.latency": latency_ns, **told, "nic.probe_timeout": PROBE_TIMEOUT_NS, **common.at_share(flows)}
-    return {"nic.latency": latency_ns, **common.PRESETS.get(variant, {})}
+def _later(us: int) -> Variant:
+    """Returns a variant of the network with few flows, a processor for each flow, and another time of a decision."""
+    keys, color = _values(us * US, FEW, common.OWN), "#888888"
+    return common.many_to_one(name(f"{us} us", FEW), WHO["MLP"][0], common.SEVEN, FEW, length=LENGTH, keys=keys, color=color)
 
 
-def _later(us: int) -> Row:
-    """Returns a row of the network with few flows, a processor for each flow, and another time of a decision."""
-    values = _values(us * US, FEW, common.OWN)
-    title = name(f"{us} us", FEW)
-    return common.many_to_one(title, WHO["MLP"][0], common.SEVEN, FEW, length=LENGTH, values=values, color="#888888")
-
-
-def _shared(who: str, latency_ns: int, flows: int, color: str, variant: str) -> Row:
-    """Returns a row with one processor per NIC."""
+def _in_turn(who: str, latency_ns: int, flows: int, color: str, setup: str) -> Variant:
+    """Returns a variant with one processor per NIC."""
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
-    parameters = common.PRESETS.get(variant, {}).get("nic.parameters", {})
-    values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows, **parameters)}
-    length = RunLength(length_ns, length_ns // 2)
-    title = name(on(in_turn(who), variant), flows)
-    shared: dict[str, Any] = {"values": values, "color": color, "variant": variant}
-    return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, **shared)
+    parameters = common.PRESETS.get(setup, {}).get("nic.parameters", {})
+    keys = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows, **parameters)}
+    title, length = name(on(in_turn(who), setup), flows), RunLength(length_ns, length_ns // 2)
+    return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, keys=keys, color=color)
 
 
-def _rows(variant: str) -> Iterator[Row]:
-    yield from (_row(who, flows, paper, variant) for who in WHO for flows, paper in zip(FLOWS, PAPER[who], strict=True))
-    if variant in COLLAPSES:
+def _variants(setup: str) -> Iterator[Variant]:
+    yield from (_variant(who, flows, paper, setup) for who in WHO for flows, paper in zip(FLOWS, PAPER[who], strict=True))
+    if setup in COLLAPSES:
         return
-    yield from (_shared(who, WHO[who][1], flows, WHO[who][2], variant) for who in NETS for flows in FLOWS)
-    yield from (_shared(f"{each} us", each * US, MANY, "#888888", variant) for each in BETWEEN_US)
+    yield from (_in_turn(who, WHO[who][1], flows, WHO[who][2], setup) for who in NETS for flows in FLOWS)
+    yield from (_in_turn(f"{each} us", each * US, MANY, "#888888", setup) for each in BETWEEN_US)
 
 
 COLLAPSES = (common.FULL_QUEUE, common.TIMEOUTS)
-"""The variants that look for the paper's collapse. They have no rows in turn: with a full queue all are."""
-VARIANTS = (common.NO_PATIENCE, *COLLAPSES)
-LATER_ROWS = [_later(us) for us in LATER_US]
-ROWS = [*(row for variant in (common.OWN, *VARIANTS) for row in _rows(variant)), *LATER_ROWS]
-COLUMNS = (common.GOODPUT, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN)
-CALM = (
-    "with a processor for each flow a decision is as late as it is taken seldom, and flows that decide at different times even"
-    " out: in the fluid model, too, 64 flows lose nothing up to 5 ms, and 0.35 % of the line at 15 ms. Where a NIC's flows share"
-    " the processor, 11 of them make 5 ms of 450 us (rows in turn)"
-)
+"""The set-ups that look for the paper's collapse. They have no rows in turn: with a full queue all are."""
+SETUPS = (common.NO_PATIENCE, *COLLAPSES)
 
 
-IN_TURN = Explanation(
-    hypothesis="a late decision alone loses nothing; flows lose where their decisions wait for each other on one processor",
-    experiment="the rows `LSTM in turn` of dcgym reproduce rl-cc table-2",
-    page="docs/reproduce-rl-cc.md#table-ii-a-late-decision-alone-does-not-collapse",
-    showed="450 us a decision lose nothing with a processor for each flow; in turn 64 flows lose 8.1 packets each, 128 lose 36",
-)
-
-
-QUEUED = Explanation(
-    hypothesis="a NIC that has no time for all events, packets' included, loses answers of probes, and flows in a flood do not"
-    " get out of it: 17 and 450 us are then alike",
-    experiment="the rows named full queue of dcgym reproduce rl-cc table-2",
-    page="docs/reproduce-rl-cc.md#table-ii-a-late-decision-alone-does-not-collapse",
-    showed="with 64 and 128 flows both networks keep 0.006 to 0.015 of the line, and trees 0.92 (seeds 1 to 5; chosen on seed 11"
-    " after 46 runs). It suffices for the order; the paper's numbers do not come out",
-)
-
-
-OLD_DECISIONS = Explanation(
-    hypothesis="16 flows swing, and the more so the older a decision is when it takes effect; the paper's LSTM and MLP have the"
-    " same goodput although one takes 26 times as long",
-    experiment="the rows `MLP`, `30 us`, `100 us` and `LSTM` with 16 flows of dcgym reproduce rl-cc table-2, which differ in that"
-    " time alone",
-    page="docs/reproduce-rl-cc.md#table-ii-a-late-decision-alone-does-not-collapse",
-    showed="goodput falls from 0.947 (17 us) over 0.94 (30 us) to 0.87 (100 us) and 0.85 (450 us); the trees have 0.944",
-)
-
-
-def _slower(net: str, flows: int, variant: str, why: str = "") -> tuple[Claim, Claim]:
-    tree, other = (name(on(who, variant), flows) for who in ("tree", net))
+def _slower(net: str, flows: int, setup: str) -> tuple[Claim, Claim]:
+    tree, other = (name(on(who, setup), flows) for who in ("tree", net))
     return (
         Claim(
             f"With {flows} flows the tree has at least twice the goodput of the {net}",
             SOURCE,
             (above(tree, other, common.GOODPUT, SLOWER),),
-            why,
-            explanation=QUEUED,
         ),
         Claim(
             f"With {flows} flows the tree drops at least 100 times fewer packets a flow than the {net}",
             SOURCE + "; after bring-up",
             (below(tree, other, common.LATE_DROPS, FEWER),),
-            why,
-            explanation=IN_TURN if net == "LSTM" else QUEUED,
         ),
     )
 
 
-def _claims(variant: str) -> Iterator[Claim]:
+def _claims(setup: str) -> Iterator[Claim]:
     def row(who: str, flows: int) -> str:
-        return name(on(who, variant), flows)
+        return name(on(who, setup), flows)
 
     shared = tuple(map(in_turn, NETS))
     yield Claim(
         "With 16 flows nobody drops",
         SOURCE + "; after bring-up",
-        tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *(() if variant in COLLAPSES else shared))),
+        tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *(() if setup in COLLAPSES else shared))),
     )
     yield Claim(
         "With 16 flows the slow networks have no less goodput than the tree",
         SOURCE,
         tuple(above(row(who, 16), row("tree", 16), common.GOODPUT, 0.999) for who in NETS),
-        explanation=OLD_DECISIONS,
     )
-    for nets, why, of in ((NETS, CALM, variant), (shared, "", common.OWN if variant in COLLAPSES else variant)):
-        yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, of, why))
+    for nets, of in ((NETS, setup), (shared, common.OWN if setup in COLLAPSES else setup)):
+        yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, of))
 
 
 CLAIMS = (
-    *common.with_variants(VARIANTS, _claims),
+    *common.with_setups(SETUPS, _claims),
     Claim(
         f"With {FEW} flows goodput falls with the time of a decision: 17 us, 30 us, 100 us",
         "docs/reproduce-rl-cc.md",
@@ -229,12 +184,14 @@ def crossover(evidence: Evidence) -> str:
     """Describes the times of a decision, in turn, at which many flows begin to lose and fall below half of the tree's goodput."""
     times = {us * US: name(in_turn(f"{us} us"), MANY) for us in BETWEEN_US}
     times |= {WHO[net][1]: name(in_turn(net), MANY) for net in NETS}
-    tree = evidence.variants[name("tree", MANY)].estimate(common.GOODPUT.name)
-    found = {time_ns: evidence.variants[times[time_ns]] for time_ns in sorted(times)}
-    slow = {time_ns: each.estimate(common.GOODPUT.name) for time_ns, each in found.items()}
-    lossy = {time_ns: each.estimate(common.LATE_DROPS.name) for time_ns, each in found.items()}
-    drops = _first([time_ns for time_ns, each in lossy.items() if each and each.mean > LOSING], list(found))
-    half = _first([time_ns for time_ns, each in slow.items() if each and tree and each.mean * SLOWER < tree.mean], list(found))
+    tried = sorted(times)
+
+    def mean(title: str, measure: Measure) -> float:
+        return float(np.mean(list(evidence.values(title, measure.name).values()) or np.nan))
+
+    tree = mean(name("tree", MANY), common.GOODPUT)
+    drops = _first([time_ns for time_ns in tried if mean(times[time_ns], common.LATE_DROPS) > LOSING], tried)
+    half = _first([time_ns for time_ns in tried if mean(times[time_ns], common.GOODPUT) * SLOWER < tree], tried)
     each_waits = math.ceil(MANY / common.SEVEN.senders)
     return (
         f"Crossover with {MANY} flows, {each_waits} a NIC whose decisions are made in turn: drops begin {drops},"
@@ -246,21 +203,32 @@ def _first(reached: list[int], tried: list[int]) -> str:
     if not reached:
         return f"beyond {tried[-1] / US:g} us"
     place = tried.index(min(reached))
-    return (
-        f"at {tried[place] / US:g} us or below"
-        if place == 0
-        else f"between {tried[place - 1] / US:g} and {tried[place] / US:g} us"
-    )
+    at = f"{tried[place] / US:g} us"
+    return f"between {tried[place - 1] / US:g} and {at}" if place else f"at {at} or below"
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    evidence = common.run("table-2", ROWS, options, progress)
-    lines = [VariantLine(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, _, color) in WHO.items()]
-    for who in NETS:
-        lines.append(VariantLine(in_turn(who), WHO[who][2], {flows: name(in_turn(who), flows) for flows in FLOWS}, "s", "--"))
-    for variant, marker, style in ((common.NO_PATIENCE, "v", "-."), (common.FULL_QUEUE, "x", ":"), (common.TIMEOUTS, "^", ":")):
-        for who, (_, _, color) in WHO.items():
-            varied = on(who, variant)
-            lines.append(VariantLine(varied, color, {flows: name(varied, flows) for flows in FLOWS}, marker, style))
-    figure = series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
-    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, figure, [crossover(evidence)])
+def _figure(evidence: Evidence) -> Figure:
+    looks = {
+        **{who: (color, "o", "-") for who, (_, _, color) in WHO.items()},
+        **{in_turn(who): (WHO[who][2], "s", "--") for who in NETS},
+        **{
+            on(who, setup): (color, *how)
+            for setup, how in zip(SETUPS, (("v", "-."), ("x", ":"), ("^", ":")), strict=True)
+            for who, (_, _, color) in WHO.items()
+        },
+    }
+    lines = [VariantLine(who, color, {flows: name(who, flows) for flows in FLOWS}, *how) for who, (color, *how) in looks.items()]
+    return series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
+
+
+STUDY = common.study(
+    TITLE,
+    SOURCE,
+    [*(each for setup in (common.OWN, *SETUPS) for each in _variants(setup)), *map(_later, LATER_US)],
+    (common.GOODPUT, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN),
+    CLAIMS,
+    _figure,
+    networks=(common.SEVEN,),
+    setups=SETUPS,
+    notes=lambda evidence: [crossover(evidence)],
+)

@@ -88,7 +88,7 @@ class Job:
         return code if code >= 0 else 128 - code
 
     def read(self, fd: int) -> bytes | None:
-        """Returns what one of its outputs has now, b"" if there is nothing, or None at its end."""
+        """Returns the bytes that one of its outputs has now, b"" if there are none, or None at its end."""
         try:
             return os.read(fd, READ_BYTES) or None
         except BlockingIOError:
@@ -99,7 +99,7 @@ class Job:
             raise
 
     def drain(self) -> Iterator[tuple[int, bytes]]:
-        """Yields what its outputs have now, each with its step."""
+        """Yields the bytes that its outputs have now, each with its step."""
         for fd, step in self.outputs.items():
             while data := self.read(fd):
                 yield step, data

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
 
 
 def _to_end(program: Generator[None, None, T]) -> T:
-    """Returns what a generator returns: inside a ground, an agent steps without it."""
+    """Returns the result of a generator: inside a ground, an agent steps without it."""
     while True:
         try:
             next(program)
@@ -126,7 +126,7 @@ def _disturb(command: str, site: Site) -> None:
 
 
 def _switches(plan: Plan, folder: Path, site: Site, stack: ExitStack) -> tuple[Switches, Mapping[str, Any]]:
-    """Returns what carries the switches, started, and the rules of each switch in its form."""
+    """Returns the started datapath or daemons, and the rules of each switch in their form."""
     if plan.direct is None:
         programs = Programs(Path(plan.openvswitch))
         os.environ.update(programs.environment())

@@ -78,7 +78,7 @@ class Site(Protocol):
         """
 
     def verdict(self, code: int, keeps: bool) -> int:
-        """Returns what follows an episode that ended with this code of agentd's. `keeps` is True for a run."""
+        """Returns the step after an episode that ended with this code of agentd's. `keeps` is True for a run."""
 
     def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
         """Lets time pass after an episode's traffic was aborted. Returns what is then left of it.

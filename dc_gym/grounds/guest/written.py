@@ -35,7 +35,7 @@ def _names(upper: Path) -> Iterator[str]:
 
 
 def pieces(path: Path, length: int) -> Iterator[bytes]:
-    """Yields what is in a plain file. Raises OSError if there is none."""
+    """Yields the contents of a plain file. Raises OSError if there is none."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -136,7 +136,7 @@ class HostSite(InnerSite):
         self._watch.start()
 
     def verdict(self, code: int, keeps: bool) -> int:
-        """Returns what follows an episode: the end for a run, which has one episode, otherwise the next episode.
+        """Returns the step after an episode: the end for a run, which has one episode, otherwise the next episode.
 
         An episode ends by the clock, whatever the agent is doing.
         """

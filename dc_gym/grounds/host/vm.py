@@ -201,7 +201,7 @@ def _initramfs(kernel: VmKernel, command: bytes) -> bytes:
 
 
 def _command(argv: Sequence[str], env: Mapping[str, str], share: Path) -> bytes:
-    """Returns what vm-init reads."""
+    """Returns the settings that vm-init reads."""
     entries = [f"share {share}", f"cwd {share}", *(f"env {name}={value}" for name, value in env.items())]
     return b"".join(os.fsencode(entry) + b"\0" for entry in (*entries, *(f"arg {word}" for word in argv)))
 

@@ -149,7 +149,7 @@ class _Lab:
         return self.queues.observe(frame)
 
     def learned(self, slot: Slot, rewards: npt.NDArray[np.float64]) -> Transitions | None:
-        """Returns what the last decisions led to, with the rewards of a slot as they count; None at the first slot."""
+        """Returns the transitions of the last decisions, with the rewards of a slot as they count; None at the first slot."""
         if self._decided is None:
             return None
         before, actions, busy = self._decided

@@ -63,7 +63,7 @@ class Flows:
         return Decisions(who, seen, observed, central, before, action, window)
 
     def _central(self, who: Places) -> Floats32:
-        """Returns what the critics see of the flows' networks, before their decisions."""
+        """Returns the critics' view of the flows' networks, before their decisions."""
         model, net = self.model, who // self.shape[1]
         count = model.incasts.count[net]
         windows, enforced = model.windows.reshape(-1)[who], model.enforced()

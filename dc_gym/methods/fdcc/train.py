@@ -57,7 +57,7 @@ def settings_of(args: argparse.Namespace) -> FdccTrainingSettings:
 
 
 def _last(args: argparse.Namespace, settings: FdccTrainingSettings) -> tuple[str | None, Path, str]:
-    """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
+    """Returns the contents of the checkpoint, its path, and the command to resume or, without one, to start again."""
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)

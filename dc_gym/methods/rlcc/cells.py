@@ -34,7 +34,7 @@ A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
 TABLE_BOUND = 0.005
 """Largest difference in Table VI's cells between the policy in integers and in floats."""
 BOUNDS = {"tree": 0.005, "mlp": 0.005, "mlp8": 0.04, "lstm": 0.005}
-"""Largest difference between an action in integers and in floats, on golden traces (elsewhere: docs/rlcc-policy.md)."""
+"""Largest difference between an action in integers and in floats, on golden traces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.outputs import require_place
@@ -165,9 +164,6 @@ def _rows(source: str, net: NicPolicy, how: Distillation) -> WeightedRows:
 
 
 def main(args: argparse.Namespace) -> int:
-    for source in args.sources or ():
-        if (hint := renamed.hint("dcgym rlcc distil --from", source)) and not Path(source).exists():
-            raise UsageError(f"--from {source}: {hint}")
     net = nic_policy.read_rlcc(nic_policy.path_of(args.net))
     how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
     same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's decision problem (docs/rlcc-policy.md) in the fluid model: each flow is an agent that gets its actions from outside.
+"""RL-CC's decision problem (docs/rlcc.md) in the fluid model: each flow is an agent that gets its actions from outside.
 
 A flow decides when its probe comes back, so the agents do not act together. A turn is an instant at which at least one of them
 decides; the time between turns varies. The PettingZoo environment is flows_parallel.py, the one for RLlib is dc_gym/rl/flows.py.
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import hint
 from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
@@ -54,8 +53,7 @@ class FlowsConfig:
         names = [each.name for each in fields(cls)]
         for name in values:
             if name not in names:
-                why = renamed.hint("FlowsConfig", name) or hint(name, names)
-                raise AgentError(f"FlowsConfig: {name} is unknown; {why}")
+                raise AgentError(f"FlowsConfig: {name} is unknown; {hint(name, names)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +138,7 @@ class Flows:
         return self._look(model)
 
     def observation(self, name: str) -> Vector:
-        """Returns what an agent sees at its decision, or saw at its last one.
+        """Returns the observation of an agent at its decision, or at its last one.
 
         Before the first, this is "on target, rate kept".
         """

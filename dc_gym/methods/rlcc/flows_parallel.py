@@ -25,9 +25,9 @@ Actions = npt.NDArray[np.floating[Any]]
 
 
 class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
-    """One bottleneck in the fluid model, with one agent per flow (docs/rlcc-agents.md).
+    """One bottleneck in the fluid model, with one agent per flow (docs/rlcc.md#flows-as-agents).
 
-    Observation: a float32 Box of a_old, e_old, a_new, e_new (docs/rlcc-policy.md). Action: a Box of one number in 1/1.2..1.2; the
+    Observation: a float32 Box of a_old, e_old, a_new, e_new (docs/rlcc.md). Action: a Box of one number in 1/1.2..1.2; the
     flow's rate is multiplied by it. Reward: -(delta / target)^2, with delta clipped at `max_error` targets (10 by default).
 
     A step is an instant at which at least one agent decides; `info["decides"]` says which. The actions of the other agents are

@@ -271,7 +271,7 @@ def _time_axis(ax: Axes, run: RunData, time: Scale) -> None:
 
 
 def _grey(run: RunData) -> str:
-    """Returns what the grey area means, if there is one."""
+    """Explains the grey area, if there is one."""
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 

@@ -118,7 +118,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name:
 
 
 def _facts(each: Scenario) -> list[tuple[str, str]]:
-    """Returns what was run, from the spec, in words. Values that equal the defaults are left out."""
+    """Describes the experiment in words, from the spec. Values that equal the defaults are left out."""
     spec, usual = each.spec, PLAIN_SPEC.to_dict()
 
     def words(section: str) -> str:

@@ -121,14 +121,14 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
 
 
 def _controller(result: Result) -> dict[str, Any]:
-    """Returns what identifies a group: the controller section of the spec, and the content of a policy's file."""
+    """Returns the identity of a group: the controller section of the spec, and the content of a policy's file."""
     section: Mapping[str, Any] = result.manifest["spec"].get("controller", {})
     content = result.inputs.get(POLICY_COPY)
     return {**section, **({} if content is None else {CONTENT: str(content)[:HASH_DIGITS]})}
 
 
 def _experiment(result: Result) -> dict[str, Any]:
-    """Returns what identifies a scenario: the spec, the contents of the files that it names, and the run's fingerprint."""
+    """Returns the identity of a scenario: the spec, the contents of the files that it names, and the run's fingerprint."""
     spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
     told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}

@@ -94,7 +94,7 @@ def groups_table(scenario: Scenario, measured: Mapping[str, RunData]) -> ReportT
 
 
 def classes_table(scenario: Scenario) -> ReportTable | None:
-    """Returns what each class of flows got, the mean over a controller's runs; None if no run has several classes."""
+    """Returns the metrics of each class of flows, the mean over a controller's runs; None if no run has several classes."""
     sections = []
     for group in scenario.groups:
         by_label: dict[str, list[Mapping[str, Any]]] = {}

@@ -111,7 +111,7 @@ def _import(text: str, path: str) -> tuple[Any, str]:
 
 
 def _classes(text: str, module: Any, name: str) -> tuple[Any, Any]:
-    """Returns what makes the config of the class of that name, and the class if it is an Algorithm."""
+    """Returns the function that makes the config of the class of that name, and the class if it is an Algorithm."""
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 

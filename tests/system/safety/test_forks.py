@@ -181,7 +181,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def forked(holder: str, act: str, folder: Path) -> tuple[list[str], list[str]]:
-    """Returns what a process prints that holds environments, and what its child does. Without an `act` it has no child."""
+    """Returns the output of a process that holds environments, and its child's. Without an `act` it has no child."""
     preamble, fork = PREAMBLE.format(holder=HOLDERS[holder]), FORKS.format(act=act or "pass", wait=WAIT if act else "")
     done = run((preamble if act else preamble + NO_FORK) + fork, str(folder))
     assert done.returncode == 0, done.stderr

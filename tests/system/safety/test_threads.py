@@ -35,7 +35,7 @@ BUSY = "another thread"
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """Returns what `work` returns in a thread that has ended."""
+    """Returns the result of `work` from a thread that has ended."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result(WAIT_S)
 
