@@ -66,7 +66,7 @@ def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Ev
     if old:
         facts.append(("Old", old))
     findings = [finding(judge(each, found), causes) for each in study.claims]
-    return Report(study, table, found, findings, facts, study.notes_of(found), old)
+    return Report(study, table, found, findings, facts, [*study.told, *study.notes_of(found)], old)
 
 
 def write(folder: Path, told: Report) -> Path:
