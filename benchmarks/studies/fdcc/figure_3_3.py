@@ -88,7 +88,7 @@ STUDY = Study(
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, DCQCN, UNFAIR),)),
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, BOUNDED, UNFAIR),), setup=WINDOW),
     ),
-    draw=partial(over_time.figure, title=TITLE),
+    draw=partial(over_time.figure, title=TITLE, of="the line"),
     facts=(
         ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
         ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),

@@ -31,8 +31,8 @@ PART = 0.25
 LONGEST = Measure("longest_bytes", "longest queue (kB)", 1e-3)
 MEAN = Measure("queue_bytes", "mean queue (kB)", 1e-3)
 CARRIED = Measure("goodput", "goodput (of the line)", digits=3)
-QUEUE = Measure("queue", "queue of the shared link (MB)", 1e-6)
-HELD = Measure("held_share", "senders paused, mean of 64 (%)", 100)
+QUEUE = Measure("queue", "shared link's queue (MB)", 1e-6)
+HELD = Measure("held_share", "senders paused (%)", 100)
 
 
 def _backlog(result: Result) -> Floats:
