@@ -33,15 +33,12 @@ from dc_gym.study.model import Study, Variant
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
 SOURCE = "FDCC, figures 6.4 and 6.5 (text only)"
 WORKLOADS = {"WebSearch": "websearch", "FB_Hadoop": "fb_hadoop"}
-LOADS = (20, 50, 80)
-"""Percent of each host's link."""
+LOADS = (20, 50, 80)  # percent of each host's link
 LAST_START_US, DURATION_MS = 400, 8
 FULL_LAST_START_MS, FULL_DURATION_MS = 10, 60
 UPLINK_BPS, RACK_HOSTS = 400 * 10**9, 16
-LARGEST = "3MB"
-"""Ours: sizes are cut at it, or a run of milliseconds could not finish them; --length full has them whole."""
-SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000
-"""Ours: short flows have up to 100 kB, long ones 1 MB and more."""
+LARGEST = "3MB"  # ours: sizes are cut at it, or a run of milliseconds could not finish them; --length full has them whole
+SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000  # ours: short flows have up to 100 kB, long ones 1 MB and more
 ALL = Measure("slowdown", "slowdown, all flows", digits=4)
 SHORT = Measure("short", "slowdown up to 100 kB", digits=4)
 OWN_SHORT = Measure("own_short", "slowdown up to 100 kB, over the time of its own frames", digits=4)
@@ -73,8 +70,7 @@ NO_QUEUE, CHANGED_LOAD = Change("no queue", {"nic.policy": "no-queue.npz"}), 80
 NO_QUEUE_BDP = 0.003
 BY_HAND = {"made": "written by hand, not trained", "command": "dcgym reproduce fdcc figure-6.4"}
 AIMED, AIMED_LOAD = Change("aims at 85 %", {"nic.policy": "aimed.npz"}), 0.85
-HIGHER_LOADS = LOADS[1:]
-"""The loads at which that policy is to be the best: at 20 % flows are often alone."""
+HIGHER_LOADS = LOADS[1:]  # the loads at which that policy is to be the best: at 20 % flows are often alone
 AIMED_GAIN, AIMED_FAIRNESS = 0.35, 0.02
 """A decision goes a quarter of the way, in octaves; a flow with half as large a window aims at 1.4 % more."""
 

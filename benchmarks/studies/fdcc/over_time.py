@@ -24,10 +24,8 @@ from dc_gym.study.model import Variant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES
-"""Payload that frames without telemetry can carry."""
-POINTS = 100
-"""Number of points of a track."""
+MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES  # payload that frames without telemetry can carry
+POINTS = 100  # number of points of a track
 FLOW_COLORS = ("#332288", "#CC6677", "#117733", "#999933")
 NETWORK = {
     **common.LOSSLESS,

@@ -11,7 +11,6 @@ The thesis has neither. Its training, as ours, has one bottleneck, at most 32 fl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,12 +40,11 @@ _claim = partial(n_to_one.compared, SOURCE, ours=True)
 STUDY = Study(
     title=TITLE,
     variants=[
-        replace(
-            n_to_one.variant(who, Traffic(flows, SENDERS[place], PATHS[place]["scale"]), NETWORKS[place], place=place),
-            given=PATHS[place],
+        n_to_one.variant(
+            who, Traffic(flows, SENDERS[place], PATHS[place]["scale"]), NETWORKS[place], place=place, given=PATHS[place]
         )
         for place, counts in COUNTS.items()
-        for flows in counts
+        for flows in COUNTS[place]
         for who in CONTESTANTS
     ],
     measures=n_to_one.MEASURES,
