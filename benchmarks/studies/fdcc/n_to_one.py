@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,8 @@ from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUS
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Claim, Criterion
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.evidence import Measure
 from dc_gym.study.model import Variant
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Changes = Mapping[str, tuple[Change, ...]]  # by contestant
 MOST_BYTES = 960 * MB
@@ -88,6 +86,10 @@ class Traffic:
 def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
     """Returns a variant's name. `place`: the network's name, where a study has several."""
     return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
+
+
+figure = partial(common.figure, name=lambda place, who, flows: name(who, flows, place=place), xlabel="flows")
+"""Draws the contestants over the numbers of flows, which `points` has by the network's name."""
 
 
 def variant(who: str, traffic: Traffic, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any) -> Variant:
@@ -157,8 +159,3 @@ def _queue(result: Result, ended: np.ndarray) -> dict[str, float]:
     at_switches = backlog[:, [row for row, port in enumerate(ports) if port["side"] == "switch"]]
     longest = at_switches[:, at_switches.mean(axis=0).argmax()]
     return {QUEUE.name: float(longest.mean()), TAIL.name: float(np.percentile(longest, 99))}
-
-
-def figure(evidence: Evidence, counts: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Figure:
-    """Draws the contestants over the numbers of flows, which `counts` has by the network's name."""
-    return common.figure(evidence, counts, lambda place, who, flows: name(who, flows, place=place), measures, "flows", title)

@@ -77,7 +77,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(GOODPUT, UNFAIR, PAUSED), title=TITLE),
+    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(GOODPUT, UNFAIR, PAUSED), title=TITLE),
     facts=FACTS,
     notes=n_to_one.NOTES,
     runs=RUNS,

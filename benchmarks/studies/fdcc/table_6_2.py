@@ -156,7 +156,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
+    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
     facts=common.facts(f"a dumbbell of {PAIRS} pairs", n_to_one.TRAFFIC),
     notes=NOTES,
 )

@@ -66,7 +66,7 @@ STUDY = Study(
             for flows in counts
         ),
     ),
-    draw=partial(n_to_one.figure, counts=COUNTS, measures=(GOODPUT, UNFAIR, QUEUE), title=TITLE),
+    draw=partial(n_to_one.figure, points=COUNTS, measures=(GOODPUT, UNFAIR, QUEUE), title=TITLE),
     facts=(
         (LOSSY, f"table 6.2's 64 pairs, 100 Gbit/s, 160 ns a link; {BUFFER} a port and no pauses"),
         (LEAF_SPINE, "24 hosts, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a); 9 MB a switch; PFC with FDCC's rule"),
