@@ -122,7 +122,8 @@ def run(desk: Desk, studies: Sequence[Study]) -> int:
         told = _made(desk, study)
         path = page.write(desk.out / study.name, told)
         _show(told)
-        say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), study.name, desk.options(study.group).full)}")
+        for name in study.of or [study.name]:
+            say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), name, desk.options(study.group).full)}")
         say(f"page         {path}\n")
     return 0
 
