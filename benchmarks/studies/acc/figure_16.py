@@ -254,9 +254,11 @@ def _figure(evidence: Evidence) -> Figure:
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
         for ax, title in zip(grid[:, 0], PANELS, strict=True):
             ax.set_ylabel(title)
-            ax.set_ylim(bottom=0)
-        grid[-1, 0].set_yscale("log")
-        log_ticks(grid[-1, 0], "y", 0.0)
+            if title.startswith("Mice"):
+                ax.set_yscale("log")
+                log_ticks(ax, "y", 0.0)
+            else:
+                ax.set_ylim(bottom=0)
         kit.legend_below(canvas, grid[0, 0], 3)
         kit.title(canvas, TITLE)
     return canvas
