@@ -116,7 +116,8 @@ def measure(result: Result) -> dict[str, float]:
 def track(result: Result) -> Track:
     """Returns the queue around a burst in whole bytes, as a mean over the bursts. Time 0 is the begin of the burst."""
     found = windows(queue_of(result, f"s1-eth{HOSTS}")).reshape(-1, SAMPLES // DRAWN_SAMPLES, DRAWN_SAMPLES)
-    x: Floats = (np.arange(found.shape[1]) + 0.5) * DRAWN_SAMPLES * SAMPLE_US / 1e6 - BEFORE_MS / 1e3
+    places = np.arange(found.shape[1], dtype=np.float64) + 0.5
+    x: Floats = places * (DRAWN_SAMPLES * SAMPLE_US / 1e6) - BEFORE_MS / 1e3
     return Track(x, {QUEUE.name: found.mean(axis=(0, 2)).round() if len(found) else np.full(len(x), np.nan)})
 
 

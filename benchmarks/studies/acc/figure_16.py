@@ -21,14 +21,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dc_gym.base.key import MS
 from dc_gym.base.stats import band
-from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES
+from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES, parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, LEARNING, LINE_BPS, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
@@ -56,6 +55,8 @@ USUAL, SLOW, FULL = "workloads-s{seed}.csv", "workloads-slow-s{seed}.csv", "work
 """Files of the flows of a seed: in most rows, in rows on the slow clock, and with `--length full`."""
 FASTER = {USUAL: 20, SLOW: 5, FULL: 3}
 """How much faster the clock of the changes is than the paper's."""
+INTERVAL_US = {USUAL: 100, SLOW: 500, FULL: 500}
+"""Interval of the samples. It tells runs with `--length full` from others, beside their name."""
 PHASES = ((0, "websearch"), (4500, "datamining"), (8500, "websearch"), (9500, "datamining"))
 """Start of each workload, in milliseconds of the paper's clock."""
 END_MS, WINDOW_MS = 10_500, 500
@@ -135,8 +136,8 @@ def flows(faster: int, seed: int) -> str:
 
 def _clock(file: str, who: str) -> dict[str, Any]:
     """Returns the keys that depend on a row's clock. An agent decides twice a millisecond."""
-    faster, usual = FASTER[file], file == USUAL
-    found = common.sampled(END_MS // faster + TAIL_MS, 100 if usual else 500, 20 if usual else 100)
+    faster, interval_us = FASTER[file], INTERVAL_US[file]
+    found = common.sampled(END_MS // faster + TAIL_MS, interval_us, interval_us // 5)
     return {**found, HALF_LIFE: 2 * HALF_LIFE_MS // faster} if who == BANDIT else found
 
 
@@ -179,8 +180,8 @@ def _claims(who: str, setup: str) -> Iterable[Claim]:
 def _ended(result: Result) -> tuple[Floats, Floats, Floats]:
     """Returns the start on the paper's clock (ms), the completion time (s) and the size of the flows that ended."""
     spec, found = result.manifest["spec"], result.records("flows")
-    file = Path(spec["workload"]["file"]).name
-    faster = next(faster for name, faster in FASTER.items() if file == name.format(seed=spec["seed"]))
+    usual = SLOW if is_slow(spec["name"]) else USUAL
+    faster = FASTER[usual if parse_time_ns(spec["monitor"]["interval"]) == INTERVAL_US[usual] * 1000 else FULL]
     ended = found[found["end_ns"] >= 0]
     return ended["start_ns"] * (faster / MS), (ended["end_ns"] - ended["start_ns"]) / 1e9, ended["size_bytes"].astype(np.float64)
 
@@ -253,9 +254,11 @@ def _figure(evidence: Evidence) -> Figure:
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
         for ax, title in zip(grid[:, 0], PANELS, strict=True):
             ax.set_ylabel(title)
-            ax.set_ylim(bottom=0)
-        grid[-1, 0].set_yscale("log")
-        log_ticks(grid[-1, 0], "y", 0.0)
+            if title.startswith("Mice"):
+                ax.set_yscale("log")
+                log_ticks(ax, "y", 0.0)
+            else:
+                ax.set_ylim(bottom=0)
         kit.legend_below(canvas, grid[0, 0], 3)
         kit.title(canvas, TITLE)
     return canvas
