@@ -64,12 +64,12 @@ def test_the_law_adds_up_the_differences() -> None:
 
 def test_the_law_is_drawn_beside_the_queue() -> None:
     at_s = np.linspace(0, 0.032, 100)
-    track = Track(at_s, {each: at_s for each in ("queue_bytes", "ingress_bps", "egress_bps")})
+    track = Track(at_s, {each: at_s for each in ("queue", "ingress_bps", "egress_bps")})
     measured = VariantEvidence(figure_3_2.VARIANT, figure_3_2.VARIANT, "#000000", {}, {1: track})
     found = figure_3_2.STUDY.derive(Evidence({measured.name: measured}))
-    assert found.variants[figure_3_2.LAW].over_time[1].values["queue_bytes"].max() == 312_500
+    assert found.variants[figure_3_2.LAW].over_time[1].values["queue"].max() == 312_500
     assert figure_3_2.STUDY.draw is not None
-    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(found).axes] == [1, 1, 2]
+    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(found).axes] == [2, 1, 1]
 
 
 def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
