@@ -225,7 +225,7 @@ def test_pictures_have_a_line_for_each_contestant(name: str) -> None:
     study, drawn = OF[name], [each.name for each in figure_6_3.DRAWN] if name == "figure-6.3" else ["0", "1"]
     found = evidence_of(study, *(each.name for each in study.measures), **dict.fromkeys(drawn, np.arange(4.0)))
     if name == "figure-6.3":
-        at = figure_6_3.PERCENTILES
+        at = np.array(figure_6_3.PERCENTILES)
         track = Track(at, dict.fromkeys(drawn, at))
         found = Evidence({each.name: replace(each, over_time={1: track}) for each in found.variants.values()})
     assert study.draw is not None
