@@ -104,10 +104,9 @@ def measure(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns percentiles of each quantity, over the flows of a run."""
-    found = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
-    return Track(
-        np.array(PERCENTILES), {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in found.items()}
-    )
+    rows = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
+    rounded = {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in rows.items()}
+    return Track(np.array(PERCENTILES), rounded)
 
 
 def _figure(evidence: Evidence) -> Figure:
