@@ -456,3 +456,23 @@ def test_what_makes_a_track_has_an_identity() -> None:
     """A track's class has methods without a text of their own, which its decorator generated."""
     found = identity._code(measured.track)
     assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found
+
+
+def broken(study: Study, evidence: Evidence) -> list[str]:
+    """Returns the identities that evidence breaks; those about variants that did not run count as kept."""
+    ran = [each for each in study.identities if set(each.about) <= set(evidence.variants)]
+    return [each.words for each in ran if each.judge(evidence).verdict is not Verdict.SAME]
+
+
+def test_stored_evidence_keeps_the_identities_of_its_study() -> None:
+    places = Path(__file__).parents[1] / "results/evidence"
+    for name in LIBRARY.names():
+        study = LIBRARY.load(name)
+        if (file := table.path_of(places, name, full=False)).is_file() and not study.of:
+            assert broken(study, study.derive(table.evidence_of(study, table.read(file)))) == [], name
+
+
+def test_an_identity_that_is_broken_is_told() -> None:
+    study = Study("T", [QUEUE], identities=[claims.less_than("a", QUEUE, 11), claims.less_than("absent", QUEUE, 11)])
+    kept, spoilt = (Evidence({"a": variant("a", values)}) for values in ([10, 10.5], [10, 12]))
+    assert broken(study, kept) == [] and broken(study, spoilt) == ["queue (kB) of a below 0.011 for every seed"]

@@ -64,12 +64,12 @@ def test_the_law_adds_up_the_differences() -> None:
 
 def test_the_law_is_drawn_beside_the_queue() -> None:
     at_s = np.linspace(0, 0.032, 100)
-    track = Track(at_s, {each: at_s for each in ("queue_bytes", "ingress_bps", "egress_bps")})
+    track = Track(at_s, {each: at_s for each in ("queue", "ingress_bps", "egress_bps")})
     measured = VariantEvidence(figure_3_2.VARIANT, figure_3_2.VARIANT, "#000000", {}, {1: track})
     found = figure_3_2.STUDY.derive(Evidence({measured.name: measured}))
-    assert found.variants[figure_3_2.LAW].over_time[1].values["queue_bytes"].max() == 312_500
+    assert found.variants[figure_3_2.LAW].over_time[1].values["queue"].max() == 312_500
     assert figure_3_2.STUDY.draw is not None
-    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(found).axes] == [1, 1, 2]
+    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(found).axes] == [2, 1, 1]
 
 
 def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_pictures_have_a_line_for_each_contestant(name: str) -> None:
     study, drawn = OF[name], [each.name for each in figure_6_3.DRAWN] if name == "figure-6.3" else ["0", "1"]
     found = evidence_of(study, *(each.name for each in study.measures), **dict.fromkeys(drawn, np.arange(4.0)))
     if name == "figure-6.3":
-        at = figure_6_3.PERCENTILES
+        at = np.array(figure_6_3.PERCENTILES)
         track = Track(at, dict.fromkeys(drawn, at))
         found = Evidence({each.name: replace(each, over_time={1: track}) for each in found.variants.values()})
     assert study.draw is not None

@@ -42,7 +42,7 @@ def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
 
 def measure(result: Result) -> dict[str, float]:
     """Returns how unfair and how unsteady the rates are in the phases."""
-    t_ms, shares = over_time.rates(result, over_time.intervals(result, INTERVAL_US))
+    t_ms, shares = over_time.rates(result, INTERVAL_US)
     means = [phase.mean(axis=1) for phase in phases(t_ms, shares)]
     unfair = [float((each.max() - each.mean()) / each.mean()) for each in means[1:]]
     swings = [float((phase.std(axis=1) / mean.mean()).mean()) for phase, mean in zip(phases(t_ms, shares), means, strict=True)]

@@ -39,7 +39,7 @@ VARIANTS = [
         for who, flows, changes in (*OURS, (FDCC, MOST_FLOWS, (FIRST,)))
     ),
 ]
-PERCENTILES = np.array([0.0, 1, *range(10, 100, 10), 99, 100])
+PERCENTILES = (0.0, 1.0, *map(float, range(10, 100, 10)), 99.0, 100.0)
 DIGITS = 3  # of a percentile that is drawn
 BY_SLOWDOWN = Measure("slowdown", "slowdown")
 BY_PAUSE = Measure("paused", "paused (% of life)", 100)
@@ -104,8 +104,9 @@ def measure(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns percentiles of each quantity, over the flows of a run."""
-    found = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
-    return Track(PERCENTILES, {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in found.items()})
+    rows = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
+    rounded = {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in rows.items()}
+    return Track(np.array(PERCENTILES), rounded)
 
 
 def _figure(evidence: Evidence) -> Figure:

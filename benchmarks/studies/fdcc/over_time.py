@@ -64,21 +64,20 @@ def variants(senders: int, own: dict[str, Any], full: dict[str, Any]) -> list[Va
     return [common.variant(who, who, {**network, **own}, full, tracks=1) for who in CONTESTANTS]
 
 
-def rates(result: Result, intervals: int, most_bps: float = MOST_BPS) -> tuple[Floats, Floats]:
-    """Returns the middles of intervals in ms, and each flow's goodput in them: [flows, intervals], of `most_bps`."""
+def rates(result: Result, interval_us: int | None = None, most_bps: float = MOST_BPS) -> tuple[Floats, Floats]:
+    """Returns the middles of intervals in ms, and each flow's goodput in them: [flows, intervals], of `most_bps`.
+
+    `interval_us`: length of an interval; None: POINTS intervals.
+    """
     duration_ns = parse_time_ns(result.manifest["spec"]["time"]["duration"], "time.duration")
+    intervals = POINTS if interval_us is None else duration_ns // (interval_us * US)
     drawn = series(result.stored, duration_ns, Window(0, duration_ns), intervals)
     return drawn.t_s * 1e3, np.nan_to_num(drawn.goodput_bps) / most_bps
 
 
-def intervals(result: Result, interval_us: int) -> int:
-    """Returns how many intervals a run has."""
-    return parse_time_ns(result.manifest["spec"]["time"]["duration"], "time.duration") // (interval_us * US)
-
-
 def track(result: Result, most_bps: float = MOST_BPS) -> Track:
     """Returns each flow's goodput over time in ms, by its number."""
-    t_ms, shares = rates(result, POINTS, most_bps)
+    t_ms, shares = rates(result, most_bps=most_bps)
     return Track(t_ms, {str(flow): share.round(4) for flow, share in enumerate(shares)})
 
 

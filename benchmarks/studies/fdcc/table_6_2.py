@@ -8,19 +8,7 @@ from functools import partial
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, RIVALS, RLCC, TIMELY, Change
-from dc_gym.benchmarks.studies.fdcc.n_to_one import (
-    GOODPUT,
-    MEASURES,
-    PRINTED,
-    QUEUE,
-    SLOWDOWN,
-    SMALL,
-    TOGETHER,
-    UNFAIR,
-    Changes,
-    Traffic,
-    name,
-)
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, SLOWDOWN, SMALL, TOGETHER, UNFAIR, Changes, name
 from dc_gym.study.claims import Claim, Criterion, above, below, less_than, more_than
 from dc_gym.study.model import Study, Variant
 
@@ -69,9 +57,9 @@ NOTES = (
 
 
 def _variant(who: str, flows: int, *changes: Change) -> Variant:
-    paper = {column.name: value for column, value in zip(PRINTED, PAPER[who, flows], strict=True)}
+    paper = {column.name: value for column, value in zip(n_to_one.PRINTED, PAPER[who, flows], strict=True)}
     unlike = WINDOWS in changes or SECN1 in changes
-    return n_to_one.variant(who, Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
+    return n_to_one.variant(who, n_to_one.Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]
@@ -152,7 +140,7 @@ STUDY = Study(
     title=TITLE,
     source=SOURCE,
     variants=VARIANTS,
-    measures=MEASURES,
+    measures=n_to_one.MEASURES,
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
