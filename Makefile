@@ -5,7 +5,7 @@
 # make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
 # make vm-image dist/vm/: a bootable machine image with it, for qemu and VirtualBox
 # make pictures the labs' pictures in docs/labs, by the commands that the pages tell
-# make bench   every bench of `dcgym bench`, with a table at the end: hours (BENCHES="links int": these alone)
+# make bench   every bench of `dcgym bench`, with a table at the end: hours (BENCHES="links enforce": these alone)
 # make fuzz    fuzzes the parsers, and prints what it reaches (SECONDS=10)
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
@@ -20,9 +20,9 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so libfailing.so) \
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
@@ -107,6 +107,8 @@ $(VENV)/.installed: pyproject.toml setup.py requirements.lock
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
+# A release audits the three files that `make lock` writes (pip-audit -r) and makes an SBOM where the wheel is installed
+# (cyclonedx-py environment).
 # The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml. Then those of them that the
 # container has, and those of the machine image, for its Python alone.
 lock: $(VENV)/.installed
@@ -198,12 +200,6 @@ $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 	@echo "cc     $@"
 	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers -I$(KERNEL) \
 		-o $@.$$$$ $(STEPS) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
-
-# `dcgym bench faults` preloads this one into Python.
-FAILING := $(addprefix dc_gym/benchmarks/checks/,failing_calls.c wrapped_calls.c)
-$(BIN)/libfailing.so: $(FAILING) dc_gym/benchmarks/checks/failing_calls.h | $(BIN)
-	@echo "cc     $@"
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -o $@.$$$$ $(FAILING) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
 
 LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c calls.c) $(PROGRAM)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)

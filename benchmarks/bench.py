@@ -10,7 +10,6 @@ from __future__ import annotations
 from argparse import Namespace
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from dc_gym.base import checks
 from dc_gym.base.errors import UsageError
@@ -20,15 +19,8 @@ from dc_gym.base.spelling import unknown
 COMPARE = "compare"
 BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same traffic, in one page",
-    "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
-    "event-loop": "runs, episodes and TCP's tests with the lab kernel's event loop and without: equal",
     "links": "cables and queues against a FIFO oracle, frame by frame",
-    "port": "the switch port's qdisc against the oracle: marks, queues, integrals, frame by frame; then port-cost",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
-    "int": "in-band telemetry against the oracle, record by record",
-    "fabric": "classes, shared buffers and pauses against an oracle, frame by frame; shares, thresholds, headroom, deadlocks",
-    "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
-    "marking-changes": "a switch port whose ECN marking is changed with each frame: none lost, twice or out of order",
     "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "learn-ecn": "PPO sets every switch port's ECN thresholds, beside 12 static settings and chance (needs the extra rl)",
     "acc-learn": "ACC's net, trained offline, beside SECN1, SECN2 and each action as a static marking (--seeds, default 1)",
@@ -37,41 +29,29 @@ BENCHES = {
     "fdcc-train": "FDCC's policies, trained in a fluid model, in incasts of 4 to 256 flows beside rivals (--seeds, default 5)",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
-    "orphans": "nothing is left after kill -9 of an environment's or a training's processes",
     "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
     "incast": "2 to 256 senders to one receiver: collapse, its end, and the arithmetic",
     "speed": "wall time of whole runs, by phase",
     "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
     "sweep": "labs side by side, and a sweep that is killed and goes on",
     "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
-    "clean": "nothing is left after kill -9 of any process",
-    "faults": "calls of a run, a sweep and a training fail, each call site in turn: a whole result, or none and a line",
-    "signals": "processes of a run, a sweep and a training are killed or stopped at random instants",
-    "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
-    "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
-    "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
-    "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
     "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
-    "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
-    "hpcc-peer": "HPCC in the NIC beside its authors' simulator: queue, utilization, shares (stored results)",
     "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
-SEEDED = ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train")
-"""Benches that also take `--seeds`."""
-PLACED = ("acc-oracle",)
-"""Benches that also take `--out`, the folder of their results."""
-OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
-"""Benches that take `--policy`: a policy's name or file."""
-
-WITH_PEERS = "peers"
-"""The bench that takes `--peer`: a simulator's name and its source tree."""
+OPTIONS = {
+    "seeds": ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train"),
+    "out": ("acc-oracle",),
+    "policy": ("rlcc-distil",),
+    "peer": ("peers",),
+}
+"""Options, and the benches that take them; `compare` has its own."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -93,16 +73,12 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         code: int = import_module("dc_gym.benchmarks.studies.compare").main(args)
         return code
-    own: dict[str, Any] = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
-    own |= {"out": args.out} if args.name in PLACED and args.out else {}
-    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in own]:
-        raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
-    if args.policy and args.name not in OF_A_POLICY:
-        raise UsageError(f"bench {args.name}: --policy applies to bench {' and '.join(OF_A_POLICY)} only; leave it out")
-    if args.peer and args.name != WITH_PEERS:
-        raise UsageError(f"bench {args.name}: --peer applies to bench {WITH_PEERS} only; leave it out")
-    chosen = {"policy": args.policy} if args.policy else {"peer": args.peer} if args.peer else {}
-    shown = checks.show(args.name, module_of(args.name).checks(**own, **chosen))
+    given = [option for option in {*OPTIONS, *args.of_compare} if getattr(args, option)]
+    own = [option for option in given if args.name in OPTIONS.get(option, ())]
+    if odd := sorted({*given} - {*own}):
+        where = f"applies only to bench {COMPARE if odd[0] in args.of_compare else OPTIONS[odd[0]][0]}"
+        raise UsageError(f"bench {args.name}: {args.of_compare.get(odd[0], f'--{odd[0]}')} {where}; leave it out")
+    shown = checks.show(args.name, module_of(args.name).checks(**{option: getattr(args, option) for option in own}))
     if args.json:
         checks.save(args.json, args.name, shown)
     return 0 if checks.all_good(shown) else 1

@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +95,7 @@ def sweep(experiment: Experiment, out: str | Path, keys: Mapping[str, Any], *ove
     """
     folder, begun_s = Path(out).absolute(), time.monotonic()
     asked = grid.of({"base": _base(experiment), "grid": dict(keys)}, Path(NAMED).absolute(), overrides)
-    real_time = any(point.spec.clock == "real" for point in asked.points)
+    real_time = any(point.clock == "real" for point in asked.points)
     statuses = run_grid(asked, folder, local(1 if real_time else cpus()), Quiet())
     say(f"{out}: {summary.counts(statuses)}, in {short_time(time.monotonic() - begun_s)}")
     for status in statuses:
@@ -133,7 +133,7 @@ def timeline(result: Result) -> Picture:
     return Picture(one_run.draw(result))
 
 
-def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name") -> Picture:
+def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name", where: Sequence[str] = ()) -> Picture:
     """Returns the picture of a sweep, with a line for each value of a key.
 
     Args:
@@ -141,9 +141,10 @@ def curve(out: str | Path, x: str, *metrics: str, by: str = "controller.name") -
         x: The key on the x axis, such as "topology.buffer".
         *metrics: Metrics of summary.json, each a panel.
         by: The key whose values are the lines.
+        where: Conditions such as "topology.hosts=8", for some of its runs alone.
     """
-    sheet, _ = curves.sheet_of(Path(out), x, metrics, by)
-    return Picture(sweep_figure.draw(sheet))
+    sheets, _ = curves.sheets_of(Path(out), x, metrics, by, where)
+    return Picture(sweep_figure.draw_panels(sheets))
 
 
 def pause_map(result: Result) -> Picture:

@@ -2,7 +2,7 @@
 """Runs every bench, one after the other, and prints a table of how they ended: make bench
 
     python scripts/benches.py              all of them (hours); what a bench prints comes as it runs
-    python scripts/benches.py links int    these alone
+    python scripts/benches.py links enforce    these alone
 
 A bench that fails does not stop the others. The measurements of each are in results/bench/NAME.json. Ends with 1 if one failed.
 """

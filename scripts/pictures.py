@@ -88,8 +88,9 @@ def curves_of(out: Path) -> Iterator[Path]:
 def sheet_of(picture: Picture, out: Path) -> Sheet:
     """Returns the sheet that the plot of a sweep's folder shows."""
     x, y, by = (Picture.option(picture.plot, name) for name in ("--x", "--y", "--by"))
-    sheet, left_out = curves.sheet_of(out, x[0], y, *by)
+    sheets, left_out = curves.sheets_of(out, x[0], y, *by)
     assert not left_out, left_out
+    (sheet,) = sheets.values()
     return sheet
 
 

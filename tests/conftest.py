@@ -22,6 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell that ignores Ctrl-C, which children inherit: tests of interruption need it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest.register_assert_rewrite("fabric_rules")  # helpers with assertions
+
 NETWORKS_OF_ROOT = {"pair", "wire"}
 """Fixtures that make networks in the machine's own kernel, which needs root."""
 

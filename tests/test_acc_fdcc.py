@@ -12,7 +12,6 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
-from dc_gym.study import collect
 from dc_gym.benchmarks.studies.acc import (
     figure_1,
     figure_2,
@@ -47,7 +46,7 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import fdcc
 from dc_gym.study import registry
 from dc_gym.study.claims import ClaimState, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Track
+from dc_gym.study.evidence import Evidence, Track, VariantEvidence
 from dc_gym.study.options import StudyOptions
 
 FIGURES = (

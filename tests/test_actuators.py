@@ -18,7 +18,7 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.key import RATE, SIZE, key
 from dc_gym.ctrl import actuators
-from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Measure, actuator, selection
+from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Measure, Place, actuator, selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort, select
 from dc_gym.grounds import actuation
 from dc_gym.grounds.actuation import Request, request_of

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the computations of the benches on hand-made data."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import fct, incast
 from dc_gym.benchmarks.checks.dctcp import closed_form, measured_amplitude, round_trip_s
-from dc_gym.benchmarks.perf import scale, speed
+from dc_gym.benchmarks.perf import meter, scale
 from dc_gym.cli import main
 from dc_gym.sweep import runs
 
@@ -34,12 +33,12 @@ def test_slope_of_a_power_is_its_exponent():
 
 
 def test_a_sender_off_its_rate_is_the_worst_and_fails_its_check():
-    cost = scale.RunCost(1.0, 1.0, 100 << 20)
-    good = scale.ScalePoint(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost)
+    cost = meter.ProcessCost(1.0, 1.0)
+    good = scale.ScalePoint(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost, 100 << 20)
     assert good.worst == pytest.approx(0.0005) and scale._point_check("limited", good).ok
     assert not scale._point_check("limited", replace(good, sent_bps=(9.98e6, 10.0e6, 10.0e6))).ok
     assert not scale._point_check("limited", replace(good, middle_bps=9.9e6)).ok
-    assert not scale._point_check("limited", replace(good, cost=replace(cost, memory_bytes=9 << 30))).ok
+    assert not scale._point_check("limited", replace(good, memory_bytes=9 << 30)).ok
 
 
 @pytest.mark.lab
@@ -120,22 +119,3 @@ def test_incast_drops_begin_where_the_arithmetic_says(tmp_path, lab_kernel):
     few, more = (incast._round(found[cell.name], senders) for cell, senders in zip(cells, (2, 3), strict=True))
     assert few.drops == 0 and more.drops > 0
     assert few.goodput_bps > 0.8 * incast.FULL_BPS
-
-
-def test_what_is_timed_is_not_counted(tmp_path, monkeypatch):
-    """Where perf can count, it slows a lab down: instructions are those of a run of their own."""
-    ran = []
-
-    def run(argv):
-        ran.append(argv)
-        return "4000,,instructions:u,1,100.00,,\n" if argv[0] == "perf" else ""
-
-    monkeypatch.setattr(speed, "_run", run)
-    monkeypatch.setattr(speed, "load_result", lambda out: out)
-    monkeypatch.setattr(speed.shutil, "which", lambda name: f"/usr/bin/{name}")
-    timed = speed._time(tmp_path / "spec.toml", tmp_path / "timed", ("time.duration=5s",))
-    assert timed.result == tmp_path / "timed" and [argv[0] for argv in ran] == [sys.executable]
-    assert speed._instructions(tmp_path / "spec.toml", tmp_path / "counted", ()) == 4000
-    assert ran[1][0] == "perf" and str(tmp_path / "counted") in ran[1]
-    monkeypatch.setattr(speed, "_run", lambda argv: "<not supported>,,instructions:u,0,100.00,,\n")
-    assert speed._instructions(tmp_path / "spec.toml", tmp_path / "counted", ()) is None

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benches of agents: what they compute, and that they find what they look for."""
 
-import os
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from dc_gym.base.errors import TestbedError
-from dc_gym.benchmarks.checks import enforce, orphans
+from dc_gym.benchmarks.checks import enforce
 from dc_gym.benchmarks.checks.enforce import RatePoint, each_step, once, spec_of
-from dc_gym.benchmarks.checks.orphans import CASES, KillCase
 from dc_gym.benchmarks.perf import steps
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.session import Session
@@ -57,9 +51,8 @@ def test_the_bar_of_rllib_is_its_share_of_a_vector_that_costs_nothing(labs, good
 
 def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
     monkeypatch.setattr(steps, "find_spec", lambda name: None)
-    monkeypatch.setattr(orphans, "find_spec", lambda name: None)
-    checks = [*steps.rllib_checks(), *orphans.checks([case for case in CASES if case.needs_ray])]
-    assert len(checks) == 5 and all(check.skipped and "not installed" in check.measured for check in checks)
+    (check,) = steps.rllib_checks()
+    assert check.skipped and "not installed" in check.measured
 
 
 @pytest.mark.lab
@@ -116,87 +109,3 @@ def test_the_bench_sees_that_stock_tbf_enforces_nothing_that_changes_each_step(l
         for draw, low, high in ((once, 0.95, 1.05), (each_step, 1.2, 99)):
             commanded, measured = enforce.episode(session, np.array([1e6, 1e7]), draw)
             assert low < measured[0] / commanded[0] < high
-
-
-@pytest.mark.lab
-@pytest.mark.parametrize("case", [case for case in CASES if not case.needs_ray], ids=lambda case: case.name)
-def test_nothing_is_left_of_an_environment(case, lab_kernel, tmp_path):
-    spec = tmp_path / "orphans.toml"
-    spec.write_text(orphans.SPEC)
-    said, left = orphans.play(case, spec, tmp_path)
-    assert not left and "processes gone after" in said
-
-
-STRAY = """
-import subprocess, sys, time
-shared = open("/dev/shm/dcgym-test-%d" % __import__("os").getpid(), "w")
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)  # lab_channel="], start_new_session=True)
-time.sleep(60)
-"""
-
-
-def test_what_is_left_is_found(tmp_path, monkeypatch):
-    """The bench finds a child that outlives its parent, and a file in shared memory."""
-    monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
-    monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
-    case = KillCase("a test: the driver", lambda spec, folder: [sys.executable, "-c", STRAY], orphans.the_driver, True)
-    (tmp_path / "dcgym-env-left").mkdir()
-    _, left = orphans.play(case, tmp_path / "none.toml", tmp_path)
-    try:
-        process, *paths = left
-        assert process.startswith("process ") and len(paths) == 2
-        assert Path(paths[0]).parent == Path("/dev/shm") and paths[1] == str(tmp_path / "dcgym-env-left")
-    finally:
-        os.kill(int(left[0].split()[1]), 9)
-        Path(left[1]).unlink()
-
-
-TIDY = """
-import subprocess, sys, time
-tidy = ["/bin/sh", "-c", 'read -r word; sleep 0.2; rmdir "$1"', "sh", sys.argv[1]]
-janitor = subprocess.Popen(tidy, stdin=subprocess.PIPE, start_new_session=True)
-time.sleep(60)
-"""
-
-
-def test_what_never_begins_is_left_to_its_janitors(tmp_path, monkeypatch):
-    """Janitors descend from the driver: if they were killed with it, what they must remove would stay."""
-    monkeypatch.setattr(orphans, "START_S", 1.0)
-    litter = tmp_path / "dcgym-litter"
-    litter.mkdir()
-    case = KillCase("a test: nothing", lambda spec, folder: [sys.executable, "-c", TIDY, str(litter)], lambda family: None, True)
-    with pytest.raises(TestbedError, match="never began"):
-        orphans.play(case, tmp_path / "none.toml", tmp_path)
-    assert not litter.exists()
-
-
-SHARED = """
-import subprocess, sys, time
-held = open(sys.argv[1] + "/log", "w")
-child = [sys.executable, "-c", "import time; time.sleep(60)"]
-subprocess.Popen(child, stdout=held).wait()
-time.sleep(60)
-"""
-
-
-def test_a_folder_of_those_who_live_on_is_not_left_by_the_dead(tmp_path, monkeypatch):
-    """Surviving processes may keep a folder, such as that of their Ray. When they are killed, too, it must be removed."""
-    monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
-    monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
-    monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
-    shared, own = tmp_path / "dcgym-shared", tmp_path / "own"
-    shared.mkdir()
-    own.mkdir()
-
-    def the_child(family):
-        return family[1] if len(family) > 1 else None
-
-    case = KillCase("a test: a child", lambda spec, folder: [sys.executable, "-c", SHARED, str(shared)], the_child, False)
-    said, left = orphans.play(case, tmp_path / "none.toml", own)
-    assert said.startswith("1 processes gone after") and left == [str(shared)]
-
-
-def test_a_driver_that_ends_too_early_is_quoted(tmp_path):
-    case = KillCase("a test", lambda spec, folder: [sys.executable, "-c", "print('no such thing')"], orphans.the_driver, True)
-    with pytest.raises(TestbedError, match=r"never began(.|\n)*no such thing"):
-        orphans.play(case, tmp_path / "none.toml", tmp_path)

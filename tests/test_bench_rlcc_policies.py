@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dc_gym.benchmarks.checks import rlcc_distil, rlcc_theory
+from dc_gym.benchmarks.checks import rlcc_distil
 from dc_gym.benchmarks.checks.rlcc_distil import SettledFlows
-from dc_gym.benchmarks.checks.rlcc_theory import InflationPoint
 from dc_gym.cli.main import main
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
-from dc_gym.study.theory import EQ_2, Root, at_offset
 
 NET = SettledFlows(2.0, 0.98, 1.0, 0)
 
@@ -50,37 +47,7 @@ def test_more_trees_are_tried_until_they_are_enough(
     assert f"{min(enough, 40)} trees: {41 * min(enough, 40)} bytes" in checks[-1].measured
 
 
-def point(flows: int, inflation: float) -> InflationPoint:
-    return InflationPoint("rlcc-tree", flows, inflation, 1.0, 3.0, 0.99, 0.01, 1.0, 0)
-
-
-def test_a_policy_is_held_to_eq_2_and_to_where_it_rests() -> None:
-    def good(inflation: float, offset: float) -> bool:
-        return rlcc_theory._law_check(point(512, inflation), EQ_2, at_offset(offset)).ok
-
-    assert good(3.09, 0.0) and not good(3.1, 0.0) and good(2.81, 0.0) and not good(2.79, 0.0)
-    assert good(3.2, 0.095) and good(2.81, 0.095) and not good(3.3, 0.095)
-
-
-def _swift(turn: float) -> Iterator[tuple[int, float]]:
-    """Returns a root up to 128 flows, and a steeper curve beyond."""
-    for flows in rlcc_theory.FLOWS:
-        yield flows, 2.5 + 0.3 * flows**0.5 + turn * max(0, flows - 128)
-
-
-def test_swift_s_departure_is_seen_and_a_root_is_none() -> None:
-    mine = {flows: EQ_2(flows) * (1.01 if flows % 3 else 0.99) for flows in rlcc_theory.FLOWS}
-    assert rlcc_theory.swift_check(mine, dict(_swift(0.02))).ok
-    assert not rlcc_theory.swift_check(mine, dict(_swift(0.0))).ok
-
-
-def test_the_figure_is_drawn(tmp_path: Path) -> None:
-    mine = {flows: point(flows, EQ_2(flows)) for flows in (*rlcc_theory.FLOWS, rlcc_theory.MANY)}
-    rlcc_theory.draw(mine, mine, Root(1.5, 0.064), "some", tmp_path / "f.png")
-    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_policy_is_of_two_benches_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_is_of_one_bench_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "links", "--policy", "rlcc-tree"]) == 2
-    assert "rlcc-distil and rlcc-theory" in capsys.readouterr().err
-    assert main(["bench", "rlcc-theory", "--policy", "nowhere.npz"]) == 2
+    assert "applies only to bench rlcc-distil" in capsys.readouterr().err
+    assert main(["bench", "rlcc-distil", "--policy", "nowhere.npz"]) == 2

@@ -52,11 +52,6 @@ SHORT = {
         judged=False,
         needs="ray",
     ),
-    "nic-loop": Short(
-        {"FLOWS": {"swift": (2,), "hpcc": (2,), "powertcp": (2,), "fdcc": (2,), "rlcc-tree": (8,)}, "RLCC_SETTLED_MS": {8: 50}}
-    ),
-    "nic-pacing": Short({"LONE": {10**9: "5ms", 10**10: "2ms"}, "FLOWS": 8}),
-    "rlcc-theory": Short({"FLOWS": (2, 8), "SETTLED_MS": {2: 20, 8: 20, 16: 20}, "MANY": 16}, judged=False),
     "scale": Short(
         {
             "HOSTS": (4, 6, 8, 10),
@@ -79,31 +74,17 @@ SHORT = {
 ELSEWHERE = {
     "acc-learn": "acc/test_acc_learn.py",
     "acc-oracle": "acc/test_acc_oracle.py",
-    "clean": "test_run.py",
     "compare": "test_bench_compare.py",
-    "determinism": "test_run.py",
-    "event-loop": "test_event_loop.py",
-    "fabric": "test_bench_fabric.py",
-    "faults": "test_faults.py",
     "fdcc-train": "fdcc/test_fdcc_train.py",
     "grounds": "test_bench_grounds.py",
-    "hpcc-peer": "test_hpcc_peer.py",
-    "int": "test_port_bench.py",
     "links": "test_links.py",
-    "marking-changes": "test_marking_changes.py",
     "nic-cost": "test_nic_cost.py",
-    "nic-golden": "test_nic_golden.py",
     "ns3": "test_peers.py",
     "ns3-fct": "test_ns3_fct.py",
-    "orphans": "envs/test_orphans.py",
     "peers": "test_peers_bench.py",
-    "port": "test_port_bench.py",
     "port-cost": "test_port_cost.py",
-    "rate-changes": "test_rate_changes.py",
-    "resets": "envs/test_resets.py",
     "rlcc-distil": "test_bench_rlcc_policies.py",
     "rlcc-train": "test_bench_rlcc.py",
-    "signals": "test_faults.py",
     "steps": "test_bench_agent.py",
     "sweep": "test_sweep.py",
 }

@@ -10,15 +10,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from synthetic import result
+import synthetic
+from synthetic import S, result
 
+from dc_gym import spec
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
-from dc_gym.figures import curves, kit, styles, sweep_figure, titles
+from dc_gym.figures import curves, kit, spec_keys, styles, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint
 from dc_gym.metrics import names
+from dc_gym.records import results
 
 
 def edit(path: Path, **values: Any) -> None:
@@ -123,7 +127,7 @@ def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> N
     results = curves.find_results(sweep)
     assert [line.name for line in curves.curves(results, "topology.buffer", "mean_srtt_us", "controller.name")] == ["dctcp"]
     with pytest.raises(UsageError, match="null in every result"):
-        curves.curves(results, "seed", "fct_p99_s", "controller.name")
+        curves.sheets_of(sweep, "seed", ["fct_p99_s"])
 
 
 def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +252,7 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     ports = {name for name in summary if name.endswith("_port")}
     only_in_some = {"paused_share", "pauses", "return"}
     assert names.TITLES.keys() - only_in_some == summary.keys() - lists - ports - {"classes", "class_drops"}
-    assert set(titles.KEYS) <= set(curves.spec.keys())
+    assert set(titles.KEYS) <= set(spec.keys())
     assert (
         titles.of_key("topology.links.0.delay") == "Propagation delay of links[0]" and titles.of_key("agent.see") == "agent.see"
     )
@@ -291,18 +295,14 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("registries")
-def test_a_plug_ins_controller_beside_known_ones_is_drawn_with_its_recorded_style(
-    sweep: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plug_ins_controller_beside_known_ones_is_drawn_with_its_recorded_style(sweep: Path) -> None:
     """The plug-in does not run when results are read, so its controller is not registered."""
     style = {"color": "#123456", "marker": "d", "label": "Mine"}
     for folder in sweep.glob("cubic-*"):
         spec = json.loads((folder / "manifest.json").read_text())["spec"] | {"controller": {"name": "mine"}}
         edit(folder / "manifest.json", spec=spec, style=style)
     assert main.main(["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]) == 0
-    assert main.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us"]) == 2
-    assert "topology.buffer varies, too" in capsys.readouterr().err
-    sheet, _ = curves.sheet_of(sweep, "topology.buffer", ["mean_srtt_us"])
+    (sheet,) = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])[0].values()
     legend = sweep_figure.draw(sheet).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["DCTCP", "Mine"]
     assert "#123456" in styles.colors() and styles.names()[-1] == "mine"
@@ -316,7 +316,7 @@ def test_a_metric_that_only_some_runs_have_is_null_in_the_others(sweep: Path) ->
 
 
 def test_two_seeds_are_two_dots_without_mean_and_bar(sweep: Path) -> None:
-    sheet, _ = curves.sheet_of(sweep, "topology.buffer", ["mean_srtt_us"])
+    (sheet,) = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])[0].values()
     assert "n = 2 seeds, a dot each" in sheet.caption and "interval" not in sheet.caption
     ax = sweep_figure.draw(sheet).axes[0]
     dots = sorted(float(y) for line in ax.lines if line.get_linestyle() == "None" for y in line.get_ydata())
@@ -331,3 +331,213 @@ def test_equal_runs_of_several_seeds_are_told(sweep: Path, capsys: pytest.Captur
     for folder in sweep.glob("*-*-2"):
         shutil.copy(folder.with_name(folder.name[:-1] + "1") / "summary.json", folder)
     assert main.main([*argv, "--force"]) == 0 and told in capsys.readouterr().out
+
+
+def spread(sweep: Path, key: str, *values: Any) -> None:
+    """Copies the results of a sweep for each value of a further key of the topology; the metric grows by 100 with each."""
+    originals = sorted(sweep.iterdir())
+    for number, value in enumerate(values):
+        for folder in originals:
+            copy = Path(shutil.copytree(folder, sweep / f"{folder.name}-{number}"))
+            spec = json.loads((copy / "manifest.json").read_text())["spec"]
+            edit(copy / "manifest.json", spec=spec | {"topology": spec["topology"] | {key: value}})
+            metric = json.loads((copy / "summary.json").read_text())["mean_srtt_us"]
+            edit(copy / "summary.json", mean_srtt_us=metric + 100 * number)
+    for folder in originals:
+        shutil.rmtree(folder)
+
+
+def test_a_third_key_makes_panels_with_the_same_axes(sweep: Path) -> None:
+    spread(sweep, "hosts", 32, 1, 8)
+    sheets, _ = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us", "utilization"])
+    assert list(sheets) == ["1 host", "8 hosts", "32 hosts"], "by size, in words"
+    figure = sweep_figure.draw_panels(sheets)
+    figure.canvas.draw()
+    first, last = figure.axes[:3], figure.axes[3:]
+    assert [ax.get_title(loc="left") for ax in first] == list(sheets) and len(last) == 3
+    assert len({(ax.get_ylim(), ax.get_yscale(), ax.get_xlim()) for ax in first}) == 1
+    assert [ax.get_ylabel() for ax in figure.axes] == [
+        "Smoothed RTT, mean (\u00b5s)",
+        "",
+        "",
+        "Utilization of the busiest\nlink (%)",
+        "",
+        "",
+    ]
+    assert [ax.get_xlabel() for ax in last] == ["Buffer of a switch port (kB)"] * 3
+    assert figure.legends[0].get_title().get_text().endswith(", by buffer of a switch port and hosts")
+    dots = [sorted(float(y) for line in ax.lines if line.get_linestyle() == "None" for y in line.get_ydata()) for ax in first]
+    assert dots == [[100.0 + n for n in range(1, 9)], [200.0 + n for n in range(1, 9)], [float(n) for n in range(1, 9)]]
+    assert "panels: topology.hosts" in next(iter(sheets.values())).caption
+
+
+def test_a_panel_without_some_runs_is_drawn_all_the_same(sweep: Path) -> None:
+    spread(sweep, "rate", "10Gbit/s", "25Gbit/s")
+    for folder in sweep.glob("cubic-*-1"):
+        shutil.rmtree(folder)
+    for path in sweep.glob("dctcp-*-1/summary.json"):
+        edit(path, mean_srtt_us=None)
+    sheets, _ = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])
+    assert {title: [line.name for line in sheet.panels["mean_srtt_us"]] for title, sheet in sheets.items()} == {
+        "10 Gbit/s": ["cubic", "dctcp"],
+        "25 Gbit/s": [],
+    }
+    assert [ax.get_title(loc="left") for ax in sweep_figure.draw_panels(sheets).axes] == ["10 Gbit/s", "25 Gbit/s"]
+    assert main.main(["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]) == 0
+
+
+def test_a_third_key_may_be_the_controller(sweep: Path) -> None:
+    """The settings of NICs, which follow from it, are no further keys."""
+    for path in sweep.glob("cubic-*/manifest.json"):
+        spec = json.loads(path.read_text())["spec"]
+        edit(path, spec=spec | {"nic": {"latency": "1us"}, "workload": {"kind": "pairs", "transport": "rdma"}})
+    sheets, _ = curves.sheets_of(sweep, "seed", ["mean_srtt_us"], "topology.buffer")
+    assert list(sheets) == ["DCTCP", "CUBIC"]
+    assert [line.name for line in sheets["CUBIC"].panels["mean_srtt_us"]] == ["50kB", "1MB"]
+
+
+def test_a_fourth_key_asks_for_a_value_which_exists(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spread(sweep, "hosts", 8, 32)
+    spread(sweep, "rate", "25Gbit/s", "10Gbit/s")
+    words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
+    assert main.main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "topology.hosts (8, 32) and topology.rate (10Gbit/s, 25Gbit/s) vary, too" in said
+    remedy = said.strip().partition(" add ")[2].split()
+    assert remedy == ["--where", "topology.rate=10Gbit/s"]
+    assert main.main([*words, *remedy]) == 0
+    assert (sweep / "mean_srtt_us-by-topology.buffer-topology.rate-10Gbit-s.png").exists()
+
+
+def test_panels_that_are_too_many_are_refused(sweep: Path) -> None:
+    spread(sweep, "hosts", *range(2, 15))
+    with pytest.raises(
+        UsageError, match=r"topology.hosts \(2, 3, .*\) varies, too, and a figure has at most 12 panels: .*hosts=2"
+    ):
+        curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (["topology.buffer=50kB"], {3, 4, 7, 8}),
+        (["topology.buffer=0.05MB", "seed=2"], {4, 8}),
+        (["seed=1..2", "controller.name=dctcp"], {1, 2, 3, 4}),
+        (["controller.name=dctcp", "controller.name=cubic", "topology.buffer = 1MB"], {1, 2, 5, 6}),
+        (['topology.buffer=["50kB", "1MB"]', "seed=1", "controller.name='cubic'"], {5, 7}),
+    ],
+)
+def test_where_chooses_results_by_quantity_number_or_name(sweep: Path, where: list[str], found: set[int]) -> None:
+    chosen = spec_keys.choose(curves.find_results(sweep), where)
+    assert {result.summary["mean_srtt_us"] for result in chosen} == found
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        (
+            ["topology.bufer=1MB"],
+            "--where topology.bufer=1MB: 'topology.bufer' is not a key of a spec; did you mean topology.buffer?",
+        ),
+        (["topology.buffer=3MB"], "--where topology.buffer=3MB: no run has it; topology.buffer is 50kB, 1MB"),
+        (["topology.buffer=1ms"], "no run has it"),
+        (["seed=2..3"], "--where seed=2..3: no run has it; seed is 1, 2"),
+        (["seed=3..2"], "no run has it; seed is 1, 2"),
+        (["controller.name=dctcp", "controller.policy=max"], "no run of those left has it; controller.policy is -"),
+        (["topology.buffer"], "--where 'topology.buffer': not KEY=VALUE; write it like --where topology.hosts=8"),
+    ],
+)
+def test_a_condition_that_nothing_fulfils_is_one_line(
+    sweep: Path, where: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for text in where for word in ("--where", text)]
+    assert main.main(["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", *words]) == 2
+    said = capsys.readouterr().err
+    assert reason in said and said.count("\n") == 1
+
+
+def test_where_is_for_many_results(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["plot", str(sweep / "dctcp-1MB-1"), "--where", "seed=1"]) == 2
+    assert "--where chooses among many results" in capsys.readouterr().err
+    assert main.main(["plot", str(sweep), "--where", "controller.name=dctcp"]) == 2
+    said = capsys.readouterr().out
+    assert "4 results" in said and "controller.name" not in said and "topology.buffer" in said
+
+
+def test_values_are_titled_in_words() -> None:
+    told = {
+        ("topology.hosts", "32"): "32 hosts",
+        ("workload.senders", "1"): "1 sender",
+        ("topology.rate", "10Gbit/s"): "10 Gbit/s",
+        ("topology.delay", "2us"): "Propagation delay of a link: 2 \u00b5s",
+        ("workload.load", "0.3"): "Load 0.3",
+        ("controller.name", "dcqcn"): "DCQCN",
+        ("topology.buffer", "-"): "Buffer of a switch port: not given",
+    }
+    assert {each: titles.of_value(*each) for each in told} == told
+
+
+def test_a_long_title_is_broken(sweep: Path) -> None:
+    for path in sweep.glob("*/manifest.json"):
+        spec = json.loads(path.read_text())["spec"]
+        edit(path, spec=spec | {"name": "a name of many words that nobody would give to a sweep of buffers, one hopes"})
+    (sheet,) = curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])[0].values()
+    figure = drawn(sheet)
+    assert figure.legends[0].get_title().get_window_extent().x1 <= figure.bbox.x1
+
+
+def sized(folder: Path, controller: str, seed: int, load: float, more: float = 0.0) -> None:
+    """Writes a result of 40 flows of 1, 2, ... kB with slowdowns 1, 2, ... and `more`; another one does not finish."""
+    rows = [synthetic.flow_row(n, size_bytes=1000 * (n + 1), start_ns=3 * S, status="done", fct_ns=S) for n in range(40)]
+    rows.append(synthetic.flow_row(40, size_bytes=10**6, start_ns=3 * S))
+    made = result(folder, synthetic.tables(flows=rows))
+    spec = made.manifest["spec"] | {"seed": seed, "controller": {"name": controller}}
+    edit(folder / "manifest.json", spec=spec | {"workload": {"kind": "poisson", "load": load}})
+    slowdown = np.append(np.arange(1.0, 41.0) + more, np.nan)
+    results.write_derived(folder, "flow_metrics", {"slowdown": slowdown})
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> Path:
+    for load in (0.3, 0.6):
+        for seed in (1, 2):
+            for controller in ("dctcp", "dcqcn"):
+                sized(tmp_path / f"{controller}-{load}-{seed}", controller, seed, load, more=(seed == 2) * 0.5)
+    return tmp_path
+
+
+def test_slowdown_by_size_takes_all_seeds_together(sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first of 20 bins of the 82 flows has five: of 1, 1, 2, 2 and 3 kB, with slowdowns 1, 1.5, 2, 2.5 and 3."""
+    drawn: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        inner = kit.save
+        patched.setattr(kit, "save", lambda figure, *rest, **options: drawn.append(figure) or inner(figure, *rest, **options))
+        assert main.main(["plot", str(sizes), "--x", "flow_size"]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1] == str(sizes / "slowdown-by-flow_size.png")
+    assert re.search(r"^  DCTCP +up to 3 kB +median 2 +p99 2.98 +\(n = 5\)$", said, re.MULTILINE), said
+    (figure,) = drawn
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["Load 0.3", "Load 0.6"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["DCTCP", "DCQCN", "p99", "median"]
+    tail, median = figure.axes[0].lines[:2]
+    assert (len(tail.get_ydata()), median.get_ydata()[0], median.get_color()) == (20, 2.0, kit.color_of("dctcp"))
+    assert tail.get_ydata()[0] == pytest.approx(np.percentile([1, 1.5, 2, 2.5, 3], 99))
+    assert "8 unfinished flows" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_slowdown_of_some_runs_and_over_other_lines(sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--where", "workload.load=0.3"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(sizes / "slowdown-by-flow_size-workload.load-0.3.png")
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--by", "workload.load"]) == 0
+    assert "a line for each workload.load; DCQCN" in capsys.readouterr().out
+
+
+def test_slowdown_needs_sizes_and_takes_no_metric(sweep: Path, sizes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--y", "slowdown_p50"]) == 2
+    assert "leave out --y" in capsys.readouterr().err
+    for folder in sizes.iterdir():
+        (folder / "flow_metrics.parquet").unlink(missing_ok=True)
+    assert main.main(["plot", str(sizes), "--x", "flow_size", "--where", "workload.kind=poisson"]) == 2
+    said = capsys.readouterr().err
+    assert "no flow has a slowdown" in said and said.count("\n") == 1

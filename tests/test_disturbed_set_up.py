@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long set-up takes, and what else happens in it, changes no digest; `dcgym bench determinism` has more such ways.
+"""How long set-up takes, and what else happens in it, changes no digest; test_determinism.py has more such ways.
 
 Every process that is awake while traffic runs must do its work at times that t0 alone decides.
 """

@@ -1,32 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab kernel's event loop changes no result: runs and episodes with it and without it."""
+"""The lab kernel's event loop changes no result: digests, episodes and TCP tests with it and without it (lab.event_loop)."""
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from dc_gym.benchmarks.checks import event_loop, resets
+import episodes
+import pytest
+from specs import MORE, OTHERS
+
+from dc_gym import conformance
+from dc_gym.base.progress import Quiet
+from dc_gym.conformance import host
+from dc_gym.conformance.tun import FAMILIES
+from dc_gym.kernel import build, selftests
+from dc_gym.records.divergence import first_difference
+from dc_gym.spec import vary
+from dc_gym.sweep import Cell, runs
+from dc_gym.verify import golden
 
 pytestmark = pytest.mark.lab
+QUICK = ("single-dctcp", "dumbbell-nv", "leafspine-cubic", "nic-swift", "agent", "bbr-fq", "bbr-fifo", "red-average")
+QUICK_EPISODES = ("RED with an average", "incast, and TIME_WAIT")
 
 
-@pytest.mark.parametrize(
-    "name", ["single-dctcp", "dumbbell-nv", "leafspine-cubic", "nic-swift", "agent", "bbr-fq", "bbr-fifo", "red-average"]
-)
-def test_a_run_is_equal(name: str, tmp_path, monkeypatch) -> None:
+def quick_first(names, quick):
+    return [*quick, *(pytest.param(name, marks=pytest.mark.long) for name in names if name not in quick)]
+
+
+def cell_of(name, folder):
+    if name in golden.scenarios():
+        return golden.cell(folder, name)
+    return Cell(name, runs.write_spec(folder, name, (OTHERS | MORE)[name]), folder, (), ("--no-plot", "--force"))
+
+
+@pytest.mark.parametrize("name", quick_first([*golden.scenarios(), *OTHERS, *MORE], QUICK))
+def test_a_run_is_equal(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (check,) = event_loop.checks([name], {})
-    assert check.ok, check.measured
+    cell = cell_of(name, tmp_path)
+    on = replace(cell, name="on", out=tmp_path / "on")
+    off = replace(cell, name="off", out=tmp_path / "off", settings=(*cell.settings, "lab.event_loop=off"))
+    found = runs.run_all([on, off], progress=Quiet())
+    assert found["on"].manifest["lab_loop_events"] > 0 and found["off"].manifest["lab_loop_events"] == 0
+    assert found["on"].digest == found["off"].digest, first_difference(found["on"].tables, found["off"].tables)
 
 
-@pytest.mark.parametrize("name", ["RED with an average", "incast, and TIME_WAIT"])
-def test_an_episode_is_equal(name: str, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (check,) = event_loop.checks([], {name: resets.CASES[name]})
-    assert check.ok, check.measured
+@pytest.mark.parametrize("name", quick_first(episodes.CASES, QUICK_EPISODES))
+def test_an_episode_is_equal(name, tmp_path):
+    """It is an episode after others with the loop, against a fresh lab without."""
+    on = vary({"name": "event-loop", **episodes.CASES[name]}, tmp_path, "case", [], {}, "case")
+    off = replace(on, lab=replace(on.lab, event_loop="off"))
+    lab, other = episodes.Episodes(on, tmp_path), episodes.Episodes(off, tmp_path)
+    with lab.session, other.session:
+        for seed, share in episodes.BEFORE:
+            lab.run(seed, share)
+        after, fresh = lab.run(episodes.COMPARED), other.run(episodes.COMPARED)
+    assert episodes.difference(fresh, after) is None
 
 
 @pytest.mark.long
-def test_everything_is_equal(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert not [check for check in event_loop.checks() if not check.ok]
+@pytest.mark.timeout(3600)
+def test_the_kernel_s_tcp_tests_end_alike():
+    kernel = build.ensure(Quiet())
+    tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, Quiet())
+    paths = [*sorted(conformance.OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
+    host.check_programs(kernels_own=True)
+    chosen, _ = host.select(paths, [], list(FAMILIES))
+    header = tests.tcp_header.read_text()
+    on, off = (host.run(chosen, header, kernel.path, host.default_jobs(), Quiet(), event_loop=loop) for loop in (True, False))
+    assert len(on) > 100
+    assert [(each.script, each.family, each.status) for each in on] == [(each.script, each.family, each.status) for each in off]

@@ -34,7 +34,7 @@ WHO_SAYS = {
     "benchmarks": ("bench", "reproduce"),
     "benchmarks/bench.py": ("bench",),
     "benchmarks/checks": ("bench",),
-    "benchmarks/checks/nic_check.py": ("nic",),
+    "dc_gym/cli/nic_check.py": ("nic",),
     "benchmarks/peers": ("bench",),
     "benchmarks/perf": ("bench",),
     "dc_gym/conformance": ("conformance",),

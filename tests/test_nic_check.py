@@ -11,8 +11,7 @@ from dc_gym import spec
 from dc_gym.base import usercode
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.package import PROGRAMS
-from dc_gym.benchmarks.checks import nic_check
-from dc_gym.cli import main
+from dc_gym.cli import main, nic_check
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithm, algorithms, build
 from dc_gym.figures import styles

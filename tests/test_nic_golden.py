@@ -5,16 +5,16 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
+import nic_golden
 import pytest
 
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
-from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.golden import BOUNDS
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, short_alpha
-from dc_gym.ctrl.nic.reference_fdcc import OUTPUT_AT
+from dc_gym.ctrl.nic.reference_fdcc import OUTPUT_AT, POLICY_BOUNDS
 from dc_gym.ctrl.nic.reference_telemetry import RATES
 
 FLOW = NicFlow(20_000, 100_000, 1514, 2)
@@ -69,22 +69,21 @@ def held_to_the_reference(held):
 @pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-mlp8", "rlcc-lstm", "rlcc-tree"])
 def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_path):
     traces = tuple(nic_golden.of(loaded(name), 1, tmp_path))
-    held, nine = nic_golden.policy_checks(traces)
-    assert held.ok and nine.ok and "off the paper's nine by" in nine.measured
+    nic_golden.verify_policy(traces)
     wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
-    held, _ = nic_golden.policy_checks((replace(traces[0], made=wrong), *traces[1:]))
-    assert not held.ok
+    with pytest.raises(AssertionError):
+        nic_golden.verify_policy((replace(traces[0], made=wrong), *traces[1:]))
 
 
 @pytest.mark.parametrize("name", ["fdcc", "fdcc-tree"])
 def test_fdcc_s_policies_are_held_to_floats_and_to_their_integers_in_python(cases, name):
-    held, equal = nic_golden.fdcc_checks(cases(name))
-    assert held.ok and equal.ok and int(held.measured.split()[0].replace(",", "")) > 700
+    count, most, wrong = nic_golden.fdcc_distances(cases(name))
+    assert count > 700 and most < POLICY_BOUNDS[name] and wrong == 0
     (case, *_) = cases(name)
     states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
-    wrong = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
-    held, equal = nic_golden.fdcc_checks((replace(case, made=wrong),))
-    assert not held.ok and not equal.ok
+    made = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
+    count, most, wrong = nic_golden.fdcc_distances((replace(case, made=made),))
+    assert most > POLICY_BOUNDS[name] and wrong > 0
 
 
 def test_an_input_that_fdcc_s_nic_did_not_see_is_found(cases):
@@ -283,6 +282,29 @@ def test_a_lab_s_bpf_decides_as_userspace_does(cases):
     assert list(nic_golden.differing(kernels.run_in_lab, short)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
     assert len(list(nic_golden.differing(kernels.run_in_lab, [wrong]))) == 1
+
+
+@pytest.mark.lab
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", algorithms.names())
+def test_three_seeds_in_every_machine(tmp_path, name):
+    """Machine code of a lab's kernel, a lab's BPF and, where permitted, this machine's decide as userspace, bit for bit."""
+    tmp_path.chmod(0o755)
+    algorithm = loaded(name)
+    made = list(nic_golden.of(algorithm, 3, tmp_path))
+    if name in BOUNDS:
+        held_to_the_reference(made)
+    assert list(nic_golden.differing(kernels.run_in_lab, made)) == []
+    if algorithm.native:
+        assert list(nic_golden.differing(kernels.run_in_lab, made, native=True)) == []
+    if not kernels.reason_not_here():
+        assert list(nic_golden.differing(kernels.run_here, made)) == []
+    if algorithm.table and name in POLICY_BOUNDS:
+        count, most, wrong = nic_golden.fdcc_distances(made)
+        assert count > 2000 and most < POLICY_BOUNDS[name] and wrong == 0
+    elif algorithm.table:
+        nic_golden.verify_policy(made)
 
 
 @pytest.mark.lab

@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import nic_golden
 import pytest
 from rdma_lab import BAD_LINKS, load, run
 
 from dc_gym.base.errors import LabError, MachineError, SpecError
 from dc_gym.base.package import PROGRAMS
-from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.ctrl.nic import algorithms, kernels

@@ -12,8 +12,8 @@ from dc_gym.cli.main import main
 from dc_gym.nets import nic_policy
 from dc_gym.study import page, registry
 from dc_gym.study.claims import ClaimState
-from dc_gym.study.options import StudyOptions
 from dc_gym.study.identity import Provenance
+from dc_gym.study.options import StudyOptions
 
 GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "sum_of_rates": 1.0, "inflation_std": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]

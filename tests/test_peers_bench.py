@@ -208,7 +208,7 @@ def test_stored_rows_are_printed_anew(
 
 def test_other_benches_take_no_peer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["bench", "links", "--peer", "ns3"]) == 2
-    assert "--peer applies to bench peers only" in capsys.readouterr().err
+    assert "--peer applies only to bench peers" in capsys.readouterr().err
 
 
 def test_another_commit_is_refused(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

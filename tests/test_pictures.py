@@ -110,10 +110,10 @@ def test_a_reader_gets_the_same_picture(name: str, tmp_path: Path, monkeypatch: 
     asked: list[Any] = []
     monkeypatch.setattr("dc_gym.figures.curves.main", lambda *args: asked.append(args) or 0)
     assert main.main(list(picture.plot)) == 0
-    _, x_key, metrics, by_key, out, force = asked[0]
+    _, x_key, metrics, by_key, out, force, where = asked[0]
     told = pictures.kept()[name]["shows"]
     assert (x_key, list(metrics), by_key) == (told["axis"]["key"], list(told["panels"]), told["by_key"])
-    assert out is None and not force
+    assert out is None and not force and not where
 
 
 def test_the_script_says_what_it_takes() -> None:

@@ -28,6 +28,7 @@ from dc_gym.pages.numbers import plain, scale_of, size, with_interval
 from dc_gym.pages.report.runs import gather, scenarios
 from dc_gym.pages.report.tables import metrics_table
 from dc_gym.records import results
+from dc_gym.records.fingerprint import fingerprint
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "a <script>alert(\"x\")</script> & 'more' $x^2$ </title>"
@@ -429,3 +430,48 @@ def test_equal_runs_of_several_seeds_are_noted(tmp_path: Path) -> None:
     assert len(notes) == 1 and notes[0].startswith(
         "equal runs (each number of summary.json) for several seeds at its point: the seed changes nothing"
     )
+
+
+def of_kind(folder: Path, seed: int, controller: str, numpy: str = "", **nic: Any) -> None:
+    """Writes a result as a sweep over TCP and NIC controllers leaves it: `numpy` acts in the NICs' runs alone."""
+    environment = {"kernel": "7.2-lab"} | ({"numpy": numpy} if numpy else {})
+    made = a_result(folder, seed, controller, environment=environment, fingerprint=fingerprint(environment))
+    manifest = json.loads((made.path / "manifest.json").read_text())
+    manifest["spec"]["workload"]["transport"] = "rdma" if numpy else "tcp"
+    if numpy:
+        manifest["spec"]["nic"] = {"latency": "0ns", **nic}
+        summary = json.loads((made.path / "summary.json").read_text()) | {"mean_srtt_us": None, "nic_cnps": 7 + seed}
+        (made.path / "summary.json").write_text(json.dumps(summary))
+    (made.path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_tcp_and_nic_controllers_of_a_sweep_are_in_one_table(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        for controller, numpy in (("dctcp", ""), ("dcqcn", "2.4"), ("swift", "2.4")):
+            of_kind(tmp_path / f"{controller}-{seed}", seed, controller, numpy)
+    found, notes = scenarios(gather([tmp_path]))
+    assert [[(group.label, group.seeds) for group in each.groups] for each in found] == [
+        [("DCTCP", (1, 2, 3)), ("DCQCN", (1, 2, 3)), ("Swift", (1, 2, 3))]
+    ]
+    assert notes == []
+    rows = {label: [cell.text for cell in cells] for _, each in metrics_table(found[0]).sections for label, cells in each}
+    assert rows["CNPs"] == ["", "\u2013", "9.0\u00a0±\u00a02.5", "9.0\u00a0±\u00a02.5"], "TCP has none"
+    assert rows["Smoothed RTT, mean"][2:] == ["\u2013", "\u2013"] and rows["Smoothed RTT, mean"][1] != "\u2013"
+    text = Page(written(tmp_path, ".")).text.replace("\u00a0", " ")
+    assert "9 runs in 1 scenario." in text and "DCQCN \u2212 DCTCP (3 pairs)" in text
+
+
+def test_settings_of_nics_tell_groups_apart_and_another_numpy_scenarios(tmp_path: Path) -> None:
+    of_kind(tmp_path / "tcp", 1, "dctcp")
+    of_kind(tmp_path / "fast", 1, "dcqcn", "2.4", burst=1)
+    of_kind(tmp_path / "slow", 1, "dcqcn", "2.4", burst=4)
+    found, _ = scenarios(gather([tmp_path]))
+    assert [[group.label for group in each.groups] for each in found] == [["DCTCP", "DCQCN, nic.burst 1", "DCQCN, nic.burst 4"]]
+    of_kind(tmp_path / "other", 2, "swift", "2.5")
+    found, notes = scenarios(gather([tmp_path]))
+    assert [[group.label for group in each.groups] for each in found] == [
+        ["DCQCN, nic.burst 1", "DCQCN, nic.burst 4"],
+        ["Swift"],
+        ["DCTCP"],
+    ]
+    assert len(notes) == 1 and "have 3 fingerprints" in notes[0]

@@ -11,16 +11,15 @@ import subprocess
 import sys
 import time
 
+import killed_runs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dc_gym.base import processes
-from dc_gym.base.checks import all_good
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.checks import clean, determinism
 from dc_gym.figures import timeline
 from dc_gym.grounds import plan
 from dc_gym.grounds.guest.plan import DISTURB
@@ -386,10 +385,10 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
 def test_kill_9_of_any_process_leaves_nothing(folder):
     draw = random.Random(7)
     spec = folder / "clean.toml"
-    spec.write_text(clean.SPEC)
-    length_s = clean.length_of(spec, folder / "whole")
+    spec.write_text(killed_runs.SPEC)
+    length_s = killed_runs.length_of(spec, folder / "whole")
     for number in range(10):
-        victim, left = clean.kill_once(spec, folder / f"killed{number}", draw, length_s)
+        victim, left = killed_runs.kill_once(spec, folder / f"killed{number}", draw, length_s)
         assert not left, f"kill -9 of {victim}: {left}"
 
 
@@ -420,15 +419,6 @@ def test_a_killed_run_with_force_gives_the_older_result_back(folder):
     assert load_result(folder / "out", check_digest=True).digest == before
 
 
-def test_digests_are_equal_whatever_goes_on_around(folder, monkeypatch):
-    """The bench of determinism over all three networks, shortened, with the two controllers that draw the most randomness."""
-    monkeypatch.chdir(folder)
-    shorten = {"dumbbell-10m": "3s", "dumbbell-1g": "300ms", "fattree-k4": "300ms"}
-    checks = list(determinism.checks(shorten, controllers=("dctcp", "bbr")))
-    assert len(checks) == 8
-    assert all_good(checks), [check for check in checks if not check.ok]
-
-
 def test_doctor_finds_this_machine_good(lab_kernel, tmp_path):
     if "DCGYM_TEST_KERNEL" in os.environ:
         pytest.skip("doctor looks at the cache, not at DCGYM_TEST_KERNEL")
@@ -450,7 +440,7 @@ def test_clean_removes_unfinished_results_only(tmp_path):
 def test_wrong_bench_name_lists_them():
     done = dcgym("bench", "nothing")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    for name in ("determinism", "links", "dctcp", "speed", "sweep", "clean"):
+    for name in ("enforce", "links", "dctcp", "speed", "sweep"):
         assert name in done.stderr
 
 

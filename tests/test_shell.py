@@ -816,9 +816,8 @@ def test_the_pages_commands_show_what_it_says(terminal):
 
 @lab
 @needs_ping
-@needs_iperf3
 def test_the_pages_programs_show_what_it_says(terminal):
-    """Versions of programs differ in their numbers, so these are masked."""
+    """Versions of ping differ in their numbers, so these are masked."""
     programs_transcript, _ = transcripts()
     with terminal() as shell:
         seen, told = typed_again(shell, programs_transcript), programs_transcript

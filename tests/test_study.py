@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import claims, findings, identity, score, table
+from dc_gym.study import claims, collect, findings, identity, measured, score, table
 from dc_gym.study.claims import Claim, Verdict
 from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
@@ -193,6 +194,13 @@ def test_specs_and_what_measures_change_identities(own: Path) -> None:
         assert identity.of_runs(measures) == identity.of_runs(plain)
 
 
+def test_a_table_with_tuples_as_keys_is_part_of_an_identity(own: Path) -> None:
+    read = ("/ MBIT", "/ UNITS[1, 2]")
+    one, other = (loaded(own, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {each}}}")) for each in ("1e6", "1e5"))
+    same = loaded(own, read, ("MBIT = 1e6", "UNITS = {(1, 2): 1_000_000.0}"))
+    assert identity.of_measures(one) == identity.of_measures(same) != identity.of_measures(other)
+
+
 def test_a_study_file_outside_gives_only_its_own_code() -> None:
     """A constant and a function that a measure of the tree reads are part of its identity."""
     from dc_gym.benchmarks.studies.meta import queue_pairs
@@ -213,6 +221,10 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
         (('Variant("fast")', 'Variant("slow")'), "two variants are called 'slow'"),
         (("STUDY = Study", "OTHER = Study"), "it has no STUDY = Study"),
         (('"topology.preset"', '"topology.presett"'), "did you mean"),
+        (
+            ("    seeds=3", '    identities=[below("slwo", "fast", GOODPUT)],\n    seeds=3'),
+            "identities: variant 'slwo' is unknown",
+        ),
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
@@ -246,6 +258,15 @@ def test_mistakes_of_a_command_are_one_line(
     assert code == 2 and said in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("asked", "kept"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
+def test_as_many_tracks_are_kept_as_a_variant_says(asked: int | None, kept: list[int]) -> None:
+    track = Track(np.array([1.0]), {"queue": np.array([2.0])})
+    study = Study("T", [QUEUE], measure=lambda result: {"queue": 3.0}, track=lambda result: track)
+    results: dict[int, Any] = dict.fromkeys((3, 1, 2))
+    found = collect.measured(study, Variant("a", tracks=asked), results)
+    assert list(found.over_time) == kept and found.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
+
+
 def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     file = tmp_path / findings.FILE
     good = '[[finding]]\nstudy = "x"\nclaims = ["c"]\nhypothesis = "wind"\nexperiment = "no wind"\nshowed = "it stands"\n'
@@ -255,7 +276,11 @@ def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     findings.require_claims(file, "x", causes, [Claim("c", "page 7", ())])
     with pytest.raises(UsageError, match="claim 'c' is unknown"):
         findings.require_claims(file, "x", causes, [Claim("d", "page 7", ())])
-    for text, said in ((good.replace('"x"', '"y"'), "study 'y'"), (good + 'whoever = "me"\n', "key 'whoever'"), ("[[", "Invalid")):
+    for text, said in (
+        (good.replace('"x"', '"y"'), "study 'y'"),
+        (good + 'whoever = "me"\n', "key 'whoever'"),
+        ("[[", "Invalid"),
+    ):
         file.write_text(text)
         with pytest.raises(UsageError, match=said):
             findings.read(file, ["x"])
@@ -330,3 +355,23 @@ def test_every_study_loads_and_its_findings_name_its_claims() -> None:
         assert study.title and study.measures, name
         LIBRARY.causes(study)
         assert identity.of_runs(study) and identity.of_measures(study)
+
+
+def test_a_variant_may_be_short_alone_and_have_another_file_of_a_seed_at_full_length(tmp_path: Path) -> None:
+    keys = {"topology.preset": "dumbbell-10m", "controller.name": "dctcp", "workload.kind": "matrix", "time.duration": "1s"}
+    files = {"workload.file": "usual-{seed}.csv"}
+    both = Variant("both", by_seed=files, full={"workload.file": "full-{seed}.csv"})
+    study = Study("t", [QUEUE], [both, Variant("brief", by_seed=files, short=True)], "own/t", base=keys)
+    flow, found = "source,destination,port,start,stop,size\nh1,h3,5001,0,1,0\n", []
+    for full in (False, True):
+        options = StudyOptions(tmp_path, full=full)
+        collect.write(collect.folder("t", options), {"usual-2.csv": flow, "full-2.csv": flow})
+        specs = {each.name: collect.spec_of(study, each, options, 2) for each in study.chosen(options)}
+        found.append({name: Path(dict(made.workload.own)["file"]).name for name, made in specs.items()})
+    assert found == [{"both": "usual-2.csv", "brief": "usual-2.csv"}, {"both": "full-2.csv"}]
+
+
+def test_what_makes_a_track_has_an_identity() -> None:
+    """A track's class has methods without a text of their own, which its decorator generated."""
+    found = identity._code(measured.track)
+    assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found

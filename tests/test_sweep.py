@@ -22,13 +22,12 @@ import pytest
 import synthetic
 
 from dc_gym import sweep
-from dc_gym.base.errors import SpecError, TestbedError, UsageError
+from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.perf import sweep as bench
 from dc_gym.benchmarks.studies import demo
 from dc_gym.cli import parser
 from dc_gym.records import results
-from dc_gym.sweep import cluster, command, grid, pool, state, summary
+from dc_gym.sweep import cluster, command, grid, known, pool, state, summary
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """
@@ -186,7 +185,7 @@ def test_what_is_there_is_kept(pretend: Any, folder: Path, capsys: pytest.Captur
     assert (first["name"], first["values"], first["state"]) == ("s2", {"seed": 2}, "done")
     assert first["digest"] == results.load_result(folder / "out" / "s2").digest
     assert {each.name for each in (folder / "out").iterdir()} == {
-        *("s1", "s2", "s3", "s4", "specs", state.SUMMARY, summary.CSV, summary.PARQUET)
+        *("s1", "s2", "s3", "s4", "specs", state.SUMMARY, summary.CSV, summary.PARQUET, known.NAME)
     }
 
 
@@ -267,6 +266,127 @@ def test_results_of_another_spec_or_environment_are_refused(pretend: Any, folder
     (folder / "out" / "s1" / "manifest.json").unlink()
     with pytest.raises(UsageError, match=r"s1: not a result: manifest\.json missing"):
         pretend()
+
+
+@pytest.fixture
+def counted(pretend: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str], int, int]]:
+    """Runs a sweep as `pretend` does, and returns also how many specs it read and how many results."""
+    monkeypatch.setattr(known, "SETTLED_NS", -(10**15))  # files of this moment count as old
+
+    def run(**options: Any) -> tuple[int, list[str], int, int]:
+        with pytest.MonkeyPatch.context() as patched:
+            read: list[str] = []
+            vary, load = grid.specs.vary, results.load_result
+            patched.setattr(grid.specs, "vary", lambda *args: read.append("spec") or vary(*args))
+            patched.setattr(results, "load_result", lambda *args: read.append("result") or load(*args))
+            return (*pretend(**options), read.count("spec"), read.count("result"))
+
+    return run
+
+
+def test_a_repeat_reads_and_checks_only_what_changed(counted: Any, folder: Path) -> None:
+    assert counted() == (0, ["s1", "s2", "s3"], 3, 3)
+    files = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*") if path.is_file()}
+    assert counted() == (0, [], 0, 0)
+    assert {path: path.stat().st_mtime_ns for path in files} == files, "and writes nothing"
+    assert counted(seeds=(2, 3, 4)) == (0, ["s4"], 1, 1)
+    assert counted() == (0, [], 0, 0), "what another grid named stays known"
+    told = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert [(cell["name"], cell["values"], cell["summary"]["drops"]) for cell in told["cells"]] == [
+        ("s1", {"seed": 1}, 3), ("s2", {"seed": 2}, 3), ("s3", {"seed": 3}, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "ports.json", "flows.parquet"])
+def test_a_result_that_was_changed_is_read_again(counted: Any, folder: Path, name: str) -> None:
+    counted()
+    path = folder / "out" / "s2" / name
+    os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))  # the same times: only the inode's change tells
+    assert counted() == (0, [], 1, 1)
+    path.write_bytes(b"{" if name.endswith("json") else b"PAR0")
+    with pytest.raises(UsageError, match=f"s2/{name}: .*; --force"):
+        counted()
+
+
+def test_a_known_result_of_another_fingerprint_spec_or_program_is_found(
+    counted: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted()
+    with pytest.raises(UsageError, match="another spec than"):
+        counted(overrides=["time.duration=700ms"])
+    (folder / "spec.toml").write_text(SPEC.replace("600ms", "800ms"))
+    with pytest.raises(UsageError, match="another spec than"):
+        counted()
+    (folder / "spec.toml").write_text(SPEC)
+    monkeypatch.setattr(grid.fingerprint, "programs", lambda: "other")
+    assert counted()[2:] == (3, 3), "other programs may read a spec otherwise"
+    monkeypatch.setattr(command, "_fingerprints", lambda asked, progress: {"lab": "beef"})
+    with pytest.raises(UsageError, match=f"has the fingerprint {FINGERPRINT}, a run would have beef now"):
+        counted()
+    assert counted(force=True)[1] == ["s1", "s2", "s3"]
+
+
+def test_a_spec_that_a_sweep_knows_is_checked_again_with_its_files(counted: Any, folder: Path) -> None:
+    (folder / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,50000\n")
+    changed = ["workload.kind=matrix", "workload.file=flows.csv"]
+    inner = (folder / "out" / "s1", folder / "flows.csv")
+
+    def keep_copies() -> None:
+        for seed in (1, 2, 3):
+            copy = folder / "out" / f"s{seed}" / "matrix.csv"
+            copy.write_bytes(inner[1].read_bytes())
+            spec = json.loads((folder / "out" / "specs" / f"s{seed}.json").read_text())
+            spec["workload"]["file"] = "matrix.csv"
+            edit_manifest(copy.parent, spec=spec)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(command, "_status", lambda folder, point: state.Status(point, state.RunState.DONE))
+        patched.setattr(command.SweepFolder, "status", lambda folder, point: state.Status(point, state.RunState.WAITING))
+        counted(overrides=changed)
+    keep_copies()
+    assert counted(overrides=changed)[1:] == ([], 3, 3)
+    assert counted(overrides=changed)[1:] == ([], 0, 0)
+    inner[1].write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,60000\n")
+    with pytest.raises(UsageError, match="another spec than"):
+        counted(overrides=changed)
+    inner[1].write_text("nonsense")
+    with pytest.raises(SpecError, match=r"flows\.csv"):
+        counted(overrides=changed)
+
+
+def test_what_the_sweep_wrote_is_written_again_if_it_changed(counted: Any, folder: Path) -> None:
+    counted()
+    out = folder / "out"
+    csv_text, spec_text = (out / summary.CSV).read_text(), (out / "specs" / "s1.json").read_text()
+    (out / summary.CSV).write_text("mine")
+    (out / "specs" / "s1.json").unlink()
+    assert counted() == (0, [], 1, 1)
+    assert (out / summary.CSV).read_text() == csv_text and (out / "specs" / "s1.json").read_text() == spec_text
+
+
+@pytest.mark.parametrize(
+    "change", [lambda text: b"", lambda text: text[:-1], lambda text: text.replace(b'"drops":3', b'"drops":4')]
+)
+def test_a_damaged_record_of_what_is_known_is_no_record(counted: Any, folder: Path, change: Any) -> None:
+    counted()
+    path = folder / "out" / known.NAME
+    path.write_bytes(change(path.read_bytes()))
+    assert counted() == (0, [], 3, 3)
+    assert counted() == (0, [], 0, 0)
+
+
+def test_files_of_this_moment_are_not_trusted(pretend: Any, folder: Path) -> None:
+    """Their times may not tell a change that comes next."""
+    pretend()
+    assert known.Record.read(folder / "out").entries == {}
+
+
+def test_the_failure_of_a_known_run_is_told(counted: Any, pretend: Any, folder: Path) -> None:
+    counted()
+    pretend.bad["s2"] = "dies of age"
+    edit_manifest(folder / "out" / "s2", fingerprint="beef")
+    assert counted(force=True)[:2] == (1, ["s2"])
+    assert counted()[:2] == (1, []) and counted(retry=True)[:2] == (1, ["s2"])
 
 
 def test_a_sweep_keeps_to_its_own_folder(pretend: Any, folder: Path) -> None:
@@ -373,6 +493,7 @@ def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, la
         "sweep.json",
         "summary.csv",
         "summary.parquet",
+        known.NAME,
     }
 
 
@@ -453,12 +574,6 @@ def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> No
     assert [outcome.status for outcome in ended] == [2, 1, 2]
     words = ("manifest.json is missing", "does not belong into a result", "exists; replace it with --force")
     assert all(said in outcome.message for outcome, said in zip(ended, words, strict=True))
-
-
-def test_the_bench_does_not_judge_a_kill_before_anything_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "DEADLINE_S", 0.0)
-    with subprocess.Popen(["sleep", "600"]) as process, pytest.raises(TestbedError, match="0 of 2 runs were done"):
-        bench._kill_at(process, tmp_path, 2)
 
 
 def test_runs_that_fail_alike_are_told_once(tmp_path):

@@ -9,15 +9,15 @@ The slowest host sends FRAMES frames, so one frame more or less is half a per ce
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dc_gym.base.checks import Check
+from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES, format_rate
@@ -161,11 +161,7 @@ COLUMNS = (*(field.name for field in fields(RatePoint)), "error")
 
 
 def save(points: Sequence[RatePoint], path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(point) | {"error": f"{point.error:.6f}"} for point in points)
+    put(path, csv_bytes(COLUMNS, ((*astuple(point), f"{point.error:.6f}") for point in points)))
 
 
 def draw_figure(points: Sequence[RatePoint], path: Path) -> None:

@@ -22,7 +22,6 @@ from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.progress import choose
-from dc_gym.study import collect
 from dc_gym.benchmarks.studies.fdcc import n_to_one
 from dc_gym.benchmarks.studies.fdcc.n_to_one import (
     DCQCN,
@@ -40,9 +39,9 @@ from dc_gym.benchmarks.studies.fdcc.n_to_one import (
     Change,
     Traffic,
 )
-from dc_gym.study.collect import OwnRateRow
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.fdcc import train
+from dc_gym.study.collect import OwnRateRow
 from dc_gym.study.options import ReproduceOptions
 from dc_gym.sweep import cpus
 

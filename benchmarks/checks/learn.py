@@ -24,8 +24,8 @@ from dc_gym.base.units import format_time
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.evaluate import evaluate
 from dc_gym.envs.registration import SPECS
-from dc_gym.study.trainings import Training, run_all, training
 from dc_gym.spec import Spec
+from dc_gym.study.trainings import Training, run_all, training
 from dc_gym.sweep import cpus
 
 ENVIRONMENT = "dcgym/Dumbbell10m-v0"

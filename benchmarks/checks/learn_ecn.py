@@ -24,8 +24,8 @@ from dc_gym.envs.evaluate import evaluate
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import external
 from dc_gym.figures import kit
-from dc_gym.study.trainings import run_all, training
 from dc_gym.spec import Spec
+from dc_gym.study.trainings import run_all, training
 from dc_gym.sweep import cpus, runs
 
 NAME = "learn-ecn"

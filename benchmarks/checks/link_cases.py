@@ -192,29 +192,3 @@ def conservation() -> Iterator[LinkCase]:
                 yield LinkCase(f"counted midway: {case.name}", case.net, case.ports, sent, stop_ns=stop_ns)
     frames = tuple((0, OracleFrame(0, length, False, seq)) for seq, length in enumerate((60, 590, 1514) * 5))
     yield LinkCase("the receiver goes down", "cut1", (OraclePort(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
-
-
-FLOW_RATE = 10**7
-FLOW_NS = 25 * 10**9
-FLOW_SAMPLE_NS = 10**6
-SWITCH_LIMIT = 300_000
-
-
-@dataclass(frozen=True)
-class FlowCase:
-    name: str
-    net: str
-    ports: tuple[OraclePort, ...]
-
-    def job(self) -> dict[str, Any]:
-        schedule = "".join(f"{t_ns},0,0,0,0\n" for t_ns in range(FLOW_SAMPLE_NS, FLOW_NS, FLOW_SAMPLE_NS))
-        return LinkCase(self.name, self.net, self.ports, ((0, OracleFrame(0, 60, False, 0)),), samples=0).job() | {
-            "schedule": schedule,
-            "tcp": "cubic",
-        }
-
-
-SWITCH_FLOW = FlowCase(
-    "CUBIC into a switch", "chain2", (OraclePort(10**9, 10_000, AMPLE_BYTES), OraclePort(FLOW_RATE, 10_000, SWITCH_LIMIT))
-)
-HOST_FLOW = FlowCase("CUBIC out of a host", "chain1", (OraclePort(FLOW_RATE, 10_000, SWITCH_LIMIT),))

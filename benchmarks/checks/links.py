@@ -14,21 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dc_gym.base.checks import Check
+from dc_gym.benchmarks.checks import links_guest
 from dc_gym.benchmarks.checks.lab_job import play_jobs
-from dc_gym.benchmarks.checks.link_cases import (
-    FLOW_NS,
-    FULL_FRAME,
-    HOPS,
-    HOST_FLOW,
-    RATES,
-    SWITCH_FLOW,
-    SWITCH_LIMIT,
-    LinkCase,
-    conservation,
-    drift,
-    grid,
-    incast,
-)
+from dc_gym.benchmarks.checks.link_cases import HOPS, RATES, LinkCase, conservation, drift, grid, incast
 from dc_gym.benchmarks.checks.links_guest import NETS, Counters, telemetry_of
 from dc_gym.benchmarks.checks.oracle import OraclePort, Passage
 from dc_gym.kernel import build
@@ -234,37 +222,9 @@ def _check_drained(case: LinkCase, counters: Sequence[Counters], verdict: LinkVe
     verdict.expect("frames and bytes lost", lost, (last.lost_packets, last.lost_bytes))
 
 
-def switch_check(reply: dict[str, Any]) -> Check:
-    """Returns the check on a switch's queue. A switch knows no sockets: only the buffer limits what a lone flow queues there."""
-    longest = max(backlogs[2] for backlogs in parse(reply["probe"]).backlogs)
-    drops = reply["counters"][1]["drops"]
-    asked = f"{SWITCH_LIMIT - FULL_FRAME + 1} .. {SWITCH_LIMIT} bytes: the buffer, or less than a frame below"
-    ok = SWITCH_LIMIT - FULL_FRAME < longest <= SWITCH_LIMIT and drops > 0
-    return Check("one CUBIC flow: longest queue in a switch", asked, f"{longest} bytes, {drops} drops", ok)
-
-
-def host_check(reply: dict[str, Any]) -> Check:
-    """Returns the check on a host's queue. A host knows its sockets and applies TCP small queues (TSQ).
-
-    A flow continues to send while the sum of its frames' truesize is at most max(2 frames, pacing rate / 2^10), so that much plus
-    one frame may wait. The first half of the run is left out, because the pacing rate still comes from the handshake's round
-    trip.
-    """
-    tcp, queue = reply["tcp"], reply["counters"][0]
-    if not queue["backlog_packets"]:
-        return Check("one CUBIC flow: longest queue in its host", "a queue", "none at the end", False)
-    truesize = tcp["charged_bytes"] // queue["backlog_packets"]
-    limit = min(max(2 * truesize, tcp["pacing_rate"] >> 10), tcp["limit_output_bytes"])
-    bound = (limit // truesize + 1) * FULL_FRAME
-    longest = max(backlog for t_ns, backlog in parse(reply["probe"]).backlogs if t_ns >= FLOW_NS // 2)
-    asked = f"at most {bound} bytes: TSQ's {limit} bytes are {limit // truesize} frames of truesize {truesize}, and one"
-    measured = f"{longest} bytes, {queue['drops']} drops"
-    return Check("one CUBIC flow: longest queue in its host", asked, measured, 0 < longest <= bound and queue["drops"] == 0)
-
-
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the lab's answers to all jobs."""
-    return play_jobs(kernel, "links", jobs)
+    return play_jobs(kernel, links_guest.__name__, jobs)
 
 
 def groups() -> dict[str, list[LinkCase]]:
@@ -303,6 +263,5 @@ def checks(kernel: Path | None = None) -> list[Check]:
     """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
     cases = groups()
     jobs = [case.job() for group in cases.values() for case in group]
-    replies = iter(play(kernel or build.ensure().path, [*jobs, SWITCH_FLOW.job(), HOST_FLOW.job()]))
-    found = [case_check(name, group, [next(replies) for _ in group]) for name, group in cases.items()]
-    return [*found, switch_check(next(replies)), host_check(next(replies))]
+    replies = iter(play(kernel or build.ensure().path, jobs))
+    return [case_check(name, group, [next(replies) for _ in group]) for name, group in cases.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `dcgym bench links` and `port` run in a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
+"""The program that `dcgym bench links` and tests run in a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
 
 It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, one answer per line. A network is made when a job
 first names it. A job gives the rates, delays and queues of its ports, which are set over netlink each time.
@@ -9,7 +9,6 @@ first names it. A job gives the rates, delays and queues of its ports, which are
       "drain_ns": N   -> also "drained": the counters N ns later; the first ones are then of a network with traffic
       "cut": true     -> before that the receiver's device goes down, permanently
       "stock": true   -> queues are stock ones, bfifo and RED, instead of `port`
-      "tcp": NAME     -> one flow with that congestion control sends meanwhile; adds "tcp", the socket's state at the end
 """
 
 from __future__ import annotations
@@ -17,12 +16,9 @@ from __future__ import annotations
 import json
 import os
 import socket
-import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,11 +55,8 @@ NUD_NOARP, NUD_PERMANENT, NTF_MASTER, NTF_STICKY = 0x40, 0x80, 4, 0x40
 NDA_DST, NDA_LLADDR = 1, 2
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_MASTER = 10
-SO_MEMINFO, SK_MEMINFO_WMEM_ALLOC = 55, 2
-TCPI_PACING_RATE = 104  # offset in struct tcp_info
 AnyNetwork = TypeVar("AnyNetwork")
 RECEIVER = 100
-TCP_PORT = 7001
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +209,6 @@ class Network:
         body = IFINFOMSG.pack(0, 0, end.ifindex, 0, cables.IFF_UP)
         self._sockets[end.node].batch([NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
 
-    @contextmanager
-    def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
-        """Runs a TCP flow without end from the first sender."""
-        with ExitStack() as stack:
-            with entered(netns_path(self._receiver)):
-                listener = stack.enter_context(socket.create_server((ip(RECEIVER), TCP_PORT)))
-            with entered(netns_path(self._senders[0])):
-                sender = stack.enter_context(socket.socket())
-            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-            threading.Thread(target=_sink, args=(listener,), daemon=True).start()
-            threading.Thread(target=_source, args=(sender,), daemon=True).start()
-            yield sender
-            sender.shutdown(socket.SHUT_RDWR)
-
 
 def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
     """Makes a cable between two nodes, whose sockets are given, and sets it up."""
@@ -273,23 +252,6 @@ def play(probe: subprocess.Popen[str], schedule: str) -> str:
             return "".join(lines)
         lines.append(line)
     raise RuntimeError(f"linkprobe ended with status {probe.wait()}")
-
-
-def _sink(listener: socket.socket) -> None:
-    connection, _ = listener.accept()
-    with connection:
-        while connection.recv(1 << 20):
-            pass
-
-
-def _source(sender: socket.socket) -> None:
-    sender.connect((ip(RECEIVER), TCP_PORT))
-    data = bytes(1 << 16)
-    try:
-        while True:
-            sender.sendall(data)
-    except OSError:
-        pass  # shut down: the measurement is over
 
 
 def netns_path(node: str) -> str:
@@ -398,28 +360,10 @@ def _counters(
     )
 
 
-def _tcp_state(sock: socket.socket) -> dict[str, int]:
-    """Returns the values that make up TCP's limit on its share of the host's queue (tcp_small_queue_check)."""
-    meminfo = struct.unpack("=9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))
-    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    return {
-        "charged_bytes": meminfo[SK_MEMINFO_WMEM_ALLOC],
-        "pacing_rate": int.from_bytes(info[TCPI_PACING_RATE : TCPI_PACING_RATE + 8], "little"),
-        "limit_output_bytes": int(Path("/proc/sys/net/ipv4/tcp_limit_output_bytes").read_text()),
-    }
-
-
 def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
     network.configure(job["ports"], job.get("stock", False))
     before = network.counters()
-    answer: dict[str, Any] = {}
-    with ExitStack() as stack:
-        flow = stack.enter_context(network.lone_flow(job["tcp"])) if "tcp" in job else None
-        answer["probe"] = network.play(job["schedule"])
-        if flow is not None:
-            answer["tcp"] = _tcp_state(flow)
-            answer["counters"] = [asdict(now) for now in network.read()]
-            return answer
+    answer: dict[str, Any] = {"probe": network.play(job["schedule"])}
     answer["counters"] = [asdict(now.since(then)) for now, then in zip(network.counters(), before, strict=True)]
     if "drain_ns" in job:
         if job.get("cut"):

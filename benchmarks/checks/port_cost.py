@@ -31,6 +31,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import scratch
 from dc_gym.base.units import PPM
+from dc_gym.benchmarks.checks import port_cost_guest
 from dc_gym.benchmarks.checks.lab_job import guest_lab
 from dc_gym.benchmarks.checks.oracle import OraclePort
 from dc_gym.benchmarks.checks.port_cost_guest import COST_NETS
@@ -213,7 +214,7 @@ def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames:
     job = {"trials": [trial.job(turns) for trial in trials], "bursts": bursts, "frames": frames}
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "job.json").write_text(json.dumps(job))
-        with guest_lab(kernel, "port-cost", folder) as lab, counted(lab.pid) as counter:
+        with guest_lab(kernel, port_cost_guest.__name__, folder) as lab, counted(lab.pid) as counter:
             works = [_turns(lab, counter, len(order(turns))) for _ in trials]
         answers = json.loads((folder / "answer.json").read_text())
     return counter.unit, [_sorted(*its, turns) for its in zip(trials, works, answers, strict=True)]

@@ -21,7 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.interpreter import python
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym, python
+from dc_gym.records.results import Result, load_result
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ORPHANS_S = 10  # long enough for a lab to end
@@ -50,6 +52,15 @@ def run(argv: Sequence[str]) -> Metered:
         text = report.read()
     cost = ProcessCost(**json.loads(text)) if text else ProcessCost(0.0, 0.0)
     return Metered(done.returncode, done.stdout, done.stderr, cost)
+
+
+def run_spec(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, ProcessCost]:
+    """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    done = run(dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot", *overrides))
+    if done.status:
+        raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
+    return load_result(out), done.cost
 
 
 def main(argv: Sequence[str] = sys.argv) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym.base.checks import Check
-from dc_gym.benchmarks.perf import scale
+from dc_gym.benchmarks.perf import meter
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
@@ -73,7 +73,7 @@ def measured(
         for which, length_ms in enumerate(lengths_ms):
             for name, its in found.items():
                 settings = (f"controller.name={name}", f"workload.flows={flows}", f"time.duration={length_ms}ms")
-                result, spent = scale.run(spec, folder / f"{name}-{flows}-{length_ms}-{repeat}", settings)
+                result, spent = meter.run_spec(spec, folder / f"{name}-{flows}-{length_ms}-{repeat}", settings)
                 its[which].append(Spent(sent_packets(result), result.manifest["wall_s"]["traffic"], spent.cpu_s))
     return found
 

@@ -25,11 +25,11 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
-from dc_gym.base.interpreter import dcgym
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import format_rate
 from dc_gym.benchmarks.perf import meter
-from dc_gym.records.results import Result, load_result
+from dc_gym.benchmarks.perf.meter import ProcessCost
+from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
 HOSTS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -91,15 +91,6 @@ metrics.slowdown = "off"
 
 
 @dataclass(frozen=True, slots=True)
-class RunCost:
-    """The cost of a whole process."""
-
-    wall_s: float
-    cpu_s: float
-    memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class ScalePoint:
     """One run. Rates in frame bits per second: of each sender, and of the middle link; and the goodput of all hosts together."""
 
@@ -108,7 +99,8 @@ class ScalePoint:
     middle_bps: float
     received_bps: float
     start_s: float
-    cost: RunCost
+    cost: ProcessCost
+    memory_bytes: int
 
     @property
     def worst(self) -> float:
@@ -120,7 +112,7 @@ class ScalePoint:
             f"sent {quantity(sum(self.sent_bps), 'bps', 5)}, worst sender {self.worst:.3%} off;"
             f" middle {quantity(self.middle_bps, 'bps', 5)}, received {quantity(self.received_bps, 'bps', 5)};"
             f" {self.cost.wall_s:.1f} s wall, {self.cost.cpu_s:.1f} s CPU,"
-            f" {self.cost.memory_bytes >> 20} MiB, start {self.start_s:.1f} s"
+            f" {self.memory_bytes >> 20} MiB, start {self.start_s:.1f} s"
         )
 
 
@@ -141,14 +133,14 @@ def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
         yield _point_check(variant, point)
     yield _slope_check(variant, "wall time", [point.cost.wall_s for point in points])
     yield _slope_check(variant, "CPU time", [point.cost.cpu_s for point in points])
-    yield _slope_check(variant, "memory", [point.cost.memory_bytes for point in points])
+    yield _slope_check(variant, "memory", [point.memory_bytes for point in points])
     yield _tried_check(folder, spec, variant)
 
 
 def _point_check(variant: str, point: ScalePoint) -> Check:
     fair = point.worst <= EGRESS_TOLERANCE
     full = abs(point.middle_bps / RATE_BPS - 1) <= EGRESS_TOLERANCE
-    small = point.cost.memory_bytes <= MEMORY_BYTES
+    small = point.memory_bytes <= MEMORY_BYTES
     asked = "senders and middle at 10 Mbit/s +- 0.1 %, <= 8 GiB"
     return Check(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
 
@@ -170,7 +162,7 @@ def _tried_check(folder: Path, spec: Path, variant: str) -> Check:
 
 def _start_checks(folder: Path) -> Iterator[Check]:
     spec = runs.write_spec(folder, "acc288", START_SPEC)
-    result, cost = run(spec, folder / "acc288-run", ())
+    result, cost = meter.run_spec(spec, folder / "acc288-run", ())
     start = _start_s(result)
     words = f"{start:.1f} s ({_phases(result)}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
     yield Check("acc288: start", f"<= {START_S} s", words, start <= START_S)
@@ -179,17 +171,18 @@ def _start_checks(folder: Path) -> Iterator[Check]:
 def _fat_tree_check(folder: Path) -> Check:
     """Returns the check on 128 hosts of which each sends to each: 16,256 flows, as many connections, and 80 switches."""
     spec = runs.write_spec(folder, "fattree-k8", FAT_TREE_SPEC)
-    result, cost = run(spec, folder / "fattree-k8-run", ())
+    result, cost = meter.run_spec(spec, folder / "fattree-k8-run", ())
     start, traffic_s = _start_s(result), float(result.manifest["wall_s"]["traffic"])
+    memory_bytes = result.manifest["lab_peak_bytes"]
     records = result.records("queues")
     hops = int(records["tx_packets"][-len(result.ports) :].sum())
     done, flows = result.summary["flows_done"], result.summary["flows"]
     words = (
         f"{done:,} of {flows:,} flows done; start {start:.1f} s ({_phases(result)});"
         f" traffic {traffic_s:.1f} s, {1e6 * traffic_s / hops:.2f} us a packet-hop;"
-        f" {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {cost.memory_bytes >> 20} MiB"
+        f" {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {memory_bytes >> 20} MiB"
     )
-    good = start <= START_S and cost.memory_bytes <= MEMORY_BYTES and done == flows
+    good = start <= START_S and memory_bytes <= MEMORY_BYTES and done == flows
     return Check("fattree-k8: all to all", f"all flows done, start <= {START_S} s, <= 8 GiB", words, good)
 
 
@@ -201,10 +194,11 @@ def _phases(result: Result) -> str:
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> ScalePoint:
     """Runs a variant with a number of hosts."""
     settings = (*VARIANTS[variant], f"topology.pairs={hosts // 2}")
-    result, cost = run(spec, folder / f"{variant}-{hosts}", settings)
+    result, cost = meter.run_spec(spec, folder / f"{variant}-{hosts}", settings)
     rates = egress_bps(result)
     senders = tuple(rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1))
-    return ScalePoint(hosts, senders, rates[f"s1-eth{hosts // 2 + 1}"], result.summary["goodput_bps"], _start_s(result), cost)
+    middle, goodput, peak = rates[f"s1-eth{hosts // 2 + 1}"], result.summary["goodput_bps"], result.manifest["lab_peak_bytes"]
+    return ScalePoint(hosts, senders, middle, goodput, _start_s(result), cost, peak)
 
 
 def egress_bps(result: Result) -> dict[str, float]:
@@ -215,18 +209,6 @@ def egress_bps(result: Result) -> dict[str, float]:
     sent = settled["tx_bytes"].reshape(len(times), len(ports)).astype(np.float64)
     rates = (sent[-1] - sent[0]) * 8 / ((times[-1] - times[0]) * 1e-9)
     return dict(zip(ports, rates.tolist(), strict=True))
-
-
-def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, RunCost]:
-    """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
-    argv = dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot")
-    for setting in settings:
-        argv += ["--set", setting]
-    done = meter.run(argv)
-    if done.status:
-        raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
-    result = load_result(out)
-    return result, RunCost(done.cost.wall_s, done.cost.cpu_s, result.manifest["lab_peak_bytes"])
 
 
 def slope(hosts: Sequence[int], values: Sequence[float]) -> float:

@@ -7,11 +7,7 @@ a cable. Its cost is CPU time of all processes while traffic runs, for DCTCP and
 
 from __future__ import annotations
 
-import re
-import shutil
 import statistics
-import subprocess
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym.base.checks import Check
-from dc_gym.base.errors import TestbedError
-from dc_gym.base.interpreter import dcgym
-from dc_gym.records.results import Result, load_result
+from dc_gym.benchmarks.perf import meter
+from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
 REPEATS = 3
@@ -84,7 +79,6 @@ def checks() -> Iterable[Check]:
         yield Check("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
         for name, settings in COSTS.items():
             yield _cost(name, _median(folder, spec, name.replace(" ", "-"), (*COSTLY, *settings)))
-        yield _counted(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
 
 
 def _cost(name: str, run: Timed) -> Check:
@@ -97,49 +91,11 @@ def _cost(name: str, run: Timed) -> Check:
     return Check(f"{name}: CPU time a packet-hop", "recorded", words, ok=True)
 
 
-def _counted(run: Timed, instructions: int | None) -> Check:
-    """Returns the instructions of a packet-hop. They are from another run of the same spec."""
-    hops = run.packet_hops
-    counted = "perf cannot count here" if instructions is None else f"{instructions / hops:.0f} (whole process)"
-    return Check("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
-
-
 def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> Timed:
     """Returns the run with the median wall time."""
-    timed = [_time(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
+    found = [meter.run_spec(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
+    timed = [Timed(result, cost.wall_s) for result, cost in found]
     return sorted(timed, key=lambda run: run.wall_s)[statistics.median_low(range(len(timed)))]
-
-
-def _time(spec: Path, out: Path, settings: tuple[str, ...]) -> Timed:
-    started = time.perf_counter()
-    _run(_argv(spec, out, settings))
-    wall_s = time.perf_counter() - started
-    return Timed(load_result(out), wall_s)
-
-
-def _instructions(spec: Path, out: Path, settings: tuple[str, ...]) -> int | None:
-    """Returns the user-mode instructions of a run and all its children; None if they cannot be counted.
-
-    This is a separate run: where perf can count, it slows a lab down several times.
-    """
-    if shutil.which("perf") is None:
-        return None
-    said = _run(["perf", "stat", "-x,", "-e", "instructions:u", "--", *_argv(spec, out, settings)])
-    found = re.search(r"^(\d+),[^,]*,instructions", said, re.MULTILINE)
-    return int(found[1]) if found else None
-
-
-def _argv(spec: Path, out: Path, settings: tuple[str, ...]) -> list[str]:
-    overrides = [word for setting in settings for word in ("--set", setting)]
-    return dcgym("run", str(spec), "--out", str(out), "--quiet", *overrides)
-
-
-def _run(argv: list[str]) -> str:
-    """Runs a command to its end and returns its standard error. Raises TestbedError if it fails."""
-    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise TestbedError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
-    return done.stderr
 
 
 def _phases(run: Timed) -> str:

@@ -62,7 +62,7 @@ def _preset_line(name: str, params: TopologySpec) -> str:
 
 
 def _workloads() -> list[str]:
-    return [f"{name:14} {_first_line(kind.call)}" for name, kind in KINDS.items()]
+    return [f"{name:14} {first_line(kind.call)}" for name, kind in KINDS.items()]
 
 
 def _markings() -> list[str]:
@@ -86,7 +86,7 @@ def _actuators() -> list[str]:
 
 
 def _policies() -> list[str]:
-    return [f"{name:16} {_first_line(kind.call)}" for name, kind in _known_policies().items()]
+    return [f"{name:16} {first_line(kind.call)}" for name, kind in _known_policies().items()]
 
 
 def _features() -> list[str]:
@@ -244,7 +244,7 @@ def _show_section(name: str) -> None:
         known = [each for named, _ in SHOWN for each in named()]
         names = (*GROUPS, *known, *filter(None, SECTIONS))
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
-    say(f"{_first_line(SECTIONS[name])}\n")
+    say(f"{first_line(SECTIONS[name])}\n")
     _print_keys(name, _keys_of(name))
 
 
@@ -342,5 +342,5 @@ def told_of(made: Any) -> str:
     return " ".join((inspect.getdoc(made) or "").split())
 
 
-def _first_line(made: Callable[..., object]) -> str:
+def first_line(made: Callable[..., object]) -> str:
     return plain((made.__doc__ or "").strip().partition("\n")[0])

@@ -101,6 +101,6 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from dc_gym.benchmarks.checks import nic_check
+    from dc_gym.cli import nic_check
 
     return nic_check.main(args)

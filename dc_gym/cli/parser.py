@@ -414,7 +414,7 @@ def _add_plot(commands: Any) -> None:
     )
     parser.add_argument("dir", type=Path, metavar="DIR", help="a folder of a result or of a training; with --x, of many results")
     parser.add_argument("--each", action="store_true", help="draw plot.png of each result in DIR, such as a sweep's")
-    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
+    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer; or flow_size, for slowdown")
     parser.add_argument(
         "--y",
         metavar="METRIC",
@@ -423,6 +423,13 @@ def _add_plot(commands: Any) -> None:
     )
     parser.add_argument(
         "--by", metavar="KEY", default="controller.name", help="draw one line for each value of this key (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--where",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="draw the results with this value alone (repeatable; several values of one key are alternatives)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
@@ -467,6 +474,18 @@ def _add_schema(commands: Any) -> None:
 def _add_plugin(parser: ArgumentParser) -> None:
     told = "a Python file that registers more, as under `plugins` of a spec; may be repeated"
     parser.add_argument("--plugin", dest="plugins", type=Path, action="append", default=[], metavar="FILE", help=told)
+
+
+def _add_new(commands: Any) -> None:
+    summary = "write a commented spec from three questions; options answer them without a terminal"
+    example = "dcgym new mine.toml\n  dcgym new mine.toml --network fattree-k4 --traffic incast --controllers dctcp,cubic"
+    parser = _add(commands, "new", summary, example, _delegate("dc_gym.cli.new", progress=False))
+    parser.add_argument("file", type=Path, metavar="FILE", help="the TOML file to write")
+    parser.add_argument("--network", metavar="NAME", help="a preset of topologies (default: dumbbell-10m)")
+    parser.add_argument("--traffic", metavar="NAME", help="a kind of workload (default: many_to_one)")
+    told = "congestion controls to compare; the spec has the first (default: dctcp,cubic)"
+    parser.add_argument("--controllers", metavar="LIST", help=told)
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def _add_topology(commands: Any) -> None:
@@ -521,7 +540,7 @@ def _add_bench(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
-    policy = "only for rlcc-distil and rlcc-theory: a shipped policy's name, or a policy file (default: the shipped policy)"
+    policy = "only for rlcc-distil: a shipped policy's name, or a policy file (default: the shipped policy)"
     parser.add_argument("--policy", metavar="POLICY", help=policy)
     peer = "only for peers: run this simulator anew: hpcc-ns3=PATH or htsim=PATH, its source tree, or ns3 (may be repeated)"
     parser.add_argument("--peer", action="append", default=[], metavar="NAME[=PATH]", help=peer)
@@ -626,6 +645,7 @@ def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
 
 ADD = {
     "demo": _add_demo,
+    "new": _add_new,
     "run": _add_run,
     "verify": _add_verify,
     "conformance": _add_conformance,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws many results over one key: one panel for each metric, one colour for each line, one point for each value of the key.
 
+A further key makes small multiples: panels side by side with the same axes, each with a value of that key as its title.
+
 A line joins points only if the key is a number that measures something; kinds, names and seeds are not joined. Panels of elements
 of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Of few
 results each is a dot, without mean and bar.
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,13 +26,25 @@ from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-__all__ = ["Axis", "Curve", "CurvePoint", "Sheet", "draw"]
+__all__ = [
+    "Axis",
+    "Curve",
+    "CurvePoint",
+    "Sheet",
+    "caption_below",
+    "colors_of",
+    "draw",
+    "draw_panels",
+    "grid_of",
+    "legend_above",
+]
 
 BY_DEFAULT = "controller.name"
 NUMBERED = ("seed",)
 """Keys whose numbers are only names; their points are not joined."""
-WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
+WIDTH, PANEL_HEIGHT, HEAD_HEIGHT, PANEL_WIDTH, MARGIN_INCHES = 7.0, 2.2, 1.0, 2.6, 0.9
 SPREAD = 0.6
 """The share of a category's width over which its lines are spread side by side."""
 BESIDE_POINTS = 6.0
@@ -38,9 +53,10 @@ AT_MOST_1 = ("jain", "maxmin_jain")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LETTER_INCHES, LINE_INCHES = 0.072, 0.15
 """The width of a letter in a tick label, and the space for a rotated label."""
-AXIS_INCHES = WIDTH - 0.9
-LEGEND_LETTERS = 80
-"""The letters that fit in a row of the legend; each entry's symbol takes four."""
+LEGEND_LETTERS, TITLE_LETTERS, CAPTION_LETTERS = 80, 68, 118
+"""The letters that fit in a row of the legend, where each entry's symbol takes four, of the title and of the caption."""
+PANEL_LETTERS, LABEL_LETTERS = 34, 26
+"""The letters that fit above one of several panels, and beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +137,78 @@ class Sheet:
 
 def draw(sheet: Sheet) -> Figure:
     """Draws one panel for each metric, one below the other."""
+    return draw_panels({"": sheet})
+
+
+def draw_panels(sheets: Mapping[str, Sheet]) -> Figure:
+    """Draws the sheets side by side, with the same axes. `sheets`: by the titles of their panels; '' for a single one."""
+    first = next(iter(sheets.values()))
+    grid, columns = grid_of(len(sheets)), range(len(sheets))
+    metrics = list(first.panels)
     with kit.style():
-        figure = kit.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
-        axes = figure.subplots(len(sheet.panels), 1, squeeze=False, sharex=True)[:, 0]
-        colors = _colors(list(dict.fromkeys(line.name for lines in sheet.panels.values() for line in lines)))
-        places = _Places.of(sheet, list(colors))
-        for ax, metric in zip(axes, sheet.panels, strict=True):
-            _panel(ax, sheet, metric, places, colors)
-        places.label(axes[-1])
-        _head(figure, sheet, places.joined, colors)
-        kit.caption(figure, sheet.caption)
+        figure = kit.new_figure(grid.width, HEAD_HEIGHT + PANEL_HEIGHT * grid.rows * len(metrics))
+        axes = figure.subplots(grid.rows * len(metrics), grid.columns, squeeze=False, sharex=True)
+        every = [lines for sheet in sheets.values() for lines in sheet.panels.values()]
+        colors = colors_of(list(dict.fromkeys(line.name for lines in every for line in lines)))
+        places = _Places.of(first.axis, every, list(colors), grid.axis_inches)
+        for row, metric in enumerate(metrics):
+            block = axes[row * grid.rows : (row + 1) * grid.rows].reshape(-1)
+            for number, (title, sheet) in zip(columns, sheets.items(), strict=True):
+                alike = _alike(sheets, metric)
+                unit = _panel(block[number], sheet.panels[metric], alike, metric, places, colors)
+                _label(block[number], title, titles.of_metric(metric), unit, number % grid.columns == 0)
+            for ax in block[len(sheets) :]:
+                ax.set_axis_off()
+        for number in columns[-grid.columns :]:
+            ax = axes[(len(metrics) - 1) * grid.rows :].reshape(-1)[number]
+            ax.tick_params(labelbottom=True)
+            places.label(ax)
+        _head(figure, first, places.joined, colors)
+        caption_below(figure, first.caption)
     return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The arrangement of panels side by side."""
+
+    rows: int
+    columns: int
+    width: float
+    """The figure's width in inches."""
+
+    @property
+    def axis_inches(self) -> float:
+        """The width of one panel's axis."""
+        return (self.width - MARGIN_INCHES) / self.columns - (MARGIN_INCHES / 4 if self.columns > 1 else 0)
+
+
+def grid_of(panels: int) -> Grid:
+    """Returns the arrangement of so many panels: at most four in a row, and few empty places."""
+    columns = panels if panels <= 3 else min((4, 3), key=lambda each: (-panels % each, -each))
+    columns = 2 if panels == 4 else columns
+    return Grid(math.ceil(panels / columns), columns, max(WIDTH, MARGIN_INCHES + PANEL_WIDTH * columns))
+
+
+def _alike(sheets: Mapping[str, Sheet], metric: str) -> list[CurvePoint]:
+    """Returns the points of all panels that share a scale: those of one metric, or of one list of metrics."""
+    name = metric.partition(".")[0]
+    panels = [panel for sheet in sheets.values() for panel in sheet.panels.items()]
+    return [point for other, lines in panels if other.partition(".")[0] == name for line in lines for point in line.points]
+
+
+def _label(ax: Axes, title: str, metric: str, unit: str, is_first: bool) -> None:
+    """Sets the title and the label of the y axis. Among panels of several values of a key, the title is the value."""
+    if not title:
+        ax.set_title(metric, loc="left")
+        if unit:
+            ax.set_ylabel(unit)
+        return
+    ax.set_title(textwrap.shorten(title, PANEL_LETTERS, placeholder=" ..."), loc="left")
+    if is_first:
+        ax.set_ylabel(textwrap.fill(f"{metric} ({unit})" if unit else metric, LABEL_LETTERS))
+    else:
+        ax.tick_params(labelleft=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +220,18 @@ class _Places:
     lines: Sequence[str]
     joined: bool
     scale: Scale
+    inches: float
+    """The width of the axis."""
 
     @classmethod
-    def of(cls, sheet: Sheet, lines: Sequence[str]) -> _Places:
-        """Returns the positions for a sheet. `lines`: the names of the lines, in order."""
-        every = [line for lines in sheet.panels.values() for line in lines]
-        xs = dict.fromkeys(point.x for line in every for point in line.points)
+    def of(cls, axis: Axis, panels: Sequence[Sequence[Curve]], lines: Sequence[str], inches: float) -> _Places:
+        """Returns the positions for panels. `lines`: the names of the lines, in order."""
+        xs = dict.fromkeys(point.x for curves in panels for line in curves for point in line.points)
         numbers = sorted(x for x in xs if isinstance(x, float))
-        known = [name for name in styles.names() if name in xs] if sheet.axis.names_controllers else []
+        known = [name for name in styles.names() if name in xs] if axis.names_controllers else []
         ordered: list[float | str] = [*numbers, *known, *(x for x in xs if isinstance(x, str) and x not in known)]
-        joined = sheet.axis.measures and len(numbers) == len(xs)
-        return cls(sheet.axis, ordered, lines, joined, sheet.axis.scale(ordered))
+        joined = axis.measures and len(numbers) == len(xs)
+        return cls(axis, ordered, lines, joined, axis.scale(ordered), inches)
 
     def at(self, x: float | str, line: str) -> float:
         """Returns the position of a value. A number lies at its value. Within a category each line has its own position, unless
@@ -176,13 +254,13 @@ class _Places:
             ticks = [float(place) for place in range(len(self.xs))]
             ax.set_xlim(-0.6, len(self.xs) - 0.4)
             ax.set_xticks(ticks, [self.axis.label_of(text) for text in texts])
-            _make_room(ax, ticks, texts)
+            _make_room(ax, [tick * self.inches / max(1, len(ticks)) for tick in ticks], texts)
             return
         ticks = [self.scale.of(x) for x in numbers]
         self._scale_numbers(ax, ticks)
         ax.set_xticks(ticks, texts)
         ax.minorticks_off()
-        _make_room(ax, [_share_along(ax, tick) * AXIS_INCHES for tick in ticks], texts, inches=True)
+        _make_room(ax, [_share_along(ax, tick) * self.inches for tick in ticks], texts)
 
     def _scale_numbers(self, ax: Axes, ticks: Sequence[float]) -> None:
         positive = [tick for tick in ticks if tick > 0]
@@ -206,25 +284,30 @@ def _share_along(ax: Axes, value: float) -> float:
     return float((at - low) / (high - low))
 
 
-def _make_room(ax: Axes, at: Sequence[float], texts: Sequence[str], inches: bool = False) -> None:
-    """Rotates labels that would touch. If rotated labels would still touch, some are left out."""
-    per = 1.0 if inches else AXIS_INCHES / max(1, len(at))
-    gaps = [(b - a) * per for a, b in pairwise(at)]
+def _make_room(ax: Axes, at: Sequence[float], texts: Sequence[str]) -> None:
+    """Rotates labels that would touch. If rotated labels would still touch, some are left out. `at`: their places in inches."""
+    gaps = [b - a for a, b in pairwise(at)]
     widths = [LETTER_INCHES * (len(a) + len(b)) / 2 + 0.08 for a, b in pairwise(texts)]
     if all(gap >= width for gap, width in zip(gaps, widths, strict=True)):
         return
     last = -math.inf
     for label, place in zip(ax.get_xticklabels(), at, strict=True):
         label.set(rotation=40, ha="right", rotation_mode="anchor")
-        if place * per - last < LINE_INCHES:
+        if place - last < LINE_INCHES:
             label.set_visible(False)
         else:
-            last = place * per
+            last = place
 
 
-def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping[str, tuple[str, str, str]]) -> None:
-    alike = [lines for other, lines in sheet.panels.items() if other.partition(".")[0] == metric.partition(".")[0]]
-    points = [point for lines in alike for line in lines for point in line.points]
+def _panel(
+    ax: Axes,
+    lines: Sequence[Curve],
+    points: Sequence[CurvePoint],
+    metric: str,
+    places: _Places,
+    colors: Mapping[str, tuple[str, str, str]],
+) -> str:
+    """Draws the lines on a scale that suits `points`, and returns its unit."""
     from matplotlib.transforms import offset_copy
 
     family, most = readable.family_of(metric), _most(metric)
@@ -233,7 +316,7 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
     bars += [_bar(value, None, scale, most) for point in points if point.few for value in point.values]
     set_scale(ax, "y", bars, most / scale.factor)
     beside = offset_copy(ax.transData, ax.figure, x=BESIDE_POINTS, units="points")  # type: ignore[arg-type]
-    for line in sheet.panels[metric]:
+    for line in lines:
         color, _, marker = colors[line.name]
         at = [places.at(point.x, line.name) for point in line.points]
         means = [scale.of(point.mean) for point in line.points]
@@ -248,9 +331,7 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
             if len(point.values) > 1:
                 shown = [scale.of(value) for value in point.values]
                 ax.plot([x] * len(shown), shown, ".", color=color, markersize=4, alpha=0.6, transform=beside)
-    ax.set_title(titles.of_metric(metric), loc="left")
-    if scale.unit:
-        ax.set_ylabel(typeset(scale.unit))
+    return typeset(scale.unit)
 
 
 def _most(metric: str) -> float:
@@ -268,7 +349,7 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
     return readable.axis_scale(family, max(map(abs, means)))
 
 
-def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+def colors_of(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
     free."""
     known = {name: found for name in names if (found := styles.find(name))}
@@ -289,12 +370,31 @@ def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
 def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
     """Draws the title and, below it, the legend, unless there is only one line or the axis names the lines."""
     if len(colors) < 2 or sheet.axis.names_lines:
-        kit.title(figure, sheet.title)
+        kit.title(figure, _broken(sheet.title, figure, TITLE_LETTERS))
         return
-    key = "" if sheet.by_key == "controller.name" else f"{titles.of_key(sheet.by_key)}: "
+    key = "" if sheet.by_key == BY_DEFAULT else f"{titles.of_key(sheet.by_key)}: "
     shape: dict[str, Any] = {"markersize": 5, "linestyle": "-" if joined else ""}
     handles = [kit.sample(color, marker=marker, **shape) for color, _, marker in colors.values()]
-    labels = [f"{key}{label}" for _, label, _ in colors.values()]
-    columns = max(1, min(len(labels), LEGEND_LETTERS // (4 + max(map(len, labels)))))
+    legend_above(figure, handles, [f"{key}{titles.amount(label)}" for _, label, _ in colors.values()], sheet.title)
+
+
+def legend_above(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str], title: str) -> None:
+    """Draws the title and, below it, the legend, above all panels."""
+    columns = max(1, min(len(labels), _letters(figure, LEGEND_LETTERS) // (4 + max(map(len, labels)))))
     look = {"title_fontproperties": {"size": kit.TITLE_POINTS, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=sheet.title, **look)
+    text = _broken(title, figure, TITLE_LETTERS)
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=text, **look)
+
+
+def caption_below(figure: Figure, text: str) -> None:
+    """Writes the caption below all panels, in as many rows as it needs."""
+    kit.caption(figure, _broken(text, figure, CAPTION_LETTERS))
+
+
+def _broken(text: str, figure: Figure, letters: int) -> str:
+    """Returns a text in rows. `letters`: how many fit in a row of a figure of the usual width."""
+    return textwrap.fill(text, _letters(figure, letters))
+
+
+def _letters(figure: Figure, letters: int) -> int:
+    return round(letters * figure.get_figwidth() / WIDTH)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from dc_gym.base import readable
+from dc_gym.figures import styles
 from dc_gym.metrics import names
 
 KEYS: Mapping[str, str] = {
@@ -50,6 +53,19 @@ KEYS: Mapping[str, str] = {
     "time.duration": "Duration",
 }
 """Titles of the keys that are varied most. Other keys are shown as they are written."""
+COUNTED: Mapping[str, tuple[str, str]] = {
+    "topology.hosts": ("host", "hosts"),
+    "topology.pairs": ("pair of hosts", "pairs of hosts"),
+    "topology.leaves": ("leaf", "leaves"),
+    "topology.spines": ("spine", "spines"),
+    "topology.hosts_per_leaf": ("host a leaf", "hosts a leaf"),
+    "topology.hops": ("hop", "hops"),
+    "workload.senders": ("sender", "senders"),
+    "workload.flows": ("flow", "flows"),
+}
+"""Keys whose values are counts, with the noun for one and for several."""
+PLAIN = ("topology.preset", "topology.kind", "topology.rate", "controller.policy", "workload.kind")
+"""Keys whose values need no title."""
 
 
 def of_metric(metric: str) -> str:
@@ -68,3 +84,24 @@ def of_key(key: str) -> str:
     if section == "topology" and number.isdecimal() and f"topology.{name}" in KEYS:
         return f"{KEYS[f'topology.{name}'].removesuffix(' of a link')} of links[{number}]"
     return key
+
+
+def of_value(key: str, written: str) -> str:
+    """Returns a value of a key in words, as a panel's title: "32 hosts", "10 Gbit/s", "Load 0.3"."""
+    if written == "-":
+        return f"{of_key(key)}: not given"
+    if key == "controller.name":
+        return styles.label_of(written)
+    if key in COUNTED:
+        one, several = COUNTED[key]
+        return f"{written} {one if written == '1' else several}"
+    if key in PLAIN:
+        return amount(written)
+    title = of_key(key)
+    return f"{title}{':' if ' ' in title else ''} {amount(written)}"
+
+
+def amount(written: str) -> str:
+    """Returns a quantity of a spec with a space before its unit; another text as it is."""
+    found = re.fullmatch(r"([0-9.]+)([A-Za-z/%]+)", written)
+    return f"{found[1]} {readable.typeset(found[2])}" if found else written

@@ -62,6 +62,15 @@ METRICS = {
         Metric("reaction_p50_s", "Reaction time, median", "s", -1),
         Metric("reaction_never", "Flows that did not react", "", -1),
     ),
+    "NICs": (
+        Metric("nic_decision_rate", "Decisions a flow and second"),
+        Metric("nic_probe_share", "Bytes of probes / those of data", "share", -1),
+        Metric("nic_resent_share", "Frames sent again", "share", -1),
+        Metric("nic_cnps", "CNPs", "", -1),
+        Metric("nic_nacks", "NACKs", "", -1),
+        Metric("nic_timeouts", "Timeouts", "", -1),
+        Metric("nic_broken_messages", "Broken messages", "", -1, seldom=True),
+    ),
     COMPLETION: (
         Metric("fct_flows", "Flows counted"),
         Metric("fct_unfinished", "\u2026 unfinished at the end", "", -1),

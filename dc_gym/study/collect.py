@@ -135,17 +135,18 @@ def point(study: Study, variant: Variant, options: StudyOptions, seed: int) -> P
 
 def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) -> Spec:
     """Returns the spec of one run: the base's keys, then the variant's, then the command's."""
-    by_seed = {key: value.format(seed=seed) for key, value in variant.by_seed.items()}
-    values = {**study.base, **variant.keys(options.full), **by_seed}
+    values = {**study.base, **variant.keys(options.full)}
+    values |= {key: values[key].format(seed=seed) for key in variant.by_seed}
     values = {"metrics.slowdown": "off", **values, "ground": options.ground, "seed": seed}
     if options.duration:
         duration_ns = parse_time_ns(options.duration, "--duration")
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
         if cutoff := values.get("metrics.cutoff"):
             values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
-    keys = specs.not_given(values, options.overrides)
+    told = [each for each in options.overrides if each.partition("=")[0].strip() not in variant.fixed]
+    keys = specs.not_given(values, told)
     place = folder(study.runs or study.name.rpartition("/")[2], options)
-    return specs.vary({"name": variant.name}, place, f"study {study.name}", options.overrides, keys, f"study {study.name}")
+    return specs.vary({"name": variant.name}, place, f"study {study.name}", told, keys, f"study {study.name}")
 
 
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
@@ -153,7 +154,7 @@ def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> Var
     values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
     tracks: dict[int, Track] = {}
     if study.track:
-        tracks = {seed: study.track(result, **variant.given) for seed, result in found.items()}
+        tracks = {seed: study.track(found[seed], **variant.given) for seed in sorted(found)[: variant.tracks]}
     return of_variant(variant, by_measure(values), tracks)
 
 

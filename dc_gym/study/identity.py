@@ -80,19 +80,26 @@ def of_measures(study: Study) -> str:
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=_plain)
+    text = json.dumps(_keyed(value), sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[: fingerprint.DIGITS]
 
 
 def _plain(value: Any) -> Any:
     """Returns what stands for a value that JSON does not know."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return _keyed({each.name: getattr(value, each.name) for each in fields(value)})
     if isinstance(value, Mapping):
-        return dict(value)
+        return _keyed(value)
     if callable(value):
-        return _code(value)
+        return _keyed(_code(value))
     return str(value)
+
+
+def _keyed(value: Any) -> Any:
+    """Returns a value in which keys that JSON does not know, such as tuples, are texts."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, (str, int, float)) else str(key): _keyed(each) for key, each in value.items()}
+    return [_keyed(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _code(function: Any) -> dict[str, Any]:
@@ -113,7 +120,9 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     name = _name(value)
     if name in found or not name.startswith(OWN_CODE):
         return
-    found[name] = behaviour.of_python(_source(value))
+    if (source := _source(value)) is None:
+        return
+    found[name] = behaviour.of_python(source)
     for what, read in _read_by(value):
         if isinstance(read, Measure):
             found[f"{name} {what}"] = read.name
@@ -131,8 +140,12 @@ def _name(value: Any) -> str:
 
 
 @cache
-def _source(value: Any) -> str:
-    return inspect.cleandoc("\n" + inspect.getsource(value))
+def _source(value: Any) -> str | None:
+    """Returns the source of a function or a class; None of a generated function, such as a dataclass's `__repr__`."""
+    try:
+        return inspect.cleandoc("\n" + inspect.getsource(value))
+    except OSError:
+        return None
 
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:

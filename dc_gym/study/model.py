@@ -81,17 +81,24 @@ class Variant:
     paper: Mapping[str, float] = field(default_factory=dict)
     """The source's values, by measure, in SI units."""
     full: Mapping[str, Any] = field(default_factory=dict)
-    """The keys that `--length full` changes."""
+    """The keys that `--length full` changes; None takes a key away."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose values depend on the seed, which stands in them as `{seed}`."""
+    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in those that `full` changes."""
     extra: bool = False
     """True for a variant that runs only with `--cases all`."""
+    short: bool = False
+    """True for a variant that does not run with `--length full`."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
+    tracks: int | None = None
+    """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
+    fixed: Sequence[str] = ()
+    """Keys that `--set` changes in other variants alone, such as those of a shared buffer that this one does not have."""
 
     def keys(self, full: bool) -> dict[str, Any]:
-        """Returns the keys of the spec that all seeds share, at the source's own length if `full`."""
-        return {**self.values, **(self.full if full else {})}
+        """Returns the keys of the spec, at the source's own length if `full`. Values of `by_seed` have `{seed}` in them."""
+        keys = {**self.values, **self.by_seed, **(self.full if full else {})}
+        return {key: value for key, value in keys.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +184,8 @@ class Study:
             if name not in names:
                 raise UsageError(f"study {self.name}: {unknown('variant', name, names)}")
         some = options.variants
-        return [each for each in self.variants if (each.name in some if some else options.all_cases or not each.extra)]
+        asked = [each for each in self.variants if (each.name in some if some else options.all_cases or not each.extra)]
+        return [each for each in asked if not (options.full and each.short)]
 
     def facts_of(self, options: StudyOptions) -> Facts:
         return self.facts(options) if callable(self.facts) else self.facts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of 100 Gbit/s, slowed down; used by papers' figures and by `dcgym bench compare`.
+"""Variants on networks of 100 Gbit/s, slowed down.
 
 `scale` divides rates and multiplies times (docs/topologies.md), so BDP, buffers and thresholds keep their size in packets. The
 constants and arguments here are at 100 Gbit/s, before scaling; the returned keys are after it.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dc_gym.base.units import format_time
+from dc_gym.study.model import Variant
 
 US, MS = 10**3, 10**6
 SCALE = 100
@@ -73,3 +74,36 @@ def keys(
         "monitor.interval": format_time(RATE_INTERVAL_NS * scale // SWEEPS),
         "monitor.tcp_interval": format_time(interval_ns * scale),
     }
+
+
+def variant(
+    name: str,
+    controller: str | None,
+    network: ScaledNetwork,
+    workload: Mapping[str, Any],
+    length: RunLength,
+    full: RunLength,
+    own: Mapping[str, Any],
+    full_network: ScaledNetwork | None = None,
+    **told: Any,
+) -> Variant:
+    """Returns a variant that is slowed down by SCALE, and not at all with `--length full`.
+
+    Args:
+        name: its name.
+        controller: its controller; None: that of its policy.
+        network: its network.
+        workload: keys of [workload].
+        length: the length of a run at 100 Gbit/s.
+        full: that with `--length full`.
+        own: more dotted keys of the spec.
+        full_network: the network with `--length full`; None: the same.
+        told: other fields of the variant.
+    """
+
+    def at(network: ScaledNetwork, length: RunLength, scale: int) -> dict[str, Any]:
+        return {**keys(network, workload, length, scale), "controller.name": controller, **scaled(own, scale)}
+
+    values, whole = at(network, length, SCALE), at(full_network or network, full, 1)
+    changed = {key: whole.get(key) for key in {**values, **whole} if values.get(key) != whole.get(key)}
+    return Variant(name, values, full=changed, **told)

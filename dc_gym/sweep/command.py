@@ -24,6 +24,7 @@ from dc_gym.records import fingerprint, results
 from dc_gym.spec.result_code import items_of
 from dc_gym.sweep import grid, pool, summary
 from dc_gym.sweep.grid import Point
+from dc_gym.sweep.known import Record
 from dc_gym.sweep.pool import Cell, CellOutcome
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder, SweepMismatch
 
@@ -35,9 +36,10 @@ def main(args: Namespace, progress: Progress) -> int:
     """Returns 0 when every run exists and is fit, otherwise 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
     given = {key: values for key, values in axes.items() if values}
-    asked = grid.load(args.spec, args.overrides, given, trust=args.trust, say=progress.announce)
-    runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
     out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
+    record = Record.read(out)
+    asked = grid.load(args.spec, args.overrides, given, trust=args.trust, say=progress.announce, record=record)
+    runs = _where(args, real_time=any(point.clock == "real" for point in asked.points))
     statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force, plot=args.plot)
     summary.show(statuses)
     say(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
@@ -60,8 +62,6 @@ def run_grid(
     check_place(out, "a run's folder", "give another --out")
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
-    if unkept := trusted.remember(item for point in asked.points for item in items_of(point.spec)):  # also for a cluster's nodes
-        progress.note(unkept)
     with folder_lock.held(out, "a sweep"):
         folder.write_specs()
         try:
@@ -99,7 +99,7 @@ def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
     ovs = openvswitch.ensure(progress)
     found = {}
     for point in asked.points:
-        if (kind := fingerprint.kind_of(point.spec)) not in found:
+        if (kind := point.kind) not in found:
             ground = ground_of(point.spec)
             ground.prepare(progress)
             found[kind] = fingerprint.fingerprint(ground.environment(ovs))
@@ -132,7 +132,11 @@ def _cell(folder: SweepFolder, point: Point, plot: bool) -> Cell:
 
 
 def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress) -> None:
+    if not cells:
+        return
     points = {point.name: point for point in folder.grid.points}
+    if unkept := trusted.remember(item for cell in cells for item in items_of(points[cell.name].spec)):  # also for a cluster
+        progress.note(unkept)
     for cell in cells:
         folder.forget_failure(points[cell.name])
     _finish(folder)  # so that readers of the folder see from the start which runs there will be
@@ -147,14 +151,14 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
             except SweepMismatch as error:  # a cluster's node has another kernel
                 folder.record_failure(points[outcome.cell.name], 1, str(error))
 
-    if cells:
-        runs(cells, progress, on_end)
+    runs(cells, progress, on_end)
 
 
 def _finish(folder: SweepFolder) -> list[Status]:
     """Returns the status of all runs and writes it to the sweep's own files."""
     statuses = [_status(folder, point) for point in folder.grid.points]
     summary.write(folder, statuses)
+    folder.record.write(point.name for point in folder.grid.points)
     return statuses
 
 

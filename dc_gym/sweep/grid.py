@@ -19,6 +19,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from dc_gym import spec as specs
 from dc_gym.base.errors import SpecError
 from dc_gym.base.spelling import hint
 from dc_gym.ctrl.controllers import policy_name
+from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
+from dc_gym.sweep.known import Known, Record, key_of
 
 SWEEP_VERSION = 1
 MOST_POINTS = 10_000
@@ -35,7 +38,7 @@ KEYS = ("sweep_version", "name", "base", "grid", "cells")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     """One run of a sweep."""
 
@@ -43,7 +46,25 @@ class Point:
     """Name of its folder: the varied values in short."""
     values: Mapping[str, Any]
     """Values of the grid's keys in this run, as the spec has them. None means not given."""
-    spec: Spec
+    given: Spec | Callable[[], Spec]
+    """The spec, or a function that reads and checks it."""
+    key: str = ""
+    """Identity of the grid's text for this run; '' if there is none."""
+    known: Known | None = None
+    """The findings about the run from the last time, if it still counts. Its spec was checked then."""
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.given if isinstance(self.given, Spec) else self.given()
+
+    @property
+    def kind(self) -> str:
+        """The kind of run, which determines the fingerprint."""
+        return self.known.kind if self.known else fingerprint.kind_of(self.spec)
+
+    @property
+    def clock(self) -> str:
+        return self.known.clock if self.known else self.spec.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +73,8 @@ class Grid:
     keys: tuple[str, ...]
     """The keys that vary: dotted keys of the spec."""
     points: tuple[Point, ...]
+    record: Record | None = None
+    """The record of the sweep's folder when the grid was read."""
 
 
 Block = dict[str, list[Any]]
@@ -65,11 +88,12 @@ def load(
     *,
     trust: bool = False,
     say: Callable[[str], object] | None = None,
+    record: Record | None = None,
 ) -> Grid:
     """Returns the grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
 
     Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
-    specs.load.
+    specs.load. `record`: what the sweep's folder knows; specs that were checked and have not changed are not read again.
     """
 
     def read(file: Path) -> dict[str, Any]:
@@ -79,7 +103,7 @@ def load(
     data = read(path)
     if not {"base", "grid", "cells"} & set(data):
         data = {"base": data}
-    return of(data, path, overrides, axes, read)
+    return of(data, path, overrides, axes, read, record)
 
 
 def of(
@@ -88,6 +112,7 @@ def of(
     overrides: Sequence[str] = (),
     axes: Mapping[str, list[Any]] | None = None,
     read: Callable[[Path], dict[str, Any]] = specs.read,
+    record: Record | None = None,
 ) -> Grid:
     """Returns the grid of the tables of a grid file. `path`: the name in errors; files that it names lie beside it."""
     base, source, folder = _base(data, path, read)
@@ -98,14 +123,20 @@ def of(
         raise SpecError(f"{path}: {size} runs; a sweep has at most {MOST_POINTS}: make it smaller, or several")
     keys = tuple(dict.fromkeys(key for block in blocks for key in block))
     choices = [dict(zip(block, values, strict=True)) for block in blocks for values in itertools.product(*block.values())]
+    shared = key_of(base, str(folder), str(source), list(overrides), str(Path.cwd()), fingerprint.programs())
     points = []
     for name, values in zip(_names(choices, path), choices, strict=True):
+        vary = partial(specs.vary, base, folder, str(source), overrides, values, str(path))
+        key = key_of(shared, values, keys)
+        if record is not None and (known := record.of(name, key)):
+            points.append(Point(name, known.values, vary, key, known))
+            continue
         try:
-            spec = specs.vary(base, folder, str(source), overrides, values, str(path))
+            spec = vary()
         except SpecError as error:
             raise SpecError(f"{error} (in the run {name})") from None
-        points.append(Point(name, {key: _value(spec, key) for key in keys}, spec))
-    return Grid(str(data.get("name", path.stem)), keys, tuple(points))
+        points.append(Point(name, {key: _value(spec, key) for key in keys}, spec, key))
+    return Grid(str(data.get("name", path.stem)), keys, tuple(points), record)
 
 
 def _base(data: dict[str, Any], path: Path, read: Callable[[Path], dict[str, Any]]) -> tuple[dict[str, Any], Path, Path]:

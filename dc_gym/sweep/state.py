@@ -25,9 +25,12 @@ from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.usercode import CODE
 from dc_gym.records import fingerprint, results
-from dc_gym.records.results import Result
+from dc_gym.records.results import FILES, Result
+from dc_gym.records.tables import TABLES
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
+from dc_gym.sweep.known import Known, Record
+from dc_gym.sweep.known import stamps as known_files
 
 SUMMARY = "sweep.json"
 SPECS, FAILED = "specs", "failed"
@@ -63,8 +66,11 @@ class SweepFolder:
     grid: Grid
     fingerprints: Mapping[str, str]
     """Fingerprint that a result must have to count, by kind of run. Other results would not be comparable."""
-    _known: dict[str, tuple[tuple[int, ...], Status]] = field(default_factory=dict)
-    """Status of each result that was read, with the identity of its manifest."""
+    record: Record = field(init=False)
+    """The findings about the results that were read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "record", self.grid.record or Record.read(self.path))
 
     def make(self) -> None:
         if (self.path / "manifest.json").exists():
@@ -75,7 +81,15 @@ class SweepFolder:
     def write_specs(self) -> None:
         """Writes the specs. `dcgym run` accepts them, also to examine a run that failed."""
         for point in self.grid.points:
-            put(self.spec_file(point), f"{point.spec.to_json()}\n".encode())
+            if point.known is None:  # else it is as it was
+                self._write_spec(self.spec_file(point), f"{point.spec.to_json()}\n".encode())
+
+    def _write_spec(self, path: Path, content: bytes) -> None:
+        """Writes a spec unless it is there, so that its file keeps its times."""
+        with suppress(OSError):
+            if path.read_bytes() == content:
+                return
+        put(path, content)
 
     def result_of(self, point: Point) -> Path:
         return self.path / point.name
@@ -91,11 +105,21 @@ class SweepFolder:
         folder = self.result_of(point)
         if not folder.exists():
             return Status(point, RunState.WAITING)
-        if (stamp := _stamp(folder / "manifest.json")) and self._known.get(point.name, ((),))[0] == stamp:
-            return self._known[point.name][1]
+        now = self.fingerprints[point.kind]
+        if (known := self.record.of(point.name, point.key)) and known.fingerprint == now:
+            return Status(point, **{**known.status, "state": RunState(known.status["state"])})
+        stamps = known_files(self._files(folder, point.spec))
         status = self._status_of(point, self._load(folder, point.spec))
-        self._known[point.name] = stamp, status
+        told = {name: getattr(status, name) for name in ("state", "exit", "message", "digest", "summary")}
+        self.record.entries[point.name] = Known(point.key, point.values, point.kind, point.clock, now, told, stamps)
         return status
+
+    def _files(self, folder: Path, spec: Spec) -> list[Path]:
+        """Returns the files by which it shows if a run's spec or result changes."""
+        tables = [f"{name}.parquet" for name in TABLES]
+        own = [*(folder / CODE / path.name for path in spec.code()), *(folder / name for name in spec.copies())]
+        read = [*spec.code(), *spec.copies().values(), self.path / SPECS / f"{folder.name}.json"]
+        return [*(folder / name for name in dict.fromkeys((*FILES, *tables))), *own, *read]
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
         record = {"exit": status, "message": message, "spec": plain(point.spec)}
@@ -134,15 +158,6 @@ class SweepFolder:
             return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
         except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: the run is repeated
             return None
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Returns what another file of this name would not have; nothing if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def plain(spec: Spec) -> Any:

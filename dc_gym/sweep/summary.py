@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from rich.table import Table
 
 from dc_gym import __version__
 from dc_gym.base import readable
@@ -21,6 +20,7 @@ from dc_gym.base.terminal import console, say
 from dc_gym.metrics.summary import has_idle_time, told_of_equal_seeds
 from dc_gym.records.parquet import to_arrow
 from dc_gym.sweep.grid import SWEEP_VERSION
+from dc_gym.sweep.known import key_of, stamps
 from dc_gym.sweep.state import SUMMARY, RunState, Status, SweepFolder
 
 CSV, PARQUET = "summary.csv", "summary.parquet"
@@ -43,7 +43,7 @@ COLOURS = {RunState.DONE: "green", RunState.UNFIT: "yellow", RunState.FAILED: "r
 
 
 def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
-    """Writes all of the sweep's own files. Each is complete or unchanged."""
+    """Writes all of the sweep's own files, unless they are as they would be. Each is complete or unchanged."""
     cells = [
         {
             "name": status.point.name,
@@ -58,12 +58,16 @@ def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
     ]
     head = {"sweep_version": SWEEP_VERSION, "dcgym": __version__, "name": folder.grid.name, "keys": folder.grid.keys}
     plain = head | {"fingerprints": dict(folder.fingerprints), "cells": cells}
+    files, content = [folder.path / name for name in (SUMMARY, CSV, PARQUET)], key_of(plain)
+    if folder.record.written == {"content": content, "files": stamps(files)}:
+        return
     put(folder.path / SUMMARY, json.dumps(plain, indent=1).encode() + b"\n")
     table = rows(statuses, folder.grid.keys)
     for name, writer in ((CSV, pyarrow.csv.write_csv), (PARQUET, pyarrow.parquet.write_table)):
         sink = pa.BufferOutputStream()
         writer(table, sink)
         put(folder.path / name, sink.getvalue().to_pybytes())
+    folder.record.written = {"content": content, "files": stamps(files)}
 
 
 def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
@@ -81,25 +85,43 @@ def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
 
 def show(statuses: Sequence[Status]) -> None:
     """Prints a table of all runs, and the messages of those that did not end well."""
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("run", overflow="fold")
-    table.add_column("")
-    columns = []
+    columns = [["run", *(status.point.name for status in statuses)], ["", *(str(status.state) for status in statuses)]]
     for name, heading in _shown(statuses).items():
         values = [status.summary.get(name) for status in statuses]
         if any(values) if name in SELDOM else any(value is not None for value in values):
             unit, cells = readable.column(values, readable.family_of(name))
-            table.add_column(f"{heading} {unit}".rstrip(), justify="right")
-            columns.append(cells)
-    for row, status in enumerate(statuses):
-        state = f"[{COLOURS[status.state]}]{status.state}[/]"
-        table.add_row(status.point.name, state, *(cells[row] for cells in columns))
-    console(width=None if sys.stdout.isatty() else 160).print(table)
+            columns.append([f"{heading} {unit}".rstrip(), *cells])
+    _print(_lines(columns))
     if told := told_of_equal_seeds(_by_point(statuses).values()):
         say(told)
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
             say(f"{status.point.name}: exit {status.exit}: {status.message}")
+
+
+def _lines(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the lines of a table: the first two columns are texts, the others are numbers. Each column begins with its head."""
+    widths = [max(map(len, column)) for column in columns]
+    padded = [
+        [text.ljust(width) if number < 2 else text.rjust(width) for text in column]
+        for number, (column, width) in enumerate(zip(columns, widths, strict=True))
+    ]
+    head, *rows = zip(*padded, strict=True)
+    line = "\u2501\u2547\u2501".join("\u2501" * width for width in widths)
+    return [" \u2503 ".join(head), line, *(" \u2502 ".join(row) for row in rows)]
+
+
+def _print(lines: Sequence[str]) -> None:
+    """Prints the lines of the table; on a terminal with the states in colours. rich's own tables take a millisecond a row."""
+    if not sys.stdout.isatty():
+        say("\n".join(line.rstrip() for line in lines))
+        return
+    from rich.text import Text  # takes time to import
+
+    text = Text("\n".join(lines))
+    for state, colour in COLOURS.items():
+        text.highlight_regex(rf" \u2502 ({state}) *(?= \u2502|$)", colour)
+    console().print(text, soft_wrap=True)
 
 
 def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:

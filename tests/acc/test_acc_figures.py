@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures with ACC's agents: the traffic that they draw, the specs that they run, and what they measure."""
+"""The studies of ACC: the traffic that they draw, the specs that they run, what they measure, and how claims judge it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,22 +12,193 @@ import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.study import collect
-from dc_gym.benchmarks.studies.acc import figure_6, figure_7, figure_9, figure_10, figure_13, figure_14, figure_15, figure_16
-from dc_gym.benchmarks.studies.acc.common import LEARNING, TRAINED
+from dc_gym.benchmarks.studies.acc import (
+    completion,
+    figure_1,
+    figure_2,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
+    figure_13,
+    figure_14,
+    figure_15,
+    figure_16,
+)
+from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, TRAINED, UNMARKED, on
 from dc_gym.figures import kit
-from dc_gym.study.evidence import VariantEvidence, Evidence
-from dc_gym.study.options import StudyOptions
 from dc_gym.spec import Spec
+from dc_gym.study import collect
+from dc_gym.study.claims import Verdict, judge
+from dc_gym.study.evidence import Evidence, VariantEvidence
+from dc_gym.study.model import Study, StudyOptions
 from dc_gym.traffic.storage import MIXES
 
 
-def spec_of(folder: Path, module, name: str, files: dict[str, str] | None = None) -> Spec:
-    (row,) = (each for each in module.ROWS if each.name == name)
-    (folder / "x").mkdir(exist_ok=True)
-    for file, content in (files or {}).items():
-        (folder / "x" / file).write_text(content)
-    return own_rate._spec("x", row, StudyOptions(folder), 1)
+def spec_of(folder: Path, study: Study, name: str, *, files: Mapping[str, str] | None = None, full: bool = False) -> Spec:
+    """Returns the spec of a variant for seed 1, after writing the files that it reads; None: all of the study's."""
+    (variant,) = (each for each in study.variants if each.name == name)
+    options = StudyOptions(folder, full=full)
+    collect.write(collect.folder(study.runs, options), study.files_of([1]) if files is None else files)
+    return collect.spec_of(study, variant, options, 1)
+
+
+def contender(name: str, **numbers: tuple[float, ...]) -> VariantEvidence:
+    return VariantEvidence(name, name, "#000000", {of: dict(enumerate(values, 1)) for of, values in numbers.items()})
+
+
+def evidence(*variants: VariantEvidence) -> Evidence:
+    return Evidence({each.name: each for each in variants})
+
+
+# --- figure 1
+
+
+def goodputs(incast: str, shares: tuple[float, ...]) -> list[VariantEvidence]:
+    """Returns the rows of an incast with these goodputs, by K, of three seeds that differ a little, in all set-ups.
+
+    A K of the finer list alone has the goodput of the next lower one.
+    """
+    found = dict(zip(figure_1.THRESHOLDS_KB, shares, strict=True))
+    return [
+        contender(figure_1.name(incast, threshold_kb, setup), goodput=(share, share * 1.001, share * 0.999))
+        for setup in figure_1.SETUPS
+        for threshold_kb in figure_1.thresholds_kb(setup)
+        for share in [found[max(each for each in found if each <= threshold_kb)]]
+    ]
+
+
+def test_the_best_k_is_the_smallest_that_leaves_enough() -> None:
+    found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.94, 0.95, 0.951)))
+    assert figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name] == {1: 500_000, 2: 500_000, 3: 500_000}
+    found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.945, 0.95, 0.951)))
+    assert set(figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name].values()) == {200_000}
+
+
+def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
+    rows = [*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.9, 0.95, 0.951)), *goodputs("15 x 8", (0.8, 0.95, 0.951, 0.95, 0.94, 0.9))]
+    found = evidence(*rows)
+    whole = figure_1.STUDY.derive(found)
+    assert [judge(claim, whole).verdict for claim in figure_1.CLAIMS] == [Verdict.SAME] * 9
+    swapped = {on(one, setup): figure_1.best(found, other, setup) for setup in figure_1.SETUPS for one, other in crossing()}
+    crossed = evidence(*rows, *(VariantEvidence(name, "", "", each.numbers) for name, each in swapped.items()))
+    assert [judge(claim, crossed).verdict for claim in figure_1.CLAIMS] == [Verdict.OPPOSITE] * 9
+
+
+def crossing() -> list[tuple[str, str]]:
+    one, other = figure_1.INCASTS
+    return [(one, other), (other, one)]
+
+
+def test_a_finer_list_tells_neighbours_apart() -> None:
+    shares = {20: 0.8, 50: 0.93, 60: 0.945, 80: 0.945, 100: 0.95, 200: 0.95, 500: 0.95, 1000: 0.95}
+    rows = [contender(figure_1.name("15 x 8", each, figure_1.DEPARTING), goodput=(share,)) for each, share in shares.items()]
+    assert figure_1.best(evidence(*rows), "15 x 8", figure_1.DEPARTING).numbers[figure_1.BEST.name] == {1: 60_000}
+
+
+def test_one_set_up_marks_at_departure(tmp_path: Path) -> None:
+    moments = {
+        setup: spec_of(tmp_path, figure_1.STUDY, figure_1.name("8 x 32", 500, setup)).graph().switch_ports()[0].queue.marking.at
+        for setup in figure_1.SETUPS
+    }
+    assert moments == {LOSSY: "arrival", PFC: "arrival", figure_1.DEPARTING: "departure"}
+
+
+# --- figure 2
+
+
+def test_completion_times_are_divided_seed_by_seed() -> None:
+    times = {"SECN0": (1.0, 2.0, 4.0), "SECN1": (0.5, 1.0, 2.0), "SECN2": (2.0, 4.0, 8.0)}
+    rows = [
+        contender(figure_2.name(workload, marking, fabric), **{each.name: values for each in completion.TIMES})
+        for fabric in figure_2.SETUPS
+        for workload in figure_2.WORKLOADS
+        for marking, values in times.items()
+    ]
+    found = figure_2.STUDY.derive(evidence(*rows))
+    for marking, ratio in (("SECN0", 1.0), ("SECN1", 0.5), ("SECN2", 2.0)):
+        numbers = found.variants[figure_2.name("WebSearch", marking, PFC)].numbers
+        assert all(set(numbers[each.name].values()) == {ratio} for each in figure_2.RATIOS.values())
+    assert figure_2._figure(found).axes
+
+
+def test_a_lone_flow_takes_its_frames_and_a_round_trip() -> None:
+    found = completion.alone_ns(np.array([1, 1440, 1441, 14_400], dtype=np.uint64))
+    assert found.tolist() == [7270 + wire * 8 / 25 for wire in (75, 1514, 1589, 15_140)]
+
+
+@pytest.mark.parametrize("study", [figure_1.STUDY, figure_2.STUDY], ids=["1", "2"])
+def test_the_fabrics_are_acc_s_and_a_command_shortens_them(tmp_path: Path, study: Study) -> None:
+    for each in study.variants:
+        made = spec_of(tmp_path, study, each.name)
+        assert made.controller.name == "dcqcn" and len(made.graph().hosts) == 24
+        assert (made.topology.pfc == "classes") is (PFC in each.name or figure_2.EARLY in each.name)
+        shorter = collect.spec_of(study, each, StudyOptions(tmp_path, duration="30ms"), 1)
+        assert shorter.time.duration_ns == 30_000_000 and (shorter.metrics.cutoff_ns or 0) <= 30_000_000
+
+
+def test_queue_pairs_are_drawn_anew_or_stay() -> None:
+    kinds = (figure_8.REDRAWN, figure_8.STEADY, figure_8.OFTENER)
+    redrawn, steady, oftener = ([row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in kinds)
+    assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
+    for rows, phase_ms in ((redrawn, 3), (oftener, 2)):
+        starts_ms = range(0, 30, phase_ms)
+        counts = [sum(row[0] == "h1" and round(float(row[3]) * 1e3) == start for row in rows) for start in starts_ms]
+        assert min(counts) >= 1 and max(counts) <= figure_8.MOST_PAIRS and len(set(counts)) > 3
+        assert {round(float(row[4]) * 1e3) - round(float(row[3]) * 1e3) for row in rows} == {phase_ms}
+        assert sum(row[0] == "h1" for row in rows) == sum(counts), "each starts with a draw"
+        assert len({tuple(row[:3]) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("senders", figure_8.SENDERS)
+def test_kept_queue_pairs_only_change_by_the_difference_of_two_draws(senders: int) -> None:
+    rows = [row.split(",") for row in figure_8.flows(senders, figure_8.KEPT, 1).splitlines()[1:]]
+    counts = figure_8.draws(senders, figure_8.KEPT, 1)
+    assert len(counts) == 30 and len({tuple(row[:3]) for row in rows}) == len(rows)
+    for sender in range(1, senders + 1):
+        spans = [tuple(round(float(each) * 1e3) for each in row[3:5]) for row in rows if row[0] == f"h{sender}"]
+        wanted = [of_phase[sender - 1] for of_phase in counts]
+        assert [sum(start <= 2 * at < stop for start, stop in spans) for at in range(30)] == wanted
+        begun = sum(max(now - before, 0) for before, now in zip([0, *wanted], wanted, strict=False))
+        assert len(spans) == begun, "none begins anew that could stay"
+
+
+def test_queue_pairs_follow_the_seed() -> None:
+    drawn = [figure_8.flows(2, figure_8.REDRAWN, seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert figure_8.flows(2, figure_8.STEADY, 1) == figure_8.flows(2, figure_8.STEADY, 2)
+    files = {row.by_seed["workload.file"].format(seed=seed) for row in figure_8.STUDY.variants for seed in (1, 2)}
+    assert len(files) == 2 * len({(senders, pairs) for senders, pairs, _, _ in figure_8.CASES})
+
+
+@pytest.mark.parametrize("case", figure_8.CASES, ids=lambda case: figure_8.name(*case))
+def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int, str, str, str]) -> None:
+    senders, pairs, marking, changed = case
+    files = {figure_8.file_of(senders, pairs).format(seed=1): figure_8.flows(senders, pairs, 1)}
+    made = spec_of(tmp_path, figure_8.STUDY, figure_8.name(*case), files=files)
+    queue = made.graph().switch_ports()[0].queue
+    of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in made.flows(made.graph())}
+    assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
+    if marking != "SECN0":
+        own_ppm = {"SECN1": 10_000, "SECN2": 200_000}[marking]
+        found = of["rdma"].marking
+        assert found.probability_ppm == (1_000_000 if changed == figure_8.FULL_PMAX else own_ppm)
+        assert found.at == "departure", "as HPCC's simulator does"
+        if marking == "SECN2":
+            factor = 1 if changed == figure_8.OF_25G else 4
+            assert (found.min_bytes, found.max_bytes) == (100_000 * factor, 400_000 * factor)
+    assert of["rdma"].quantum_bytes * 30 == pytest.approx(of["tcp"].quantum_bytes * 70, rel=0.001)
+
+
+def test_shorter_runs_are_told(tmp_path: Path) -> None:
+    def told(**options: object) -> str:
+        return str(collect.shortfall(figure_1.STUDY, figure_1.VARIANTS, StudyOptions(tmp_path, **options)))
+
+    assert told(duration="30ms") == "runs of 30ms instead of 60ms" and told(seeds=1) == "1 seed instead of 5" and not told()
+
+
+# --- figures 6, 7, 9, 10, 13
 
 
 def test_messages_make_the_load_with_all_sizes_alike() -> None:
@@ -40,9 +211,9 @@ def test_messages_make_the_load_with_all_sizes_alike() -> None:
         assert max(float(row[3]) for row in rows) < figure_7.LAST_START_MS[load] / 1e3
         for row in rows:
             counts[int(row[5])] += 1
-            sent[load] += own_rate.wire_bytes(int(row[5]))
+            sent[load] += collect.wire_bytes(int(row[5]))
     for load, share in figure_7.LOADS.items():
-        assert sent[load] * 8 / (8 * figure_7.LAST_START_MS[load] / 1e3) == pytest.approx(share * figure_7.LINE_BPS, rel=0.1)
+        assert sent[load] * 8 / (8 * figure_7.LAST_START_MS[load] / 1e3) == pytest.approx(share * LINE_BPS, rel=0.1)
     assert np.array(list(counts.values())) == pytest.approx(sum(counts.values()) / len(counts), rel=0.1)
 
 
@@ -66,7 +237,7 @@ def test_figure_6_counts_the_end_of_each_draw_alone() -> None:
 @pytest.mark.parametrize("who", figure_7.WHO)
 def test_all_contestants_of_figure_7_get_the_same_messages(tmp_path: Path, who: str) -> None:
     files = {figure_7.file_of("60 %").format(seed=1): figure_7.messages("60 %", 1)}
-    made = spec_of(tmp_path, figure_7, figure_7.name("60 %", who), files)
+    made = spec_of(tmp_path, figure_7.STUDY, figure_7.name("60 %", who), files=files)
     assert len(made.flows(made.graph())) == files.popitem()[1].count("\n") - 1
     assert made.controller.policy == ("acc" if who in (TRAINED, LEARNING) else None)
 
@@ -76,7 +247,7 @@ def test_a_run_of_figure_7_is_measured(tmp_path: Path) -> None:
     from dc_gym.run.runner import run
 
     files = {figure_7.file_of("60 %").format(seed=1): figure_7.messages("60 %", 1)}
-    made = spec_of(tmp_path, figure_7, figure_7.name("60 %", TRAINED), files)
+    made = spec_of(tmp_path, figure_7.STUDY, figure_7.name("60 %", TRAINED), files=files)
     made = replace(made, time=replace(made.time, duration_ns=100_000_000))
     found = figure_7.measure(run(made, tmp_path / "run", Quiet(), plot=False))
     assert 0 < found["small_s"] < found["small_p99_s"] <= found["small_p999_s"] < found["large_s"]
@@ -86,14 +257,14 @@ def test_a_run_of_figure_7_is_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", figure_10.PARAMETER_BYTES)
 def test_workers_compute_as_long_as_a_p100_does(tmp_path: Path, model: str) -> None:
     assert figure_10.compute_ns(model) * figure_10.PART == pytest.approx(64e9 / figure_10.IMAGES_PER_S[model], rel=1e-6)
-    made = spec_of(tmp_path, figure_10, figure_10.name(model, TRAINED))
+    made = spec_of(tmp_path, figure_10.STUDY, figure_10.name(model, TRAINED))
     pushes = [flow for flow in made.flows(made.graph()) if flow.group == "push"]
     assert {flow.size_bytes * figure_10.PART for flow in pushes} == {figure_10.PARAMETER_BYTES[model]} and len(pushes) == 7
 
 
 @pytest.mark.parametrize("mix", figure_9.DEPTHS)
 def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_path: Path, mix: str) -> None:
-    made = [spec_of(tmp_path, figure_9, figure_9.name(mix, 128, who)) for who in (*figure_9.WHO, figure_9.UNMARKED)]
+    made = [spec_of(tmp_path, figure_9.STUDY, figure_9.name(mix, 128, who)) for who in (*figure_9.WHO, UNMARKED)]
     flows = [[*each.flows(each.graph())] for each in made]
     assert all(each == flows[0] for each in flows)
     carried = figure_9.STORING * 25e9 / 8 * figure_9.DURATION_MS / 1e3 * 2  # both directions of the storage servers' lines
@@ -103,8 +274,7 @@ def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_pa
 
 
 def test_storage_of_the_paper_s_size_has_three_computing_servers_for_each_that_stores(tmp_path: Path) -> None:
-    (row,) = (each for each in figure_9.ROWS if each.name == figure_9.name("vdi", 16, TRAINED))
-    made = own_rate._spec("x", row, StudyOptions(tmp_path, full=True), 1)
+    made = spec_of(tmp_path, figure_9.STUDY, figure_9.name("vdi", 16, TRAINED), full=True)
     flows = [*made.flows(made.graph())]
     writes = [flow for flow in flows if flow.group == "write"]
     assert len({flow.src for flow in writes}) == 18 and len({flow.dst for flow in writes}) == 6
@@ -116,7 +286,7 @@ def test_a_run_of_figure_9_is_measured(tmp_path: Path) -> None:
     """1 ms instead of 12, at the least depth."""
     from dc_gym.run.runner import run
 
-    made = spec_of(tmp_path, figure_9, figure_9.name("vdi", 1, TRAINED))
+    made = spec_of(tmp_path, figure_9.STUDY, figure_9.name("vdi", 1, TRAINED))
     made = replace(made, time=replace(made.time, duration_ns=1_000_000, warmup_ns=500_000))
     found = figure_9.measure(run(made, tmp_path / "run", Quiet(), plot=False))
     mean_bytes = sum(MIXES["vdi"].sizes()) / len(MIXES["vdi"].sizes())
@@ -128,7 +298,9 @@ def test_a_run_of_figure_9_is_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize("load", figure_13.LOADS)
 def test_websearch_has_the_same_flows_for_all(tmp_path: Path, load: int) -> None:
     flows = [
-        [*made.flows(made.graph())] for who in figure_13.WHO for made in [spec_of(tmp_path, figure_13, figure_13.name(load, who))]
+        [*made.flows(made.graph())]
+        for who in figure_13.WHO
+        for made in [spec_of(tmp_path, figure_13.STUDY, figure_13.name(load, who))]
     ]
     assert all(each == flows[0] for each in flows) and len(flows) == len(figure_13.WHO)
 
@@ -137,7 +309,7 @@ def test_websearch_has_the_same_flows_for_all(tmp_path: Path, load: int) -> None
 
 
 def test_the_central_agent_has_one_setting_for_each_direction_and_is_slow(tmp_path: Path) -> None:
-    made = {who: spec_of(tmp_path, figure_14, who) for who in figure_14.WHO}
+    made = {who: spec_of(tmp_path, figure_14.STUDY, who) for who in figure_14.WHO}
     agents = {who: (each.agent.agents, each.agent.latency_ns) for who, each in made.items() if each.controller.policy}
     assert agents == {
         "D-ACC": ("switches", 10_000),
@@ -154,8 +326,7 @@ def test_the_central_agent_has_one_setting_for_each_direction_and_is_slow(tmp_pa
 
 
 def test_figure_14_has_the_paper_s_servers_with_full(tmp_path: Path) -> None:
-    (row,) = (each for each in figure_14.ROWS if each.name == "C-ACC")
-    short, full = (own_rate._spec("x", row, StudyOptions(tmp_path, full=full), 1).graph() for full in (False, True))
+    short, full = (spec_of(tmp_path, figure_14.STUDY, "C-ACC", full=full).graph() for full in (False, True))
     assert (len(short.hosts), len(full.hosts)) == (32, 96)
     for graph in (short, full):
         down = sum(cable.rate_bps for cable in graph.cables if cable.rate_bps == 25 * 10**9)
@@ -166,13 +337,16 @@ def test_figure_14_has_the_paper_s_servers_with_full(tmp_path: Path) -> None:
 # --- figure 16
 
 
-def rows_of(seed: int, faster: int = figure_16.FASTER) -> list[list[str]]:
-    return [row.split(",") for row in figure_16.flows(seed, faster).splitlines()[1:]]
+FASTER, SLOW_FASTER, FULL_FASTER = figure_16.FASTER.values()
+
+
+def rows_of(seed: int, faster: int = FASTER) -> list[list[str]]:
+    return [row.split(",") for row in figure_16.flows(faster, seed).splitlines()[1:]]
 
 
 def test_the_flows_of_a_full_run_have_room_beside_its_agents() -> None:
     """64 bytes each of 4 MiB. On the paper's own clock they have not."""
-    full, own = (len(rows_of(1, faster)) for faster in (figure_16.FULL_FASTER, 1))
+    full, own = (len(rows_of(1, faster)) for faster in (FULL_FASTER, 1))
     assert full < 60_000 < 65_536 < own
 
 
@@ -182,26 +356,28 @@ def test_the_workload_changes_at_the_paper_s_times() -> None:
     assert {row[0] for row in rows} == {row[1] for row in rows} == {f"h{number}" for number in range(1, 7)}
     assert all(row[0] != row[1] for row in rows)
     small = {}
-    for part, (first_ms, last_ms) in figure_16.PARTS.items():
-        sizes = [int(row[5]) for row in rows if first_ms <= float(row[3]) * 1e3 * figure_16.FASTER < last_ms]
+    for part, (first_ms, last_ms, _) in figure_16.PARTS.items():
+        sizes = [int(row[5]) for row in rows if first_ms <= float(row[3]) * 1e3 * FASTER < last_ms]
         small[part] = np.mean(np.array(sizes) < 10_000)
     mining, search = [small["spike"], small["after"], small["again"]], [small["before"], small["back"]]
     assert min(mining) > 0.7 and max(search) < 0.3, "80 % of DataMining's flows, and few of WebSearch's, have less than 10 kB"
 
 
 def test_the_workload_has_its_load() -> None:
-    rows = [row for seed in range(1, 9) for row in rows_of(seed) if float(row[3]) * 1e3 * figure_16.FASTER < 4500]
-    sent = sum(own_rate.wire_bytes(int(row[5])) for row in rows) * 8
-    seconds = 8 * figure_16.HOSTS * 4.5 / figure_16.FASTER
-    assert sent / seconds == pytest.approx(figure_16.LOAD * figure_16.LINE_BPS, rel=0.05)
+    rows = [row for seed in range(1, 9) for row in rows_of(seed) if float(row[3]) * 1e3 * FASTER < 4500]
+    sent = sum(collect.wire_bytes(int(row[5])) for row in rows) * 8
+    seconds = 8 * figure_16.HOSTS * 4.5 / FASTER
+    assert sent / seconds == pytest.approx(figure_16.LOAD * LINE_BPS, rel=0.05)
 
 
-def test_a_slow_row_is_compared_with_those_of_its_clock() -> None:
-    rows = {row.name for row in figure_16.ROWS}
-    for claim in figure_16.CLAIMS:
+def test_a_slow_row_is_compared_with_those_of_its_clock(tmp_path: Path) -> None:
+    files = {each.name: each.by_seed["workload.file"] for each in figure_16.VARIANTS}
+    for claim in figure_16.STUDY.claims:
         (criterion,) = claim.criteria
-        assert set(criterion.about) <= rows and len({figure_16.faster_of(who) for who in criterion.about}) == 1
-    assert {figure_16.faster_of(who, full=True) for who in rows} == {figure_16.FULL_FASTER}
+        assert len({files[who] for who in criterion.about}) == 1
+    ran = figure_16.STUDY.chosen(StudyOptions(tmp_path, full=True))
+    assert [each.name for each in ran] == list(figure_16.WHO)
+    assert {each.keys(full=True)["workload.file"] for each in ran} == {figure_16.FULL}
 
 
 def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
@@ -209,7 +385,7 @@ def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
         numbers = {"spike_s": dict(enumerate(spike, 1)), "after_s": dict(enumerate(after, 1))}
         return VariantEvidence(who, who, "#000000", numbers)
 
-    found = figure_16.with_rise(
+    found = figure_16.STUDY.derive(
         Evidence(
             {
                 "SECN1": one("SECN1", (2, 4), (1, 2)),
@@ -225,16 +401,16 @@ def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
 
 
 def test_bandits_differ_in_how_they_learn_alone_and_explore_before_the_change_on_any_clock() -> None:
-    rows = {row.name: row for row in figure_16.ROWS}
+    rows = {each.name: each for each in figure_16.VARIANTS}
     bandit, slow, other = (rows[who] for who in (figure_16.BANDIT, figure_16.slow(figure_16.BANDIT), figure_16.UNTRAINED))
     rival = rows[figure_16.slow("SECN1")]
     assert slow.by_seed == rival.by_seed != bandit.by_seed == other.by_seed
-    for full, faster in ((False, figure_16.FASTER), (True, figure_16.FULL_FASTER), (False, figure_16.SLOW_FASTER)):
-        own = {**figure_16.BANDITS, figure_16.HALF_LIFE: figure_16.half_life(faster)}
-        if faster == figure_16.SLOW_FASTER:
-            assert slow.asked(full) == rival.asked(full) | {key: other.values[key] for key in figure_16.FROM_NOTHING} | own
+    for full, faster in ((False, FASTER), (True, FULL_FASTER), (False, SLOW_FASTER)):
+        own = {**figure_16.BANDITS, figure_16.HALF_LIFE: 1600 // faster}
+        if faster == SLOW_FASTER:
+            assert slow.keys(full) == rival.keys(full) | {key: other.values[key] for key in figure_16.FROM_NOTHING} | own
         else:
-            assert bandit.asked(full) == other.asked(full) | own
+            assert bandit.keys(full) == other.keys(full) | own
         decisions = figure_16.PHASES[1][0] / faster / 0.5
         share = own["controller.explore"] * 0.5 ** (decisions / own[figure_16.HALF_LIFE])
         assert share == pytest.approx(0.01, rel=0.05)
@@ -245,10 +421,10 @@ def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path, monkeypatch: p
     """Ten times as fast as the figure's own clock, and drawn: every part has flows, and agents learn from nothing."""
     from dc_gym.run.runner import run
 
-    faster = 10 * figure_16.FASTER
-    monkeypatch.setattr(figure_16, "FASTER", faster)
-    files = {figure_16.file_of(figure_16.UNTRAINED).format(seed=1): figure_16.flows(1, faster)}
-    made = spec_of(tmp_path, figure_16, figure_16.UNTRAINED, files)
+    faster = 10 * FASTER
+    monkeypatch.setitem(figure_16.FASTER, figure_16.USUAL, faster)
+    files = {figure_16.USUAL.format(seed=1): figure_16.flows(faster, 1)}
+    made = spec_of(tmp_path, figure_16.STUDY, figure_16.UNTRAINED, files=files)
     made = replace(made, time=replace(made.time, duration_ns=figure_16.END_MS * 10**6 // faster + 20_000_000))
     result = run(made, tmp_path / "run", Quiet(), plot=False)
     found = figure_16.measure(result)
@@ -259,9 +435,9 @@ def test_a_run_of_figure_16_is_measured_and_drawn(tmp_path: Path, monkeypatch: p
     both = over_time.values
     assert np.nanmax(both[figure_16.MICE_OVER_TIME]) < np.nanmax(both[figure_16.OVER_TIME])
     who = {name: VariantEvidence(name, name, "#000000", {}, over_time={1: over_time}) for name in figure_16.WHO}
-    both_clocks = who | {figure_16.slow(name): who[name] for name in figure_16.SLOW_WHO}
-    for file, variants, full in (("figure.png", both_clocks, False), ("full.png", who, True)):
-        kit.save(figure_16._figure(Evidence(variants), full), tmp_path / file)
+    both_clocks = who | {each.name: next(iter(who.values())) for each in figure_16.VARIANTS if each.short}
+    for file, variants in (("figure.png", both_clocks), ("full.png", who)):
+        kit.save(figure_16._figure(Evidence(variants)), tmp_path / file)
         assert (tmp_path / file).stat().st_size > 10_000
 
 
@@ -276,10 +452,10 @@ def test_bursts_come_beside_flows_that_last(tmp_path: Path) -> None:
     assert figure_15.flows(1) == figure_15.flows(1) != figure_15.flows(2)
 
 
-@pytest.mark.parametrize("who", figure_15.WHO)
+@pytest.mark.parametrize("who", [each.name for each in figure_15.STUDY.variants])
 def test_all_contestants_of_figure_15_get_the_same_bursts(tmp_path: Path, who: str) -> None:
     files = {figure_15.FILE.format(seed=1): figure_15.flows(1)}
-    made = spec_of(tmp_path, figure_15, who, files)
+    made = spec_of(tmp_path, figure_15.STUDY, who, files=files)
     assert len(made.flows(made.graph())) == files.popitem()[1].count("\n") - 1
     assert made.controller.policy == ("acc" if who == TRAINED else None)
 
@@ -307,12 +483,16 @@ def test_a_run_of_figure_15_is_measured(tmp_path: Path) -> None:
     """One burst instead of three. It makes the queue longer than the flows that last do."""
     from dc_gym.run.runner import run
 
-    made = spec_of(tmp_path, figure_15, "SECN1", {figure_15.FILE.format(seed=1): figure_15.flows(1)})
+    made = spec_of(tmp_path, figure_15.STUDY, "SECN1")
     made = replace(made, time=replace(made.time, duration_ns=80_000_000))
     result = run(made, tmp_path / "run", Quiet(), plot=False)
     found, track = figure_15.measure(result), figure_15.track(result)
     assert 0 < found["before_bytes"] < found["after_bytes"] < found["peak_bytes"] < 12e6
     assert 0 < found["later_bytes"] < found["after_bytes"]
     assert 0 < found["long_s"] < 0.035 and 0.5 < found["rate"] <= 1
-    assert found["burst_s"] > figure_15.BURST_BYTES * 8 / figure_15.LINE_BPS
-    assert track.x[0] == pytest.approx(-0.005) and track.values["queue_bytes"].max() == found["peak_bytes"]
+    assert found["burst_s"] > figure_15.BURST_BYTES * 8 / LINE_BPS
+    assert track.x[[0, -1]] == pytest.approx([-0.00475, 0.03475]) and len(track.x) == 80
+    drawn = track.values["queue_bytes"]
+    assert 0.9 * found["peak_bytes"] < drawn.max() <= found["peak_bytes"] and drawn[10:30].mean() == pytest.approx(
+        found["after_bytes"], abs=1
+    )

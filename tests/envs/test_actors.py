@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import episodes
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.checks import resets
 from dc_gym.cli.main import main
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
@@ -329,10 +329,10 @@ def test_rates_limit_what_nics_send(tmp_path: Path) -> None:
     [*((each, {}) for each in BESIDE), ("rate,marking", {"queue_pairs": "hosts"}), ("marking", {"tcp": "cubic"})],
 )
 def test_an_episode_of_dcqcn_after_resets_is_that_of_a_fresh_lab(tmp_path: Path, actuators: str, nic: dict[str, Any]) -> None:
-    found, lab, steps = resets.compare(beside(actuators, **nic), tmp_path)
-    assert found is None, found.words()
-    assert lab.session.boots == 2 and steps == 20
-    assert [each.actuator.name for each in lab.session.scene.actuated] == actuators.split(",")
+    found, session, steps = episodes.compare(beside(actuators, **nic), tmp_path)
+    assert found is None
+    assert session.boots == 2 and steps == 20
+    assert [each.actuator.name for each in session.scene.actuated] == actuators.split(",")
 
 
 # --- bad input, each one line through the command line

@@ -14,7 +14,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl import actuators
-from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Measure
+from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Measure, Place
 from dc_gym.envs.action import Action
 from dc_gym.envs.agent_observation import HostObserver, PortObserver, observer_of
 from dc_gym.envs.agents import AGENTS, NETWORK, divide

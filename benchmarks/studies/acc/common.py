@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of figures 1 and 2 of ACC (Yan et al., SIGCOMM 2021), and what the paper's figures share.
+"""The networks and contestants of the figures of ACC (Yan et al., SIGCOMM 2021), and what they measure alike.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
-by PFC. Both figures run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice, since
-ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own paper.
-ACC's NICs are ConnectX-5, whose parameters it does not give.
+by PFC. Figures 1 and 2 run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice,
+since ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own
+paper. ACC's NICs are ConnectX-5, whose parameters it does not give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dc_gym.nets.acc_template import DEPLOYED, step_worth
-from dc_gym.records.results import Result
+from dc_gym.records.results import Result, number
 from dc_gym.records.tables import Records
 from dc_gym.study.evidence import Floats, Measure
+from dc_gym.study.model import Variant
 
+LINE_BPS = 25 * 10**9
+"""The line of a server."""
+FIRST_PORT = 5001
 LOSSY, PFC = "lossy", "PFC"
 NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
 PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"}
@@ -47,16 +51,27 @@ CONTESTANTS: Mapping[str, Mapping[str, Any]] = {
     UNMARKED: {**_AGENT, "controller.constant": len(DEPLOYED.actions) - 1},
 }
 """The keys of static markings and of ACC's agents. Agents begin with SECN1."""
-COLORS = {"SECN1": "#CC6677", "SECN2": "#999933", TRAINED: "#332288", EAGER: "#DDCC77", UNMARKED: "#888888"}
-PAUSES = Measure("pauses", "pauses told")
+RIVALS = ("SECN1", "SECN2")
+COLORS = {
+    **{"SECN0": "#88CCEE", "SECN1": "#CC6677", "SECN2": "#999933"},
+    **{TRAINED: "#332288", LEARNING: "#88CCEE", EAGER: "#DDCC77", UNMARKED: "#888888"},
+}
+USE = Measure("rate", "rate (of the line)", digits=4)
+QUEUE = Measure("queue_bytes", "mean queue (kB)", 1e-3, 3)
+REWARD = Measure("reward", "ACC's reward", digits=3)
+PAUSES, DROPPED = Measure("pauses", "pauses told"), Measure("drops", "frames dropped")
+FLOWS, UNFINISHED = Measure("flows", "flows"), Measure("unfinished", "unfinished")
 THROUGHPUT_WEIGHT = 0.7
 """w1 of ACC's reward (section 3.3)."""
+CONTROLLER = ("Controller", "DCQCN in the NICs, with the parameters of its own paper")
+AGENTS = ("ACC", "controller.start = acc-deployed, once in 500 us, in force 10 us later")
 FACTS = (
     ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
     ("Fabrics", "PFC: 12 MB a switch, shared, and ACC's rule (11.11 % of the free room); lossy: 20 MB a port"),
-    ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
+    CONTROLLER,
 )
 NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
+PMAX_NOTE = "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none."
 
 
 def rack(hosts: int) -> dict[str, Any]:
@@ -69,6 +84,42 @@ def rack(hosts: int) -> dict[str, Any]:
         **PAUSED,
         **NICS,
     }
+
+
+def rack_facts(servers: str) -> tuple[tuple[str, str], ...]:
+    """Returns the rows of a page that tell of a rack."""
+    return (("Network", f"{servers} on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule (11.11 %)"), CONTROLLER)
+
+
+def sampled(duration_ms: int, interval_us: int, tcp_interval_ms: int, warmup_ms: int = 0) -> dict[str, Any]:
+    """Returns the keys of a run's length and of the intervals between samples."""
+    return {
+        "time.duration": f"{duration_ms}ms",
+        "time.warmup": f"{warmup_ms}ms",
+        "monitor.interval": f"{interval_us}us",
+        "monitor.tcp_interval": f"{tcp_interval_ms}ms",
+    }
+
+
+def variants(who: Iterable[str], **more: Any) -> tuple[Variant, ...]:
+    """Returns a variant for each contestant."""
+    return tuple(Variant(each, CONTESTANTS[each], COLORS[each], **more) for each in who)
+
+
+def flow_list(flows: Iterable[tuple[int, int, int, str]]) -> str:
+    """Returns a file of flows: the numbers of source and destination, the port less FIRST_PORT, and `start,stop,size`."""
+    rows = [f"h{source},h{to},{FIRST_PORT + port},{times}" for source, to, port, times in flows]
+    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+
+
+def drawn(makers: Mapping[str, Callable[[int], str]], seeds: Sequence[int]) -> dict[str, str]:
+    """Returns files by name, made by functions of the seed, which stands in the given names as `{seed}`."""
+    return {file.format(seed=seed): make(seed) for file, make in makers.items() for seed in seeds}
+
+
+def pauses(result: Result) -> dict[str, float]:
+    """Returns how many pauses were told; nan without PFC."""
+    return {PAUSES.name: number(result.summary.get("pauses"))}
 
 
 def reward_of(result: Result) -> float:
@@ -88,9 +139,9 @@ def queue_of(result: Result, port: str) -> Records:
     return result.records("queues").reshape(-1, len(names))[:, names.index(port)]
 
 
-def variant(setup: str) -> str:
-    """Returns the variant of a claim. ACC's fabric is lossless, so verdicts on all set-ups but PFC's own are counted apart."""
-    return setup.removeprefix(PFC).removeprefix(", ")
+def setup_of(fabric: str) -> str:
+    """Returns the set-up of a claim. ACC's fabric is lossless, so verdicts on all others are counted apart."""
+    return fabric.removeprefix(PFC).removeprefix(", ")
 
 
 def on(name: str, fabric: str) -> str:

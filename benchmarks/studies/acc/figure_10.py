@@ -12,45 +12,30 @@ what a marking costs: pauses alone hold the queue there. Their reward is ACC's, 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dc_gym.base.progress import Progress
-from dc_gym.study import collect
-from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
-from dc_gym.study.collect import Variant
+from dc_gym.benchmarks.studies.acc import common
+from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, PAUSES, QUEUE, REWARD, RIVALS, TRAINED, UNMARKED
 from dc_gym.records.results import Result, number
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, Explanation, above
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.study.claims import Claim, above
+from dc_gym.study.evidence import Measure
+from dc_gym.study.model import Study, Variant
 from dc_gym.traffic.flows import GROUPS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-TITLE = "Speed of a training with a parameter server"
 SOURCE = "ACC, figure 10"
-NAME = "parameter-server"
 WORKERS, BATCH, PART = 7, 64, 4
 """Workers, images of a batch, and by how much sizes and times of computing are divided."""
 PARAMETER_BYTES = {"AlexNet": 244_000_000, "ResNet-50": 102_000_000}
 IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
-WHO = {who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED, UNMARKED)}
 FASTER = {"SECN1": 7, "SECN2": 12}
 """The most percent by which the paper's ResNet-50 trains faster with ACC."""
 SPEED = Measure("images_per_s", "training speed (images/s)", digits=4)
 ITERATION = Measure("iteration_s", "iteration, a quarter of the size (ms)", 1e3, 4)
 PUSH = Measure("push_s", "push (ms)", 1e3, 3)
 PULL = Measure("pull_s", "pull (ms)", 1e3, 3)
-QUEUE = Measure("queue_bytes", "mean queue (kB)", 1e-3, 3)
-REWARD = Measure("reward", "ACC's reward", digits=3)
-COLUMNS = (SPEED, ITERATION, PUSH, PULL, QUEUE, PAUSES, REWARD)
-PAGE = "docs/reproduce-acc.md#figure-10"
 
 
 def name(model: str, who: str) -> str:
@@ -62,69 +47,32 @@ def compute_ns(model: str) -> int:
     return BATCH * 10**9 // IMAGES_PER_S[model] // PART
 
 
-ROWS = [
+VARIANTS = tuple(
     Variant(
         name(model, who),
-        {
-            **rack(WORKERS + 1),
-            "workload.kind": "parameter_server",
-            "workload.senders": WORKERS,
-            "workload.size": f"{size_bytes // PART}B",
-            "workload.rounds": 1,
-            **keys,
-            "time.duration": f"{DURATION_MS[model]}ms",
-            "time.warmup": "0s",
-            "monitor.interval": "100us",
-            "monitor.tcp_interval": "20ms",
-        },
+        {"workload.size": f"{size_bytes // PART}B", **CONTESTANTS[who], **common.sampled(DURATION_MS[model], 100, 20)},
         COLORS[who],
+        given={"model": model},
     )
-    for model, size_bytes in PARAMETER_BYTES.items()
-    for who, keys in WHO.items()
-]
-PRICE = Explanation(
-    hypothesis="ACC's reward trades throughput for a short queue, so the fastest marking is not what its agents look for",
-    experiment=f"the rows `{UNMARKED}` of dcgym reproduce acc figure-10",
-    page=PAGE,
-    showed="with it ResNet-50 trains 10 % faster than with ACC; the queue is 112 times as long, and the reward lower",
+    for (model, size_bytes), who in product(PARAMETER_BYTES.items(), (*RIVALS, TRAINED, UNMARKED))
 )
 CLAIMS = tuple(
     Claim(
         f"{model} trains faster than with {rival}" + (f", by up to {percent} %" if model == "ResNet-50" else ""),
         SOURCE,
         (above(name(model, TRAINED), name(model, rival), SPEED),),
-        explanation=PRICE,
-        why="the time of computing, the network and the framework's order of transfers are not given",
     )
     for model, (rival, percent) in product(PARAMETER_BYTES, FASTER.items())
 )
-FACTS = (
-    ("Network", f"{WORKERS} workers and a parameter server on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule"),
-    ("Controller", "DCQCN in the NICs, with the parameters of its own paper"),
-    (
-        "Traffic",
-        f"one iteration, sizes and computing divided by {PART}: "
-        + "; ".join(
-            f"{model} {size_bytes // PART / 1e6:g} MB, {compute_ns(model) / 1e6:.1f} ms"
-            for model, size_bytes in PARAMETER_BYTES.items()
-        ),
-    ),
-)
-NOTES = (
-    f"Speed = {WORKERS * BATCH} images an iteration. Computing takes as long as a P100 needs for {BATCH} images in TensorFlow's "
-    "benchmarks of 2017 (AlexNet: at the speed of batches of 512); ACC gives none.",
-    f"The rows `{UNMARKED}` are ours: it marks nothing below 10 MB.",
-)
 
 
-def measure(result: Result) -> dict[str, float]:
+def measure(result: Result, model: str) -> dict[str, float]:
     """Returns the mean times of the workers' iterations."""
     flows = result.records("flows")
-    kind = np.array(GROUPS)[flows["group"]]
     if (flows["end_ns"] < 0).any():
         return {}
+    kind = np.array(GROUPS)[flows["group"]]
     push, pull = flows[kind == "push"], flows[kind == "pull"]
-    model = next(model for model, size_bytes in PARAMETER_BYTES.items() if size_bytes // PART == int(push["size_bytes"][0]))
     iteration_s = (float(pull["end_ns"].mean()) - float(push["start_ns"].mean()) + compute_ns(model)) / 1e9
     return {
         SPEED.name: WORKERS * BATCH / (PART * iteration_s),
@@ -132,15 +80,33 @@ def measure(result: Result) -> dict[str, float]:
         PUSH.name: float((push["end_ns"].max() - push["start_ns"].min()) / 1e9),
         PULL.name: float((pull["end_ns"].max() - pull["start_ns"].min()) / 1e9),
         QUEUE.name: number(result.summary["mean_queue_bytes"]),
-        PAUSES.name: number(result.summary.get("pauses")),
-        REWARD.name: reward_of(result),
+        REWARD.name: common.reward_of(result),
+        **common.pauses(result),
     }
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    evidence = own_rate.run(NAME, ROWS, options, progress, measure)
-    return own_rate.findings(TITLE, FACTS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), NOTES)
-
-
-def _figure(evidence: Evidence) -> Figure:
-    return drawing.dots(evidence, SPEED, TITLE)
+TOLD = [f"{each} {size // PART / 1e6:g} MB, {compute_ns(each) / 1e6:.1f} ms" for each, size in PARAMETER_BYTES.items()]
+STUDY = Study(
+    title="Speed of a training with a parameter server",
+    source=SOURCE,
+    base={
+        **common.rack(WORKERS + 1),
+        "workload.kind": "parameter_server",
+        "workload.senders": WORKERS,
+        "workload.rounds": 1,
+    },
+    variants=VARIANTS,
+    measures=(SPEED, ITERATION, PUSH, PULL, QUEUE, PAUSES, REWARD),
+    measure=measure,
+    claims=CLAIMS,
+    facts=(
+        *common.rack_facts(f"{WORKERS} workers and a parameter server"),
+        ("Traffic", f"one iteration, sizes and computing divided by {PART}: {'; '.join(TOLD)}"),
+    ),
+    notes=(
+        f"Speed = {WORKERS * BATCH} images an iteration. Computing takes as long as a P100 needs for {BATCH} images in"
+        " TensorFlow's benchmarks of 2017 (AlexNet: at the speed of batches of 512); ACC gives none.",
+        f"The rows `{UNMARKED}` are ours: it marks nothing below 10 MB.",
+    ),
+    runs="parameter-server",
+)

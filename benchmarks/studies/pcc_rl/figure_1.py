@@ -28,12 +28,12 @@ from dc_gym.benchmarks.studies.rl_cc.common import name
 from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
+from dc_gym.spec import without_code
 from dc_gym.study.claims import Claim, Explanation, below, less_than, more_than
 from dc_gym.study.evidence import Evidence, Measure, Track
 from dc_gym.study.findings import Findings
 from dc_gym.study.options import StudyOptions
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
-from dc_gym.spec import without_code
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

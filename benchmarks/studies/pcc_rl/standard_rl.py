@@ -31,7 +31,7 @@ from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.study import series, trainings
 from dc_gym.study.claims import Claim, Criterion, CriterionOutcome, Explanation, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Shortfall, Track, fewer
+from dc_gym.study.evidence import Evidence, Measure, Shortfall, Track, VariantEvidence, fewer
 from dc_gym.study.findings import Findings
 from dc_gym.study.options import StudyOptions
 from dc_gym.study.series import VariantLine

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's cluster (section VI): the contestants, and the runs that figures 6, 7 and 10 share with Table IV.
+"""RL-CC's cluster (section VI): the contestants, and the variants that figures 6, 7 and 10 share with Tables IV and V.
 
-The default runs a quarter of the fabric with the same oversubscription, and those of the paper's cases that are affordable.
---full runs all of them on 64 hosts. The paper does not give the following, which are our choice: which host sends to which
-(many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
-round trips), and the number of long flows in long-short.
-
-The contestants run as described, and once more for each variant that concerns them (WHOSE; common.ABOUT says what they are).
+The default runs a quarter of the fabric with the same oversubscription, `--length full` 64 hosts; `--cases all` runs all of the
+paper's cases. The paper does not give the following, which are our choice: which host sends to which (many-to-one: all to the
+last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base round trips), and the
+number of long flows in long-short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import (
     FIRMWARE,
@@ -29,63 +28,51 @@ from dc_gym.benchmarks.studies.rl_cc.common import (
     SPREAD_NS,
     TORS,
     WINDOW,
-    Row,
 )
-from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Explanation
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.options import StudyOptions
+from dc_gym.spec import without_code
+from dc_gym.study import series
+from dc_gym.study.claims import Claim
+from dc_gym.study.evidence import Measure
+from dc_gym.study.model import Study, Variant
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 from dc_gym.study.series import VariantLine
-from dc_gym.spec import without_code
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
-RIVALS = ("DCQCN", "Swift")
-WHOSE: Mapping[str, tuple[str, ...]] = {
-    SHARED: tuple(WHO),
-    WINDOW: ("Swift",),
-    HELD: ("Swift",),
-    NO_PATIENCE: ("RL-CC",),
-    LARGE: tuple(WHO),
-    FIRMWARE: ("DCQCN",),
-    SLOW: tuple(WHO),
-    SPREAD: tuple(WHO),
-    PERMUTATION: tuple(WHO),
-    TORS: tuple(WHO),
+RIVALS, EVERYBODY = ("DCQCN", "Swift"), tuple(WHO)
+_TOLD: Mapping[str, tuple[tuple[str, ...], tuple[str, str]]] = {
+    OWN: ((), ("o", "-")),
+    SHARED: (EVERYBODY, ("s", "--")),
+    WINDOW: (("Swift",), ("^", "-.")),
+    HELD: (("Swift",), ("d", ":")),
+    NO_PATIENCE: (("RL-CC",), ("v", "-.")),
+    LARGE: (EVERYBODY, ("P", ":")),
+    FIRMWARE: (("DCQCN",), ("D", "--")),
+    SLOW: (EVERYBODY, ("<", ":")),
+    SPREAD: (EVERYBODY, (">", ":")),
+    PERMUTATION: (EVERYBODY, ("X", "-.")),
+    TORS: (EVERYBODY, ("*", "-.")),
 }
-"""The contestants with rows of their own, by variant."""
+WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items() if setup}
+LOOKS = {setup: look for setup, (_, look) in _TOLD.items()}
+"""The contestants with rows of their own, and markers and lines, by set-up."""
 BRING_UP = (SLOW, SPREAD)
-"""The variants that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
+"""The set-ups that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
 
 
-def on(who: str, variant: str) -> str:
-    """Returns the name of a contestant in a comparison of a variant: its own name where the variant does not concern it."""
-    return common.of_variant(who, variant) if who in WHOSE.get(variant, ()) else who
+def on(who: str, setup: str) -> str:
+    """Returns the name of a contestant in a comparison of a set-up: its own name where that does not concern it."""
+    return common.of_setup(who, setup) if who in WHOSE.get(setup, ()) else who
 
 
-VARIANT_OF = {on(who, variant): variant for variant, whose in WHOSE.items() for who in whose}
-BASE = {on(who, variant): who for variant, whose in WHOSE.items() for who in whose}
-"""The variants and the contestants of the rows that have a variant."""
+SETUP_OF = {on(who, setup): setup for setup, whose in WHOSE.items() for who in whose}
+BASE = {on(who, setup): who for setup, whose in WHOSE.items() for who in whose}
+"""The set-ups and the contestants of the rows that have a set-up."""
 ALL = WHO | {name: WHO[who] for name, who in BASE.items()}
 _COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288"}
 COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
-LOOKS = {
-    OWN: ("o", "-"),
-    SHARED: ("s", "--"),
-    WINDOW: ("^", "-."),
-    HELD: ("d", ":"),
-    NO_PATIENCE: ("v", "-."),
-    LARGE: ("P", ":"),
-    FIRMWARE: ("D", "--"),
-    SLOW: ("<", ":"),
-    SPREAD: (">", ":"),
-    PERMUTATION: ("X", "-."),
-    TORS: ("*", "-."),
-}
-"""Markers and lines by variant."""
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -95,40 +82,22 @@ SHORT = (50, 100)
 COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
 """The cases that the default runs."""
-LENGTHS = {
-    MANY_TO_ONE: RunLength(40 * MS, 25 * MS),
-    ALL_TO_ALL: RunLength(24 * MS, 14 * MS),
-    LONG_SHORT: RunLength(40 * MS, 5 * MS),
-}
+LENGTHS = {MANY_TO_ONE: (40, 25), ALL_TO_ALL: (24, 14), LONG_SHORT: (40, 5)}
+FIRMWARE_LENGTHS = {MANY_TO_ONE: (350, 250), ALL_TO_ALL: (100, 75), LONG_SHORT: (150, 5)}
+"""Durations and warm-ups in ms."""
 FULL_LONG_SHORT = RunLength(30_000 * MS, 1_000 * MS)
 LONG, SHORT_SIZE, LARGE_SIZE = 2, "64kB", "500kB"
 """The number of long flows is ours. A short flow is one of the paper's WRITEs of 64 KB (section VI)."""
-VARIANTS = {
+SETUPS = {
     MANY_TO_ONE: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
     ALL_TO_ALL: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
     LONG_SHORT: (SHARED, WINDOW, HELD, NO_PATIENCE, LARGE, FIRMWARE, SLOW, SPREAD),
 }
-"""The variants of each scenario. Spread starts of all-to-all would cost as much as its other variants together."""
+"""The set-ups of each scenario. Spread starts of all-to-all would cost as much as its other set-ups together."""
 SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}
-"""The cases of a variant that does not have all of its scenario's: both are about one flow a host."""
-FIRMWARE_LENGTHS = {
-    MANY_TO_ONE: RunLength(350 * MS, 250 * MS),
-    ALL_TO_ALL: RunLength(100 * MS, 75 * MS),
-    LONG_SHORT: RunLength(150 * MS, 5 * MS),
-}
-EIGHT_TORS = ScaledNetwork(
-    "rlcc8x8",
-    "8 ToRs of 8 hosts, 2 spines, 2:1 as on RL-CC's fabric",
-    {"preset": "rlcc64", "leaves": 8, "hosts_per_leaf": 8, "uplinks": 2},
-    63,
-)
-
-DROPS = {
-    "DCQCN": {MANY_TO_ONE: (0, 886.4, 28.5, 25.7), ALL_TO_ALL: (225.1, 50.71, 48.1, 26.7), LONG_SHORT: (0, 57.9)},
-    "Swift": {MANY_TO_ONE: (0, 0, 10.1, 9.1), ALL_TO_ALL: (0, 0, 0.8, 6.5), LONG_SHORT: (0, 0)},
-    "RL-CC": {MANY_TO_ONE: (0, 0, 0.8, 2.8), ALL_TO_ALL: (0, 0, 0.2, 1.2), LONG_SHORT: (0, 0)},
-}
-"""The paper's Table IV: packets lost per flow over the test."""
+"""The cases of a set-up that does not have all of its scenario's: both are about one flow a host."""
+_EIGHT = {"preset": "rlcc64", "leaves": 8, "hosts_per_leaf": 8, "uplinks": 2}
+EIGHT_TORS = ScaledNetwork("rlcc8x8", "8 ToRs of 8 hosts, 2 spines, 2:1 as on RL-CC's fabric", _EIGHT, 63)
 
 LONG_SHARE = Measure("long_goodput", "long flows' goodput (of the line)", digits=3)
 SLOWDOWN = Measure("slowdown", "short flows: completion over base RTT", digits=3)
@@ -142,125 +111,103 @@ def name(who: str, scenario: str, count: int) -> str:
 
 
 def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
-    """Returns the network of a contestant, whose variant may have other buffers or another fabric."""
-    variant = VARIANT_OF.get(who)
-    return common.sharing(network) if variant == SHARED else EIGHT_TORS if variant == TORS else network
+    """Returns the network of a contestant, whose set-up may have other buffers or another fabric."""
+    setup = SETUP_OF.get(who)
+    return common.sharing(network) if setup == SHARED else EIGHT_TORS if setup == TORS else network
 
 
-def contestants(scenario: str, variants: Iterable[str] | None = None) -> list[str]:
-    """Returns the contestants of a scenario, with those of its variants or of the given ones."""
-    some = VARIANTS[scenario] if variants is None else variants
-    return [who for who in ALL if VARIANT_OF.get(who, OWN) in (OWN, *some)]
+def contestants(scenario: str, setups: Iterable[str] | None = None) -> list[str]:
+    """Returns the contestants of a scenario, with those of its set-ups or of the given ones."""
+    some = SETUPS[scenario] if setups is None else setups
+    return [who for who in ALL if SETUP_OF.get(who, OWN) in (OWN, *some)]
 
 
-def has(variant: str, scenario: str, count: int) -> bool:
-    """Returns whether a variant has rows of a case."""
-    return variant in VARIANTS[scenario] and count in SOME_COUNTS.get(variant, COUNTS[scenario])
+def has(setup: str, scenario: str, count: int) -> bool:
+    """Returns whether a set-up has rows of a case."""
+    return setup in SETUPS[scenario] and count in SOME_COUNTS.get(setup, COUNTS[scenario])
 
 
-def row_name(who: str, scenario: str, count: int, variant: str) -> str:
-    """Returns the name of a contestant's row in a comparison of a variant, which may leave the case as it is."""
-    return name(on(who, variant) if has(variant, scenario, count) else who, scenario, count)
+def row_name(who: str, scenario: str, count: int, setup: str) -> str:
+    """Returns the name of a contestant's row in a comparison of a set-up, which may leave the case as it is."""
+    return name(on(who, setup) if has(setup, scenario, count) else who, scenario, count)
 
 
-def lost(scenario: str, count: int, variant: str) -> Measure:
-    """Returns the losses that claims are about: those after bring-up, but all where bring-up is what a variant changes."""
-    return common.DROPS if variant in BRING_UP and has(variant, scenario, count) else common.LATE_DROPS
+def length_of(scenario: str, setup: str) -> RunLength:
+    later_ns = SPREAD_NS if setup == SPREAD else 0
+    duration_ms, warmup_ms = (FIRMWARE_LENGTHS if setup == FIRMWARE else LENGTHS)[scenario]
+    return RunLength(duration_ms * MS + later_ns, warmup_ms * MS + later_ns)
 
 
-def length_of(scenario: str, variant: str) -> RunLength:
-    if variant == FIRMWARE:
-        return FIRMWARE_LENGTHS[scenario]
-    own, later_ns = LENGTHS[scenario], SPREAD_NS if variant == SPREAD else 0
-    return RunLength(own.duration_ns + later_ns, own.warmup_ns + later_ns)
-
-
-def still_flooded(figure: str, showed: str) -> Explanation:
-    """Returns the explanation by the NICs' own parameters, under which DCQCN's flood of all-to-all goes on."""
-    return Explanation(
-        hypothesis="the paper's DCQCN has its NICs' parameters, under which a flood of all-to-all goes on",
-        experiment=f"the rows named `firmware` of dcgym reproduce rl-cc {figure}",
-        page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-        showed=showed,
-    )
-
-
-def held_rate(paper: str, figure: str, showed: str) -> Explanation:
-    """Returns the explanation by a Swift that keeps its rate, which is not back at once when a queue has drained."""
-    return Explanation(
-        hypothesis="the paper's Swift keeps a rate from probe to probe, as NVIDIA's example for PCC does; one with a window, or"
-        " with a rate of cwnd / RTT, is back at once when the queue has drained",
-        experiment=f"the rows named `{HELD}` of dcgym reproduce {paper} {figure}",
-        page="docs/reproduce-rl-cc.md#long-flows-beside-short-ones-a-window-comes-back-at-once",
-        showed=showed,
-    )
-
-
-def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
-    return [
-        _row(who, scenario, count, place)
-        for who in contestants(scenario)
-        for place, count in enumerate(counts)
-        if who in WHO or has(VARIANT_OF[who], scenario, count)
-    ]
-
-
-def _row(who: str, scenario: str, count: int, place: int) -> Row:
-    variant = VARIANT_OF.get(who, OWN)
-    shared: dict[str, Any] = {
-        "length": length_of(scenario, variant),
-        "paper": {common.DROPS.name: DROPS[who][scenario][place]} if who in DROPS else {},
-        "values": common.keys_of(ALL[who], variant),
+def _variant(who: str, scenario: str, count: int) -> Variant:
+    setup = SETUP_OF.get(who, OWN)
+    jitter = {"jitter": SPREAD_NS if setup == SPREAD else JITTER_NS}
+    told: dict[str, Any] = {
+        "length": length_of(scenario, setup),
+        "keys": common.keys_of(ALL[who], setup),
         "color": COLORS[who],
-        "variant": variant,
+        "extra": count not in DEFAULT[scenario],
     }
-    title, jitter_ns = name(who, scenario, count), SPREAD_NS if variant == SPREAD else JITTER_NS
+    make = partial(common.variant, name(who, scenario, count), ALL[who])
     if scenario == LONG_SHORT:
-        size = LARGE_SIZE if variant == LARGE else SHORT_SIZE
-        workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, "jitter": jitter_ns}
-        return Row(title, ALL[who], network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **shared)
+        size = LARGE_SIZE if setup == LARGE else SHORT_SIZE
+        workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, **jitter}
+        return make(network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **told)
     network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
-    shared["full_network"] = network_of(common.FABRIC, who)
-    if variant == PERMUTATION:
-        return Row(title, ALL[who], network, {"kind": "random_bijective", "jitter": jitter_ns}, lines=0, **shared)
-    if scenario == ALL_TO_ALL:
-        workload = {"kind": "random", "flows": count, "jitter": jitter_ns}
-        return Row(title, ALL[who], network, workload, lines=0, **shared)
-    workload = {"kind": "many_to_one", "flows": count, "jitter": jitter_ns}
-    return Row(title, ALL[who], network, workload, **shared)
+    told |= {"full_network": network_of(common.FABRIC, who), "lines": 1 if scenario == MANY_TO_ONE else 0}
+    if setup == PERMUTATION:
+        return make(network, {"kind": "random_bijective", **jitter}, **told)
+    kind = "random" if scenario == ALL_TO_ALL else "many_to_one"
+    return make(network, {"kind": kind, "flows": count, **jitter}, **told)
 
 
-ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()}
+VARIANTS = {
+    scenario: common.apart(
+        _variant(who, scenario, count)
+        for who in contestants(scenario)
+        for count in counts
+        if who in WHO or has(SETUP_OF[who], scenario, count)
+    )
+    for scenario, counts in COUNTS.items()
+}
+LOSSES = (common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
+MEASURES = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, *LOSSES)
+NETWORKS = {
+    MANY_TO_ONE: ((common.SMALL_FABRIC,), (common.FABRIC,)),
+    ALL_TO_ALL: ((common.SMALL_FABRIC, EIGHT_TORS), (common.FABRIC, EIGHT_TORS)),
+    LONG_SHORT: ((common.SEVEN,), ()),
+}
 
 
-def chosen(scenario: str, options: StudyOptions, whose: Iterable[str] = ALL) -> list[Row]:
-    """Returns the rows of all of the paper's cases, or of the default's."""
-    counts = (COUNTS if options.full else DEFAULT)[scenario]
-    names = {name(who, scenario, count) for who in whose for count in counts}
-    return [row for row in ROWS[scenario] if row.name in names]
-
-
-def run(scenario: str, options: StudyOptions, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
-    """Runs the rows of a scenario, which several figures share."""
-    more = long_short if scenario == LONG_SHORT else lambda result: dict[str, float]()
-    return common.run(scenario, chosen(scenario, options, whose), options, progress, more)
-
-
-def series(scenario: str) -> list[VariantLine]:
-    """Returns one line per contestant, over the number of flows."""
-    return [
+def study(
+    scenario: str,
+    title: str,
+    source: str,
+    claims: Sequence[Claim],
+    drawn: Sequence[Measure],
+    xlabel: str,
+    measures: Sequence[Measure] = MEASURES,
+    also: Sequence[Variant] = (),
+) -> Study:
+    """Returns the study of a scenario, with one line for each contestant over the scenario's counts; `also` are more variants."""
+    lines = [
         VariantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}, *look(who))
         for who in contestants(scenario)
     ]
+    networks, full = NETWORKS[scenario]
+    told: dict[str, Any] = {"networks": networks, "full_networks": full, "setups": SETUPS[scenario], "runs": scenario}
+    base = None if scenario == LONG_SHORT else 2
+    draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=base)
+    more = long_short if scenario == LONG_SHORT else None
+    return common.study(title, source, (*VARIANTS[scenario], *also), measures, claims, draw, more=more, **told)
 
 
 def look(who: str) -> tuple[str, str]:
     """Returns the marker and the line of a contestant."""
-    return LOOKS[VARIANT_OF.get(who, OWN)]
+    return LOOKS[SETUP_OF.get(who, OWN)]
 
 
 def long_short(result: Result) -> dict[str, float]:
-    """Returns the quantities of long and short flows, at 100 Gbit/s.
+    """Returns the measures of long and short flows, at 100 Gbit/s; those of short ones if there are no others.
 
     A short flow that has not ended counts with its time so far.
     """
@@ -270,13 +217,17 @@ def long_short(result: Result) -> dict[str, float]:
     base_ns = nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)[0]
     ended = flows["end_ns"] >= 0
     took_ns = (flows["end_ns"] * ended + made.spec.time.duration_ns * ~ended - flows["start_ns"])[short]
-    table = result.derived("flow_metrics")
-    assert table is not None
-    long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][flows["size_bytes"] == 0].sum())
-    recovered = recovery_s(result)
-    return {
-        LONG_SHARE.name: long_bps * scale / LINE_BPS,
+    found = {
         SLOWDOWN.name: float(took_ns.mean()) / base_ns if len(took_ns) else float("nan"),
         UNFINISHED.name: float((~ended[short]).sum()),
+    }
+    if not (endless := flows["size_bytes"] == 0).any():
+        return found
+    table = result.derived("flow_metrics")
+    assert table is not None
+    long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][endless].sum())
+    recovered = recovery_s(result)
+    return found | {
+        LONG_SHARE.name: long_bps * scale / LINE_BPS,
         RECOVERY.name: float("nan") if recovered is None else recovered / scale,
     }

@@ -1,58 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks, runs and quantities that the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) share.
+"""The networks, runs and measures that studies of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) share.
 
-A figure's module has rows and claims, and draws. Everything else is here:
+    VARIANTS = [common.many_to_one(name("tree", flows), "rlcc-tree", common.SEVEN, flows) for flows in (16, 64)]
+    STUDY = common.study(TITLE, SOURCE, VARIANTS, (common.GOODPUT, common.DROPS), CLAIMS, draw, networks=(common.SEVEN,))
 
-    TITLE = "..."
-    ROWS = [
-        rlcc.many_to_one(f"tree, {flows} flows", "rlcc-tree", rlcc.SEVEN, flows, paper={"goodput": 0.86}) for flows in (16, 64)
-    ]
-    CLAIMS = (Claim("...", SOURCE, (above("tree, 64 flows", "MLP, 64 flows", rlcc.GOODPUT, 2),), why="..."),)
-
-    def run(options, progress):
-        evidence = rlcc.run("table-2", ROWS, options, progress)
-        figure = series.figure(...)
-        return rlcc.findings(TITLE, ROWS, options, evidence, (rlcc.GOODPUT, rlcc.DROPS), CLAIMS, figure)
-
-It also needs a line in dc_gym/reproduce/registry.py. A row is one controller on one network with one traffic; claims refer to it
-by its name. It runs once per seed, and all rows have the same traffic for a seed. Runs are in DIR/NAME/runs. Modules may share a
-NAME and its runs; --full and --ground host have their own folders. `paper` holds the paper's values, shown beside ours.
-`more(result)` measures quantities that `numbers` lacks, `track(result)` measures over time. Times and rates of a row are at
-100 Gbit/s; measured quantities are scaled back to it.
+A variant is one controller on one network with one traffic. Its times and rates are at 100 Gbit/s; measures are scaled back
+to it. A set-up is a part of all that, of ours, with which claims are judged once more; its name stands behind the contestant's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dc_gym import spec as specs
-from dc_gym.base.files import machine_errors
-from dc_gym.base.progress import Progress
-from dc_gym.base.units import FRAME_BYTES, format_size, format_time, parse_time_ns
+from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.figures import styles
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
-from dc_gym.study import runs, scaled
-from dc_gym.study.claims import Claim, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure, Shortfall, Track, fewer
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.spec import without_code
+from dc_gym.study import scaled
+from dc_gym.study.claims import Claim
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Facts, Study, StudyOptions, Variant
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, LINKS, MS, RunLength, ScaledNetwork
-from dc_gym.spec import Spec, without_code
-from dc_gym.sweep.grid import Point
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-SEEDS = 5
-WARMUP_PART = 4
-"""The warm-up before the metrics' window is 1/4 of a duration that the command gives."""
 
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=3)
 LATENCY = Measure("latency_s", "latency (us)", 1e6)
@@ -85,30 +62,23 @@ SMALL_FABRIC = ScaledNetwork(
 )
 
 SHARED_BUFFER: Mapping[str, Any] = {"shared_buffer": "42MB", "alpha": 8, "host_buffer": LINKS["buffer"]}
-"""The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share. The paper says nothing about it.
+"""The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share; hosts keep theirs. The paper says nothing about it.
 
-42 MB is the size that Mellanox announced. alpha is that of lossy queues in SONiC's settings for the SN3700, a Spectrum-2:
-`q_lossy_profile` of its buffers_defaults_t0.j2 has dynamic_th 3, which is 2^3. Linux' driver sets 1/2 (mlxsw_sp2_sb_cms_egress).
-Hosts keep their buffer.
+42 MB is the size that Mellanox announced. SONiC's `q_lossy_profile` for the SN3700 has dynamic_th 3, which is an alpha of 2^3;
+Linux' driver sets 1/2 (mlxsw_sp2_sb_cms_egress).
 """
-SHARED_SOURCE = (
-    "the paper gives neither: 42MB is a Spectrum-2's buffer as announced, alpha 8 SONiC's default for lossy queues of the SN3700"
-)
-OF_SHARED = tuple(
-    f"topology.{key}" for key in ("shared_buffer", "alpha", "reserve", "pfc", "xoff", "xon_below", "headroom", "pfc_quanta")
-)
 OF_PORTS = ("topology.buffer",)
-"""Keys that a figure with both kinds of rows applies to the rows with a shared buffer only, or to the others only."""
+_OF_SHARED = ("shared_buffer", "alpha", "reserve", "pfc", "xoff", "xon_below", "headroom", "pfc_quanta")
+OF_SHARED = tuple(f"topology.{key}" for key in _OF_SHARED)
+"""The command's keys that apply to variants with a shared buffer only, or to the others only, where a study has both."""
 
-OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE = "", "shared buffer", "window", "PCC", "patience 0", "500 kB"
-HELD = "held"
+OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE, HELD = "", "shared buffer", "window", "PCC", "patience 0", "500 kB", "held"
+FULL_QUEUE, TIMEOUTS, FIRMWARE, SLOW, SPREAD = "full queue", "16.8 ms", "firmware", "slow start", "spread starts"
+PERMUTATION, TORS, ITERATIONS, FRESH, PAIRS = "permutation", "8 x 8", "20 iterations", "fresh", "in pairs"
+"""The set-ups: "" is that of all other rows. The name of a set-up stands behind its contestant's."""
 NO_CONTROL = "no control"
 UNCONTROLLED = {NO_CONTROL: "fixed"}
 """The contestant without an algorithm, whose flows send at line rate always."""
-FULL_QUEUE, TIMEOUTS = "full queue", "16.8 ms"
-FIRMWARE, SLOW, SPREAD, PERMUTATION, TORS = "firmware", "slow start", "spread starts", "permutation", "8 x 8"
-ITERATIONS = "20 iterations"
-"""The variants: "" is the set-up of all other rows. A row of a variant has the variant's name behind its contestant's."""
 RATE_ONLY: Mapping[str, Any] = {"nic.preset": "pcc"}
 """Swift in RL-CC's figures: its authors' own, on PCC (footnote 1), whose results are rates alone."""
 FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
@@ -119,73 +89,37 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     FIRMWARE: {"nic.preset": FIRMWARE_PRESET},
     SLOW: {"nic.parameters": {"rate_initial": FIRST_RATE}},
 }
-"""Keys of a variant's rows."""
-PATIENCE = (
-    "4 base RTTs in rows of rlcc-tree and rlcc-mlp, which is ours: a probe that is not back by then counts as a round trip of so"
-    " long. 0 in rows so named: only answers count, as in the paper"
-)
+"""Keys of a set-up's rows."""
 PATIENT = ("rlcc-tree", "rlcc-mlp", "rlcc-mlp8")
 """The algorithms that have a patience."""
+PATIENCE = "rlcc-tree and rlcc-mlp count a probe that is not back by 4 base RTTs as a round trip of so long, which is ours"
 ABOUT: Mapping[str, str] = {
-    PCC: (
-        "in rows so named Swift has a rate and no window, and probes raise it (preset pcc). RL-CC's authors ran a Swift of their"
-        " own on PCC (its footnote 1), whose results are rates alone"
-    ),
-    WINDOW: (
-        "in rows so named Swift has a window, as in its own paper (preset paper). In all others it has a rate alone (preset pcc):"
-        " RL-CC's authors ran a Swift of their own on PCC (footnote 1), whose results are rates alone"
-    ),
-    HELD: (
-        "in rows so named Swift's rate is cwnd over the base round trip (preset held): cwnd alone changes it. NVIDIA's example"
-        " for PCC keeps a rate in this way; that of RL-CC's authors is not known"
-    ),
-    LARGE: (
-        "the size of short flows in rows so named, which is ours. In others it is 64 kB, that of the paper's WRITEs: 50 of them"
-        " (3.2 MB) fit into 5 MB, 100 do not. In the paper's Table IV nobody loses with 50, DCQCN does with 100"
-    ),
-    FULL_QUEUE: (
-        "in rows so named a NIC has one processor and 4 places for events, each event takes the time of a decision, those of 8"
-        " packets sent included, and only answers count (patience 0). All of it is ours: the paper tells of no queue"
-    ),
-    TIMEOUTS: (
-        "the timeout in rows so named, 4.096 us x 2^12, with one NACK for each gap, as verbs have it; probes are repeated after"
-        " 0.8 ms, and flows begin at their share. The paper gives none of these"
-    ),
-    FIRMWARE: (
-        f"in rows so named DCQCN has preset {FIRMWARE_PRESET}: RL-CC's DCQCN is its NICs' own (section VI), and stored"
-        " configurations of such NICs have a byte counter of 32767. Its unit is bytes by the tool's text, 64 bytes by hearsay"
-        " (preset firmware_blocks); both end a flood of many-to-one, which without the counter never ends. Runs are longer,"
-        " since that takes 90 to 200 ms"
-    ),
-    SLOW: (
-        "in rows so named flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC), not at the line's"
-        " rate. The paper does not say at which rate its flows begin"
-    ),
-    SPREAD: (
-        f"in rows so named flows start at random over {format_time(SPREAD_NS)} at 100 Gbit/s, not over 100 us: the paper does not"
-        " say how its flows start, and processes on 64 hosts hardly start within 100 us. Runs are longer by as much"
-    ),
-    PERMUTATION: (
-        "in rows so named each host sends to one other that nobody else sends to. The paper does not say how flows of its"
-        " all-to-all are paired; in other rows with one flow a host several may share a receiver"
-    ),
-    TORS: (
-        "in rows so named there are 8 ToRs of 8 hosts, oversubscribed 2:1 as in the other rows. The paper has 4 ToRs of 16 hosts,"
-        " and 64 flows on 64 hosts; this is another reading of the 64"
-    ),
-    ITERATIONS: (
-        "in rows so named each size from 128KiB on has a run of its own, with 20 iterations behind a first one; in others a run"
-        " has all sizes, with one counted iteration each. The OSU benchmark counts 100 and more"
-    ),
+    SHARED: "42 MB a switch, alpha 8: a Spectrum-2's as announced, and SONiC's default for the SN3700; the paper gives neither",
+    PCC: "Swift has a rate and no window, and probes raise it (preset pcc), as on PCC (RL-CC's footnote 1)",
+    WINDOW: "Swift has a window, as in its own paper; else a rate alone (preset pcc), as on PCC (RL-CC's footnote 1)",
+    HELD: "Swift's rate is cwnd over the base round trip, so that cwnd alone changes it, as in NVIDIA's example for PCC",
+    NO_PATIENCE: "only answers count, as in the paper",
+    LARGE: "the size of short flows, which is ours; else 64 kB, that of the paper's WRITEs: 50 fit into 5 MB, 100 do not",
+    FULL_QUEUE: "a NIC has one processor and 4 places for events, each of which takes the time of a decision, packets' too",
+    TIMEOUTS: "the timeout, 4.096 us x 2^12, one NACK a gap, as verbs have it; flows begin at their share",
+    FIRMWARE: f"DCQCN has preset {FIRMWARE_PRESET}, with the byte counter of stored configurations of NICs; runs are longer",
+    SLOW: "flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC); the paper gives no rate",
+    SPREAD: f"flows start at random over {format_time(SPREAD_NS)}, not over 100 us: the paper does not say how; runs are longer",
+    "calibrated": "the target is lower by the offset at which flows rest in the fluid model under the policy, which is ours",
+    "step / 4": "Swift's additive step is a quarter of a packet a round trip, not a packet",
+    "step x 4": "Swift's additive step is four packets a round trip, not one",
+    PERMUTATION: "each host sends to one other that nobody else sends to; else several may share a receiver",
+    TORS: "8 ToRs of 8 hosts, oversubscribed 2:1 as the paper's 4 ToRs of 16 hosts; another reading of its 64 flows",
+    ITERATIONS: "each size from 128KiB on has a run of its own, with 20 iterations behind a first one; else one counts",
+    FRESH: "256 KiB and more: a run a size, a queue pair a message, a shared buffer; else queue pairs last, with their rates",
+    PAIRS: "256 KiB and more: a run a size, a process sends to one other at a time, as Open MPI's 64 do; else to all at once",
 }
-"""Descriptions of variants, on the pages of figures that have them."""
+"""How rows named so differ, for the pages."""
 
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
-"""DCQCN's parameters and marking.
+"""DCQCN's parameters and marking. How the paper's switches mark is not known: here as HPCC's authors had it.
 
-RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters a flood lasts longer than these runs, or for
-ever without the byte counter (docs/reproduce-rl-cc.md); the rows named "firmware" have them. The paper does not say how its
-switches mark; here it is 400 to 1600 kB, 20 %, as HPCC's authors had it.
+RL-CC's DCQCN is that of its NICs, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
@@ -202,81 +136,61 @@ TRAFFIC: Mapping[str, str] = {
 }
 """Descriptions by the kind of workload."""
 
-Measure = Callable[[Result], dict[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One controller on one network with one traffic."""
-
-    name: str
-    controller: str
-    network: ScaledNetwork
-    workload: Mapping[str, Any]
-    """Keys of [workload]."""
-    length: RunLength = DEFAULT
-    full: RunLength = CLUSTER
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """Additional dotted keys of the spec."""
-    paper: Mapping[str, float] = field(default_factory=dict)
-    """The paper's values by quantity, in SI units."""
-    color: str = ""
-    """Color in figures; empty: the controller's."""
-    lines: int = 1
-    """Number of receivers' lines by which the goodput is divided. 0: every host receives."""
-    full_network: ScaledNetwork | None = None
-    """The network with --full; None: the same."""
-    variant: str = OWN
-
-    @property
-    def shares(self) -> bool:
-        """True if the ports of its switches share a buffer."""
-        return "shared_buffer" in self.network.topology
-
 
 def name(who: str, flows: int) -> str:
-    """Returns the name of a row, from a contestant and its number of flows."""
+    """Returns the name of a variant, from a contestant and its number of flows."""
     return f"{who}, {flows} flows"
 
 
-def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, **more: Any) -> Row:
-    """Returns a row with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
-    workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
-    return Row(name, controller, network, workload, **more)
+def variant(
+    name: str,
+    controller: str,
+    network: ScaledNetwork,
+    workload: Mapping[str, Any],
+    *,
+    length: RunLength = DEFAULT,
+    full: RunLength = CLUSTER,
+    keys: Mapping[str, Any] | None = None,
+    lines: int = 1,
+    color: str = "",
+    **told: Any,
+) -> Variant:
+    """Returns one controller on one network with one traffic; `told` are more arguments of `scaled.variant`.
 
-
-def of_variant(who: str, variant: str) -> str:
-    """Returns the name of a contestant in the rows of a variant."""
-    return f"{who}, {variant}" if variant else who
-
-
-def with_variants(variants: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
-    """Returns the claims of a figure, and behind them those of each variant, which are counted apart.
-
-    `make(variant)` returns the same claims for any variant. Of a variant only those remain that are about its rows, without
-    explanations that are the figure's own: those experiments were not made with the variant.
+    `keys` are more keys of the spec; `lines` the receivers' lines by which goodput is divided, 0 if every host receives.
     """
+    own = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
+    known = styles.find(controller)
+    told |= {"color": color or (known.color if known else "#555555"), "given": {"lines": lines} if lines != 1 else {}}
+    return scaled.variant(name, controller, network, workload, length, full, own, **told)
+
+
+def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, **more: Any) -> Variant:
+    """Returns a variant with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
+    workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
+    return variant(name, controller, network, workload, **more)
+
+
+def of_setup(who: str, setup: str) -> str:
+    """Returns the name of a contestant in the rows of a set-up."""
+    return f"{who}, {setup}" if setup else who
+
+
+def with_setups(setups: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
+    """Returns the claims of `make`, and behind them those of each set-up that are about its rows, which are counted apart."""
     own = tuple(make(OWN))
     found = list(own)
-    for variant in variants:
-        pairs = zip(make(variant), own, strict=True)
-        found += [_apart(claim, plain, variant) for claim, plain in pairs if _about(claim) != _about(plain)]
+    for setup in setups:
+        for claim, plain in zip(make(setup), own, strict=True):
+            if [each.about for each in claim.criteria] != [each.about for each in plain.criteria]:
+                found.append(replace(claim, setup=setup))
     return tuple(found)
 
 
-def _apart(claim: Claim, plain: Claim, variant: str) -> Claim:
-    own = None if claim.explanation == plain.explanation else claim.explanation
-    return replace(claim, variant=variant, explanation=own)
-
-
-def _about(claim: Claim) -> list[str]:
-    return [name for each in claim.criteria for name in each.about]
-
-
-def keys_of(controller: str, variant: str) -> dict[str, Any]:
-    """Returns the keys of a contestant's rows in RL-CC's figures: those of the variant, and Swift's form."""
-    own = RATE_ONLY if controller == "swift" and variant != WINDOW else {}
-    return {**own, **PRESETS.get(variant, {})}
+def keys_of(controller: str, setup: str) -> dict[str, Any]:
+    """Returns the keys of a contestant's rows in RL-CC's figures: those of the set-up, and Swift's form."""
+    own = RATE_ONLY if controller == "swift" and setup != WINDOW else {}
+    return {**own, **PRESETS.get(setup, {})}
 
 
 def sharing(network: ScaledNetwork) -> ScaledNetwork:
@@ -285,127 +199,26 @@ def sharing(network: ScaledNetwork) -> ScaledNetwork:
     return replace(network, topology={**keys, **SHARED_BUFFER})
 
 
+def shares(variant: Variant) -> bool:
+    """Returns whether the ports of a variant's switches share a buffer."""
+    return "topology.shared_buffer" in variant.values
+
+
+def apart(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+    """Returns the variants of a study with both kinds of buffers, each of which the command changes on its own."""
+    return tuple(replace(each, fixed=OF_PORTS if shares(each) else OF_SHARED) for each in variants)
+
+
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Returns keys with which flows of RL-CC, Swift or DCQCN begin at their share; `parameters` adds more of nic.parameters.
-
-    They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
-    """
+    """Returns keys with which flows begin at their share, for measurements at rest; `parameters` adds more of nic.parameters."""
     return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
-
-
-def spec(row: Row, options: StudyOptions, seed: int) -> Spec:
-    """Returns the spec of one run; the command's overrides have priority."""
-    length, scale = _length(row, options), _scale(options)
-    values = {
-        **scaled.keys(_network(row, options), row.workload, length, scale),
-        "controller.name": row.controller,
-        "nic.trace": "off",
-        "metrics.slowdown": "off",
-        **scaled.scaled(SETTINGS.get(row.controller, {}), scale),
-        **scaled.scaled(row.values, scale),
-        "ground": options.ground,
-        "seed": seed,
-    }
-    keys = specs.not_given(values, options.overrides)
-    return specs.vary({"name": row.name}, Path.cwd(), "reproduce", options.overrides, keys, "reproduce")
-
-
-def spec_among(row: Row, rows: Sequence[Row], options: StudyOptions, seed: int) -> Spec:
-    """Returns the spec of one run of a figure with these rows.
-
-    If only some of them share a buffer, the command's keys of buffers apply to the rows that have such buffers.
-    """
-    if all(each.shares == row.shares for each in rows):
-        return spec(row, options, seed)
-    others = OF_PORTS if row.shares else OF_SHARED
-    own = tuple(each for each in options.overrides if each.partition("=")[0].strip() not in others)
-    return spec(row, replace(options, overrides=own), seed)
-
-
-def _network(row: Row, options: StudyOptions) -> ScaledNetwork:
-    return row.full_network if options.full and row.full_network else row.network
-
-
-def _scale(options: StudyOptions) -> int:
-    return 1 if options.full else scaled.SCALE
-
-
-def _length(row: Row, options: StudyOptions) -> RunLength:
-    """Returns the length at 100 Gbit/s. A duration that the command gives is the scaled one."""
-    if not options.duration:
-        return row.full if options.full else row.length
-    duration_ns = parse_time_ns(options.duration, "--duration") // _scale(options)
-    return RunLength(duration_ns, duration_ns // WARMUP_PART)
-
-
-def folder(name: str, options: StudyOptions) -> Path:
-    """Returns the folder of a figure's runs. Full runs and host runs have their own."""
-    return options.out / (name + ("-full" if options.full else "") + ("-host" if options.ground == "host" else ""))
-
-
-def run(
-    name: str,
-    rows: Sequence[Row],
-    options: StudyOptions,
-    progress: Progress,
-    more: Measure = lambda result: {},
-    track: Callable[[Result], Track] | None = None,
-) -> Evidence:
-    """Runs all rows that are missing and returns the evidence."""
-    if len({row.name for row in rows}) < len(rows):
-        raise ValueError(f"{name}: two rows have the same name")
-    place = folder(name, options)
-    with machine_errors("make", place):
-        place.mkdir(parents=True, exist_ok=True)
-    seeds = range(1, (options.seeds or SEEDS) + 1)
-    points = {
-        (row.name, seed): Point(
-            f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec_among(row, rows, options, seed)
-        )
-        for row in rows
-        for seed in seeds
-    }
-    found = runs.run_all(name, ("row", "seed"), list(points.values()), place, options, progress)
-    progress.phase("measuring")
-    made = {row.name: _contender(row, {seed: found[points[row.name, seed].name] for seed in seeds}, more, track) for row in rows}
-    return Evidence(made, shortfall=shortfall(rows, options))
-
-
-def shortfall(rows: Sequence[Row], options: StudyOptions) -> Shortfall:
-    """Returns what the command made shorter than the rows' own length."""
-    own = {row.name: row.full if options.full else row.length for row in rows}
-    shorter = [row for row in rows if _length(row, options).duration_ns < own[row.name].duration_ns]
-    runs = ""
-    if shorter:
-        row = shorter[0]
-        asked, usual = (format_time(each.duration_ns) for each in (_length(row, options), own[row.name]))
-        runs = f"runs of {asked} at 100 Gbit/s instead of {usual}"
-    return Shortfall(runs=runs, seeds=fewer("seed", options.seeds or SEEDS, SEEDS))
-
-
-def _slug(name: str) -> str:
-    return "-".join("".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split())
-
-
-def _contender(row: Row, results: Mapping[int, Result], more: Measure, track: Callable[[Result], Track] | None) -> VariantEvidence:
-    by_seed = {seed: numbers(result, row.lines) | more(result) for seed, result in results.items()}
-    names = list(dict.fromkeys(name for each in by_seed.values() for name in each))
-    known = styles.find(row.controller)
-    return VariantEvidence(
-        row.name,
-        row.name,
-        row.color or (known.color if known else "#555555"),
-        {name: {seed: each[name] for seed, each in by_seed.items() if np.isfinite(each.get(name, np.nan))} for name in names},
-        over_time={seed: track(result) for seed, result in results.items()} if track else {},
-        paper=row.paper,
-    )
 
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
     made = Experiment.of(without_code(result.manifest["spec"], result.path))
-    summary, scale = result.summary, made.spec.topology.scale or 1
-    flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
+    summary, scale, time = result.summary, made.spec.topology.scale or 1, made.spec.time
+    flows, window_s = int(summary["flows"]), (time.duration_ns - time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]
     return {
         GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
@@ -423,10 +236,9 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
 
 
 def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
-    """Returns latency and inflation: the means over flows of each flow's mean round trip over time.
+    """Returns latency and inflation: means over flows of the idle path plus the mean waiting times at all ports, there and back.
 
-    A flow's round trip is its idle path plus the mean waiting times at all ports, there and back. A mean over probes would count
-    short round trips more often than long ones.
+    A mean over probes would count short round trips more often than long ones.
     """
     ports = result.derived("port_metrics")
     assert ports is not None
@@ -445,50 +257,52 @@ def _fairness(result: Result) -> float:
     return float(rates.min() / rates.max()) if len(rates) and rates.max() > 0 else float("nan")
 
 
-def findings(
+def study(
     title: str,
-    rows: Sequence[Row],
-    options: StudyOptions,
-    evidence: Evidence,
-    columns: Sequence[Measure],
+    source: str,
+    variants: Sequence[Variant],
+    measures: Sequence[Measure],
     claims: Sequence[Claim],
-    figure: Figure,
-    notes: Sequence[str] = (),
-) -> Findings:
-    variants = list(evidence.variants.values())
-    return Findings(title, facts(rows, options), variants, columns, [judge(each, evidence) for each in claims], figure, notes)
+    draw: Callable[[Evidence], Figure],
+    *,
+    networks: Sequence[ScaledNetwork],
+    full_networks: Sequence[ScaledNetwork] = (),
+    setups: Iterable[str] = (),
+    more: Callable[[Result], dict[str, float]] | None = None,
+    **told: Any,
+) -> Study:
+    """Returns a study that measures what its table has by `numbers` and `more`, and says how it was run.
+
+    `full_networks` are the networks with `--length full` if they are others; `told` are more fields of the study.
+    """
+    names = [each.name for each in measures]
+
+    def facts(options: StudyOptions) -> Facts:
+        chosen = (full_networks or networks) if options.full else networks
+        return [("Network", "; ".join(dict.fromkeys(map(_told, chosen))) + ", 5 MB a port"), *_facts(variants, setups, options)]
+
+    def measure(result: Result, lines: int = 1) -> dict[str, float]:
+        found = numbers(result, lines) | (more(result) if more else {})
+        return {name: found[name] for name in names if name in found}
+
+    return Study(title, measures, variants, source=source, measure=measure, claims=claims, draw=draw, facts=facts, **told)
 
 
-def facts(rows: Sequence[Row], options: StudyOptions) -> list[tuple[str, str]]:
-    """Describes how the figure was run."""
-    networks = dict.fromkeys(
-        f"{each.title}, 100 Gbit/s, {each.topology.get('delay', '1250ns')} a link"
-        for each in (_network(row, options) for row in rows)
-    )
-    lengths = dict.fromkeys(
-        f"{format_time(each.duration_ns)}, from {format_time(each.warmup_ns)} on"
-        for each in (_length(row, options) for row in rows)
-    )
-    scale = _scale(options)
+def _told(network: ScaledNetwork) -> str:
+    return f"{network.title}, 100 Gbit/s, {network.topology.get('delay', LINKS['delay'])} a link"
+
+
+def _facts(variants: Sequence[Variant], setups: Iterable[str], options: StudyOptions) -> Facts:
+    scale = 1 if options.full else scaled.SCALE
+    keys = [each.keys(options.full) for each in variants if options.all_cases or not each.extra]
+    kinds = dict.fromkeys(TRAFFIC.get(each["workload.kind"], CONTINUOUS) for each in keys)
+    times = [[parse_time_ns(each[f"time.{key}"]) // scale for key in ("duration", "warmup")] for each in keys]
+    lengths = dict.fromkeys(f"{format_time(duration)}, from {format_time(warmup)} on" for duration, warmup in times)
     slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
     return [
-        ("Network", "; ".join(networks) + ", 5 MB a port"),
-        *_shared_buffer(rows, options),
-        *((variant, ABOUT[variant]) for variant in dict.fromkeys(row.variant for row in rows) if variant in ABOUT),
-        *([("Patience", PATIENCE)] if any(row.controller in PATIENT for row in rows) else []),
+        *((f"Rows named {setup}", ABOUT[setup]) for setup in setups if setup in ABOUT),
+        *([("Patience", PATIENCE)] if any(each["controller.name"] in PATIENT for each in keys) else []),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
-        ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
-        ("Measured", f"{options.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
-        ("Ground", f"{options.ground}, {'real' if options.ground == 'host' else 'virtual'} time"),
-        *shortfall(rows, options).facts(),
+        ("Traffic", "; ".join(kinds)),
+        ("Measured", "; ".join(lengths)),
     ]
-
-
-def _shared_buffer(rows: Sequence[Row], options: StudyOptions) -> list[tuple[str, str]]:
-    """Returns the fact about the rows with a shared buffer, with the values that the command gives; none without such rows."""
-    row = next((row for row in rows if row.shares), None)
-    if row is None:
-        return []
-    made = spec_among(row, rows, options, 1).topology
-    size = format_size(made.shared_buffer_bytes or 0)
-    return [("Shared buffer", f"{size} a switch, alpha {made.alpha or 1:g}, in rows so named; {SHARED_SOURCE}")]

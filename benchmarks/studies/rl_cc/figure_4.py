@@ -5,28 +5,22 @@ The paper gives neither the values nor the number of flows; its best values are 
 only the beta or target that it is given varies, over 2, 16 and 128 flows on the network of the paper's simulations. Flows begin
 at their share, since everything is measured at rest.
 
-Rows of the variants in NOISE differ by noise, and claims are judged on them once more. Hypothesis, written down before they ran:
-in a network without noise the idle path's inflation is exactly 1, so no beta of 1 or more and no target can fail. With noise,
-probes find a longer round trip on a path that is not congested. So with a beta of 1 two flows cut too often, and with a target of
-0.004 all do: each loses at least 2 % of the goodput.
+Rows of the set-ups in NOISE differ by noise, and claims are judged on them once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.benchmarks.studies.rl_cc.common import Row
 from dc_gym.figures import kit
 from dc_gym.figures.axes import bar_of, log_ticks
-from dc_gym.study.claims import Claim, Explanation, above, below
+from dc_gym.study.claims import Claim, above, below
 from dc_gym.study.evidence import Evidence
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.study.model import Variant
 from dc_gym.study.scaled import MS, RunLength
 
 if TYPE_CHECKING:
@@ -46,74 +40,47 @@ NOISE: Mapping[str, Mapping[str, Any]] = {
     "jitter of 1 us": {"topology.jitter": "1us"},
     "bursts of 16": {"nic.burst": 16},
 }
-"""Keys of the rows with noise, by variant. A link delays each frame by up to its jitter; a burst is in packets of 1.5 kB."""
-NOISE_NOTE = (
-    "The paper says nothing about noise. In rows named by it each link delays each frame by a uniform draw from 0 to the jitter,"
-    " or a NIC sends so many packets of a flow at once. Latency here has the waiting times at ports, and not the jitter."
-)
+"""Keys of the rows with noise, by set-up. A link delays each frame by 0 up to its jitter; a burst is in packets of 1.5 kB."""
+NOISE_NOTE = "The paper says nothing about noise. Latency here has the waiting times at ports, and not the jitter."
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
 """Goodput below this part of that with the paper's value is a loss of bandwidth."""
 
 
-def name(beta: float, target: float, flows: int, variant: str = common.OWN) -> str:
-    return common.of_variant(f"beta {beta:g}, target {target:g}, {flows} flows", variant)
+def name(beta: float, target: float, flows: int, setup: str = common.OWN) -> str:
+    return common.of_setup(f"beta {beta:g}, target {target:g}, {flows} flows", setup)
 
 
-def _row(beta: float, target: float, flows: int, variant: str) -> Row:
+def _variant(beta: float, target: float, flows: int, setup: str) -> Variant:
     told = common.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
     return common.many_to_one(
-        name(beta, target, flows, variant),
+        name(beta, target, flows, setup),
         "rlcc-tree",
         common.FOUR,
         flows,
         length=LENGTH,
         full=common.SIMULATION,
-        values={**told, **NOISE.get(variant, {})},
+        keys={**told, **NOISE.get(setup, {})},
         color=COLORS[flows],
-        variant=variant,
     )
 
 
 PAIRS = dict.fromkeys([(beta, BEST_TARGET) for beta in BETAS] + [(BEST_BETA, target) for target in TARGETS])
-ROWS = [_row(beta, target, flows, variant) for variant in (common.OWN, *NOISE) for beta, target in PAIRS for flows in FLOWS]
-COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.FAIRNESS, common.LATE_DROPS)
+VARIANTS = [_variant(*pair, flows, setup) for setup in (common.OWN, *NOISE) for pair in PAIRS for flows in FLOWS]
+MEASURES = (common.GOODPUT, common.LATENCY, common.INFLATION, common.FAIRNESS, common.LATE_DROPS)
 
 
-NO_NOISE = Explanation(
-    hypothesis="the idle path of an exact network has an inflation of exactly 1, so that a beta of 1 cannot fail",
-    experiment="dcgym reproduce rl-cc figure-4, rows with a jitter of 0.2 and 1 us",
-    page="docs/reproduce-rl-cc.md#figure-4",
-    showed="two flows use 0.065 of the line with a beta of 1, and 0.939 with 1.5, where the jitter is 1 us; 0.945 and 0.949 where"
-    " it is 0.2 us",
-)
-OTHER_TARGET = Explanation(
-    hypothesis="in an exact network no target can fail, and a policy has to be trained for its target",
-    experiment="a network of dcgym rlcc train --ground fluid --target 0.004 in the rows of that target, one seed of training",
-    page="docs/reproduce-rl-cc.md#figure-4",
-    showed="with a jitter of 1 us a network trained for 0.004 leaves 5 to 6 % of the goodput unused, and one trained for 0.064"
-    " nothing; the shipped policy, which rests 2.1 targets above 0.004, loses nothing",
-)
-
-
-def _claims(variant: str) -> Iterator[Claim]:
+def _claims(setup: str) -> Iterator[Claim]:
     def of_beta(beta: float, flows: int) -> str:
-        return name(beta, BEST_TARGET, flows, variant)
-
-    def of_target(target: float, flows: int) -> str:
-        return name(BEST_BETA, target, flows, variant)
+        return name(beta, BEST_TARGET, flows, setup)
 
     for flows in FLOWS:
-        yield Claim(
-            f"The smaller beta, the less latency ({flows} flows)",
-            SOURCE,
-            tuple(below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS)),
-        )
+        criteria = (below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS))
+        yield Claim(f"The smaller beta, the less latency ({flows} flows)", SOURCE, tuple(criteria))
     yield Claim(
         "With too small a beta few flows do not use the link",
         SOURCE + "; a loss is 2 % or more of the goodput with 1.5",
         (below(of_beta(BETAS[0], 2), of_beta(BEST_BETA, 2), common.GOODPUT, LESS),),
-        explanation=NO_NOISE,
     )
     yield Claim(
         "With many flows beta matters little",
@@ -123,29 +90,19 @@ def _claims(variant: str) -> Iterator[Claim]:
             below(of_beta(3.0, 128), of_beta(1.0, 128), common.LATENCY, 3.0),
         ),
     )
+    pairs = ([name(BEST_BETA, target, flows, setup) for target in (TARGETS[0], BEST_TARGET)] for flows in FLOWS)
     yield Claim(
         "Too low a target fails",
         SOURCE + "; a loss is 2 % or more of the goodput with 0.064",
-        tuple(below(of_target(TARGETS[0], flows), of_target(BEST_TARGET, flows), common.GOODPUT, LESS) for flows in FLOWS),
-        explanation=OTHER_TARGET,
+        tuple(below(low, best, common.GOODPUT, LESS) for low, best in pairs),
     )
-    yield Claim(
-        "Too high a target costs much latency with many flows",
-        SOURCE,
-        (above(of_target(1.0, 128), of_target(BEST_TARGET, 128), common.LATENCY, 3.0),),
-    )
-
-
-CLAIMS = common.with_variants(NOISE, _claims)
+    large, best = (name(BEST_BETA, target, 128, setup) for target in (1.0, BEST_TARGET))
+    criterion = above(large, best, common.LATENCY, 3.0)
+    yield Claim("Too high a target costs much latency with many flows", SOURCE, (criterion,))
 
 
 LABEL_ROOM = 1.12
 """Points whose latencies differ by less than this factor have one label together."""
-
-
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    evidence = common.run("figure-4", ROWS, options, progress)
-    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence), (NOISE_NOTE,))
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -168,12 +125,6 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _near(latencies: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and the last index of each run of points that have one label together."""
-    starts = [at for at, latency in enumerate(latencies) if not at or latency >= LABEL_ROOM * latencies[at - 1]]
-    return list(zip(starts, [start - 1 for start in (*starts[1:], len(latencies))], strict=True))
-
-
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
     found = {value: evidence.variants[each] for value, each in names.items() if each in evidence.variants}
     values, points = [], []
@@ -187,8 +138,13 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
         up = bar_of(points[-1][1], y.half)
         ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
         ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
-    for first, last in _near([latency for latency, _ in points]):
+    starts = [at for at, (x, _) in enumerate(points) if not at or x >= LABEL_ROOM * points[at - 1][0]]
+    for first, last in ((start, end - 1) for start, end in pairwise((*starts, len(points)))):
         text, aside = (f"{values[first]:g}", (4, 4)) if first == last else (f"{values[first]:g} to {values[last]:g}", (0, -11))
         ax.annotate(text, points[first], aside, textcoords="offset points", fontsize=7.5, color=COLORS[flows])
     if points:
         ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")
+
+
+CLAIMS = common.with_setups(NOISE, _claims)
+STUDY = common.study(TITLE, SOURCE, VARIANTS, MEASURES, CLAIMS, _figure, networks=(common.FOUR,), notes=(NOISE_NOTE,))

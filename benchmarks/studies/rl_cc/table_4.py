@@ -9,121 +9,84 @@ spread starts).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dc_gym.base.progress import Progress
-from dc_gym.benchmarks.studies.rl_cc import cluster as cluster
-from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.benchmarks.studies.rl_cc.cluster import (
-    ALL,
-    ALL_TO_ALL,
-    BRING_UP,
-    COLORS,
-    COUNTS,
-    LONG_SHORT,
-    MANY_TO_ONE,
-    SHORT,
-    VARIANT_OF,
-    WHO,
-    WHOSE,
-    contestants,
-    look,
-    lost,
-    name,
-    on,
-    row_name,
-)
+from dc_gym.benchmarks.studies.rl_cc import cluster, common
+from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COUNTS, LONG_SHORT, MANY_TO_ONE, SHORT, WHOSE, name, row_name
 from dc_gym.benchmarks.studies.rl_cc.common import OWN
 from dc_gym.study import series
-from dc_gym.study.claims import Claim, Explanation, below, less_than, more_than
-from dc_gym.study.evidence import Evidence
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.study.claims import Claim, below, less_than, more_than
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Study
 from dc_gym.study.series import VariantLine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Packets lost a flow"
 SOURCE = "RL-CC, Table IV"
-SCENARIOS = (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)
-ROWS = [row for scenario in SCENARIOS for row in cluster.ROWS[scenario]]
-COLUMNS = (common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
+PAPER = {
+    "DCQCN": {MANY_TO_ONE: (0, 886.4, 28.5, 25.7), ALL_TO_ALL: (225.1, 50.71, 48.1, 26.7), LONG_SHORT: (0, 57.9)},
+    "Swift": {MANY_TO_ONE: (0, 0, 10.1, 9.1), ALL_TO_ALL: (0, 0, 0.8, 6.5), LONG_SHORT: (0, 0)},
+    "RL-CC": {MANY_TO_ONE: (0, 0, 0.8, 2.8), ALL_TO_ALL: (0, 0, 0.2, 1.2), LONG_SHORT: (0, 0)},
+}
+"""Packets lost per flow over the test, by case."""
 LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 50), (LONG_SHORT, 100))
 """The cases in which Swift and RL-CC lose nothing in the paper."""
 DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 100))
 FEWER = ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
 """The cases in which RL-CC loses less than Swift."""
 NONE = 1e-9
-SLOW_START = Explanation(
-    hypothesis="the paper's zeros are those of flows that do not begin at line rate",
-    experiment="the rows named `slow start` of dcgym reproduce rl-cc table-4",
-    page="docs/reproduce-rl-cc.md#how-flows-begin-decides-what-table-iv-counts",
-    showed="from 1/256 of the line flows lose nothing over whole runs; from line rate 100 short ones lose 6 packets each,"
-    " and those of many-to-one 900 to 1650 over whole runs",
-)
-ONE_BY_ONE = Explanation(
-    hypothesis="the paper's flows start one after another, and DCQCN's give way to a newcomer too slowly",
-    experiment="the rows named `spread starts` of dcgym reproduce rl-cc table-4",
-    page="docs/reproduce-rl-cc.md#how-flows-begin-decides-what-table-iv-counts",
-    showed="with starts over 100 ms DCQCN's 128 flows lose 28 to 172 packets each over whole runs, with every seed; RL-CC's lose"
-    " 0, 0, 12, 0 and 2. With 32 flows neither loses any",
-)
-STILL_FLOODED = cluster.still_flooded(
-    "table-4",
-    "with 8 flows a host DCQCN's flows lose 2909 packets each from 75 to 100 ms (five seeds), and 3232 from 50 to 100 ms"
-    " (seed 11); with the parameters of DCQCN's paper they lose nothing after bring-up",
-)
-START = Explanation(
-    hypothesis="the paper's losses with one flow a host are those of the flows' start, which our criterion does not count",
-    experiment="the drops of whole runs in dcgym reproduce rl-cc table-4, rows `DCQCN` and `DCQCN, firmware`",
-    page="docs/reproduce-rl-cc.md#dcqcn-as-in-nics-firmware",
-    showed="while flows start, DCQCN's lose 260 packets each with the firmware's parameters (35 to 510; paper: 225), and 77"
-    " with those of its paper (none with two seeds of five), those of Swift and RL-CC none, and nobody loses any afterwards",
-)
-EXPLAINED = {(MANY_TO_ONE, 128): ONE_BY_ONE, (ALL_TO_ALL, 1): START, (ALL_TO_ALL, 8): STILL_FLOODED}
-"""Experiments that show why DCQCN loses nothing after bring-up here, by case."""
-SIX = 6
-"""The most cases whose labels fit without being turned."""
-ROOM = 0.84
-"""Distance between the first and the last variant's markers of a case."""
+SIX, ROOM = 6, 0.84
+"""The most cases whose labels fit without being turned; the distance between the outermost set-ups' markers of a case."""
+CASES = [(scenario, count) for scenario, counts in COUNTS.items() for count in counts]
 
 
-def _claims(variant: str) -> Iterator[Claim]:
+def lost(scenario: str, count: int, setup: str) -> Measure:
+    """Returns the losses that claims are about: those after bring-up, but all where bring-up is what a set-up changes."""
+    return common.DROPS if setup in cluster.BRING_UP and cluster.has(setup, scenario, count) else common.LATE_DROPS
+
+
+def _claims(setup: str) -> Iterator[Claim]:
     def row(who: str, scenario: str, count: int) -> str:
-        return row_name(who, scenario, count, variant)
+        return row_name(who, scenario, count, setup)
 
     for who in ("Swift", "RL-CC"):
-        criteria = tuple(less_than(row(who, *case), lost(*case, variant), NONE) for case in LOSSLESS)
-        yield Claim(f"{who} loses nothing with few flows", SOURCE, criteria, explanation=SLOW_START)
+        criteria = tuple(less_than(row(who, *case), lost(*case, setup), NONE) for case in LOSSLESS)
+        yield Claim(f"{who} loses nothing with few flows", SOURCE, criteria)
     for scenario, count in DCQCN_LOSES:
-        criteria = (more_than(row("DCQCN", scenario, count), lost(scenario, count, variant), 0),)
-        text, explanation = f"DCQCN loses packets: {scenario}, {count}", EXPLAINED.get((scenario, count))
-        yield Claim(text, SOURCE, criteria, explanation=explanation)
-    criteria = (less_than(row("DCQCN", LONG_SHORT, SHORT[0]), lost(LONG_SHORT, SHORT[0], variant), NONE),)
+        criteria = (more_than(row("DCQCN", scenario, count), lost(scenario, count, setup), 0),)
+        yield Claim(f"DCQCN loses packets: {scenario}, {count}", SOURCE, criteria)
+    criteria = (less_than(row("DCQCN", LONG_SHORT, SHORT[0]), lost(LONG_SHORT, SHORT[0], setup), NONE),)
     yield Claim(f"DCQCN loses nothing: long-short, {SHORT[0]}", SOURCE, criteria)
     for scenario, count in FEWER:
         ours, swift = (row(who, scenario, count) for who in ("RL-CC", "Swift"))
-        criteria = (below(ours, swift, lost(scenario, count, variant)),)
+        criteria = (below(ours, swift, lost(scenario, count, setup)),)
         yield Claim(f"RL-CC loses less than Swift: {scenario}, {count}", SOURCE, criteria)
 
 
-CLAIMS = common.with_variants(WHOSE, _claims)
+def derive(evidence: Evidence) -> Evidence:
+    """Returns the cases' variants, with what the paper's table prints."""
+    printed = {
+        name(who, scenario, count): {common.DROPS.name: value}
+        for who, scenarios in PAPER.items()
+        for scenario, values in scenarios.items()
+        for count, value in zip(COUNTS[scenario], values, strict=True)
+    }
+    cases = {name(who, *case) for who in ALL for case in CASES}
+    found = {title: each for title, each in evidence.variants.items() if title in cases}
+    return replace(evidence, variants={title: replace(each, paper=printed.get(title, {})) for title, each in found.items()})
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    parts = [cluster.run(scenario, options, progress) for scenario in SCENARIOS]
-    together = {name: each for part in parts for name, each in part.variants.items()}
-    evidence = Evidence(together, shortfall=Evidence.shortfall_of(parts))
-    rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, options)]
-    cases = [
-        (scenario, count)
-        for scenario in SCENARIOS
-        for count in COUNTS[scenario]
-        if name("RL-CC", scenario, count) in evidence.variants
-    ]
+def _figure(evidence: Evidence) -> Figure:
+    cases = [case for case in CASES if name("RL-CC", *case) in evidence.variants]
     lines = [
         VariantLine(
             who,
-            COLORS[who],
-            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in contestants(case[0])},
-            marker=look(who)[0],
+            cluster.COLORS[who],
+            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in cluster.contestants(case[0])},
+            marker=cluster.look(who)[0],
             line="",
         )
         for who in ALL
@@ -133,24 +96,22 @@ def run(options: StudyOptions, progress: Progress) -> Findings:
     for ax in figure.axes:
         ax.set_xticks(range(len(cases)), labels, fontsize=8, rotation=45 if len(cases) > SIX else 0)
         ax.set_xlabel("")
-    return common.findings(TITLE, rows, options, evidence, COLUMNS, CLAIMS, figure, _bring_up(evidence))
+    return figure
 
 
 def _aside(who: str) -> float:
-    """Returns the place of a contestant's markers beside the middle of their case, by its variant."""
+    """Returns the place of a contestant's markers beside the middle of their case, by its set-up."""
     places = (OWN, *WHOSE)
-    return ROOM * (places.index(VARIANT_OF.get(who, OWN)) / (len(places) - 1) - 1 / 2)
+    return ROOM * (places.index(cluster.SETUP_OF.get(who, OWN)) / (len(places) - 1) - 1 / 2)
 
 
-def _bring_up(evidence: Evidence) -> list[str]:
-    """Describes how much depends on how flows begin, which the paper does not say."""
-    return [_most_lost(evidence, variant) for variant in BRING_UP]
-
-
-def _most_lost(evidence: Evidence, variant: str) -> str:
-    most = {}
-    for who in WHO:
-        rows = [each for name, each in evidence.variants.items() if name.startswith(f"{on(who, variant)},")]
-        means = [one.mean for each in rows if (one := each.estimate(common.DROPS.name))]
-        most[who] = max(means, default=float("nan"))
-    return f"Most packets lost a flow in any case, {variant}: " + ", ".join(f"{who} {value:.3g}" for who, value in most.items())
+STUDY = Study(
+    title=TITLE,
+    source=SOURCE,
+    measures=cluster.LOSSES,
+    claims=common.with_setups(WHOSE, _claims),
+    draw=_figure,
+    derive=derive,
+    facts=(("Runs", "those of figures 6, 7 and 10, whose pages say how they were made"),),
+    of=("rl-cc/figure-6", "rl-cc/figure-7", "rl-cc/figure-10"),
+)

@@ -10,20 +10,18 @@ place. Notes on the page give the verdicts of criteria around the fixed one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dc_gym.base.progress import Progress
-from dc_gym.benchmarks.studies.rl_cc import cluster as cluster
-from dc_gym.benchmarks.studies.rl_cc import common, figure_9
-from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO, on
+from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_9
+from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHORT, MANY_TO_ONE, WHO, on
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW
 from dc_gym.figures import kit
-from dc_gym.study.claims import Claim, Criterion, CriterionOutcome, Explanation, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.study import collect
+from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Study, Variant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,75 +35,45 @@ BANDWIDTHS, TIMES = (0.8, 0.85, 0.9, 0.95), (1.5, 2.0, 3.0, 4.0)
 MASTERED = Measure("mastered", "mastered (1: yes)", digits=3)
 SHARE = Measure("share", "least bandwidth over the best's", digits=3)
 LONGEST = Measure("longest", "most time over the best's", digits=3)
-COLUMNS = (MASTERED, SHARE, LONGEST)
 OSU = "OSU"
 PAPER: Mapping[str, Mapping[str, bool]] = {
     "DCQCN": {MANY_TO_ONE: True, ALL_TO_ALL: False, OSU: True, LONG_SHORT: False},
     "Swift": {MANY_TO_ONE: False, ALL_TO_ALL: True, OSU: False, LONG_SHORT: True},
     "RL-CC": {MANY_TO_ONE: True, ALL_TO_ALL: True, OSU: True, LONG_SHORT: True},
 }
+CELLS = [(who, task) for who, tasks in PAPER.items() for task in tasks]
 
 
-CRITERION = Explanation(
-    hypothesis="the paper's criterion is another one than ours",
-    experiment="the notes of dcgym reproduce rl-cc table-5: the verdicts of 16 criteria, from the same runs",
-    page="docs/reproduce-rl-cc.md#table-v-by-other-criteria",
-    showed="no criterion of 80 to 95 % of the bandwidth and 1.5 to 4 times the time gives the paper's table: in many-to-one"
-    " DCQCN takes 3.8 times the best one's time (mastered in the paper) and Swift as much (not mastered), in all-to-all Swift"
-    " takes 2.2 times (mastered)",
-)
-AT_ODDS = (("DCQCN", MANY_TO_ONE), ("Swift", ALL_TO_ALL))
-"""The verdicts of the paper that no criterion has together with Swift's in many-to-one."""
-EXPLANATIONS = {**dict.fromkeys(AT_ODDS, CRITERION), ("Swift", OSU): figure_9.IN_PAIRS}
+def name(who: str, task: str, setup: str = OWN) -> str:
+    return f"{common.of_setup(who, setup)}, {task}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskComparison:
-    """One comparison within a task."""
-
-    names: Mapping[str, str]
-    """The rows' names, by controller."""
-    bandwidth: Measure | None
-    time: Measure
-
-
-VARIANTS = (WINDOW,)
-CONTESTANTS = (*WHO, on("Swift", WINDOW))
-"""Those whose runs are compared."""
-
-
-def name(who: str, task: str, variant: str = OWN) -> str:
-    return f"{common.of_variant(who, variant)}, {task}"
-
-
-def cases(task: str, variant: str = OWN) -> list[TaskComparison]:
-    """Returns the cases that the default runs; MPI_Alltoall has one per size."""
+def _cases(task: str, setup: str) -> Iterator[tuple[dict[str, str], Measure | None, Measure]]:
+    """Yields the cases that the default runs: variants by controller, bandwidth and time. MPI_Alltoall has one per size."""
     if task == OSU:
-        return [TaskComparison({who: on(who, variant) for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
-    columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-    return [
-        TaskComparison({who: cluster.name(on(who, variant), task, count) for who in WHO}, *columns)
-        for count in cluster.DEFAULT[task]
-    ]
+        yield from (({who: on(who, setup) for who in WHO}, None, time) for time in figure_9.LATENCIES.values())
+        return
+    measures = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
+    for count in cluster.DEFAULT[task]:
+        yield {who: cluster.name(on(who, setup), task, count) for who in WHO}, *measures
 
 
-def ratios(evidence: Evidence, task: str, who: str, seed: int, variant: str = OWN) -> dict[str, float]:
+def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN) -> dict[str, float]:
     """Returns the least bandwidth and the most time relative to the best, and whether that is mastery.
 
     Empty if something did not run.
     """
-    shares, times = [1.0], [1.0]
-    for case in cases(task, variant):
-        if case.bandwidth:
-            own, all_of_them = _values(evidence, case, case.bandwidth, seed, who)
+    least, most = 1.0, 1.0
+    for names, bandwidth, time in _cases(task, setup):
+        for measure in (bandwidth, time):
+            if measure is None:
+                continue
+            by_who = {each: evidence.values(title, measure.name).get(seed) for each, title in names.items()}
+            own, known = by_who[who], [value for value in by_who.values() if value is not None]
             if own is None:
                 return {}
-            shares.append(own / max(all_of_them))
-        own, all_of_them = _values(evidence, case, case.time, seed, who)
-        if own is None:
-            return {}
-        times.append(own / min(all_of_them))
-    return {SHARE.name: min(shares), LONGEST.name: max(times), MASTERED.name: float(is_mastery(min(shares), max(times)))}
+            least, most = (min(least, own / max(known)), most) if measure is bandwidth else (least, max(most, own / min(known)))
+    return {SHARE.name: least, LONGEST.name: most, MASTERED.name: float(is_mastery(least, most))}
 
 
 def is_mastery(share: float, longest: float, bandwidth: float = BANDWIDTH, time: float = TIME) -> bool:
@@ -116,106 +84,68 @@ def is_mastery(share: float, longest: float, bandwidth: float = BANDWIDTH, time:
 def otherwise(evidence: Evidence, bandwidth: float, time: float) -> list[str]:
     """Returns the verdicts that another criterion has otherwise than the paper, or that differ between seeds."""
     found = []
-    for who, tasks in PAPER.items():
-        for task, printed in tasks.items():
-            title = name(who, task)
-            shares, times = (evidence.values(title, column.name) for column in (SHARE, LONGEST))
-            verdicts = {is_mastery(shares[seed], times[seed], bandwidth, time) for seed in shares.keys() & times.keys()}
-            if verdicts != {printed}:
-                sure = "" if verdicts == {not printed} else " (by seed)" if verdicts else " (not run)"
-                found.append(f"{who}'s {task}{sure}")
+    for who, task in CELLS:
+        shares, times = (evidence.values(name(who, task), column.name) for column in (SHARE, LONGEST))
+        verdicts = {is_mastery(shares[seed], times[seed], bandwidth, time) for seed in shares.keys() & times.keys()}
+        if verdicts != {PAPER[who][task]}:
+            sure = "" if verdicts == {not PAPER[who][task]} else " (by seed)" if verdicts else " (not run)"
+            found.append(f"{who}'s {task}{sure}")
     return found
 
 
 def sensitivity(evidence: Evidence) -> list[str]:
     """Describes how the verdicts depend on the criterion. Criteria with the same time and the same verdicts share a note."""
-    cells = sum(map(len, PAPER.values()))
     notes = [f"The verdicts by other criteria, from the same runs. The claims are those of {BANDWIDTH:.0%} and {TIME:g} alone."]
     for time in TIMES:
         same: dict[tuple[str, ...], list[str]] = {}
         for bandwidth in BANDWIDTHS:
             same.setdefault(tuple(otherwise(evidence, bandwidth, time)), []).append(f"{bandwidth:.0%}")
         for differ, bandwidths in same.items():
+            criterion = f"At most {time:g} times the best one's time, at least {', '.join(bandwidths)} of its bandwidth"
             names = f"; otherwise: {', '.join(differ)}" if differ else ""
-            notes.append(
-                f"At most {time:g} times the best one's time, at least {', '.join(bandwidths)} of its bandwidth:"
-                f" {cells - len(differ)} of {cells} as in the paper{names}."
-            )
+            notes.append(f"{criterion}: {len(CELLS) - len(differ)} of {len(CELLS)} as in the paper{names}.")
     return notes
 
 
-def _values(evidence: Evidence, case: TaskComparison, column: Measure, seed: int, who: str) -> tuple[float | None, list[float]]:
-    found = {each: evidence.values(title, column.name).get(seed) for each, title in case.names.items()}
-    return found[who], [value for value in found.values() if value is not None]
+def _as_printed(who: str, task: str, setup: str) -> Criterion:
+    title, printed = name(who, task, setup), PAPER[who][task]
 
-
-def _as_printed(who: str, task: str, variant: str) -> Criterion:
-    title, printed = name(who, task, variant), PAPER[who][task]
-
-    def judge(evidence: Evidence) -> CriterionOutcome:
+    def judge(evidence: Evidence) -> Outcome:
         found = list(evidence.values(title, MASTERED.name).values())
         share, time = (evidence.variants[title].estimate(each.name) for each in (SHARE, LONGEST))
         if not found or not share or not time:
-            return CriterionOutcome(None, f"{title}: something has not ended")
+            return bounded(None, f"{title}: something has not ended")
         said = f"{title}: {sum(found):g} of {len(found)} seeds; bandwidth {share.mean:.2f}, time {time.mean:.2f} of the best's"
-        return CriterionOutcome(all(bool(each) == printed for each in found), said)
+        return bounded(all(bool(each) == printed for each in found), said)
 
-    return Criterion(f"{title}: {'mastered' if printed else 'not mastered'} with every seed", (title,), judge)
-
-
-def _claims(variant: str) -> list[Claim]:
-    return [
-        Claim(
-            f"{who}: {task} is {'' if PAPER[who][task] else 'not '}mastered",
-            SOURCE,
-            (_as_printed(who, task, variant),),
-            explanation=EXPLANATIONS.get((who, task)),
-        )
-        for who in PAPER
-        for task in PAPER[who]
-    ]
+    words = f"{title}: {'mastered' if printed else 'not mastered'} with every seed"
+    return Criterion(words, (title,), judge, (MASTERED.name, SHARE.name, LONGEST.name))
 
 
-CLAIMS = common.with_variants(VARIANTS, _claims)
+def _claims(setup: str) -> Iterator[Claim]:
+    for who, task in CELLS:
+        verdict = "mastered" if PAPER[who][task] else "not mastered"
+        yield Claim(f"{who}: {task} is {verdict}", SOURCE, (_as_printed(who, task, setup),))
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    evidence = {task: cluster.run(task, options, progress, CONTESTANTS) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
-    rows = [row for row in figure_9.ROWS if row.name in CONTESTANTS]
-    evidence[OSU] = common.run("alltoall", rows, options, progress, figure_9.latencies)
-    seeds = options.seeds or common.SEEDS
-    variants = [
-        _contender(evidence[task], who, task, seeds, variant)
-        for variant in (OWN, *VARIANTS)
-        for who in PAPER
-        for task in PAPER[who]
-    ]
-    found = Evidence({each.name: each for each in variants}, shortfall=Evidence.shortfall_of(evidence.values()))
-    facts = [
-        ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
-        ("Runs", f"those of figures 6, 7, 9 and 10, {seeds} seeds"),
-        (WINDOW, f"{common.ABOUT[WINDOW]}. Rows named window compare all three with it in Swift's place"),
-        ("Patience", common.PATIENCE),
-    ]
-    verdicts = [judge(each, found) for each in CLAIMS]
-    return Findings(TITLE, facts, variants, COLUMNS, verdicts, _figure(found), sensitivity(found))
-
-
-def _contender(evidence: Evidence, who: str, task: str, seeds: int, variant: str) -> VariantEvidence:
-    by_seed = {seed: ratios(evidence, task, who, seed, variant) for seed in range(1, seeds + 1)}
-    numbers = {
-        column.name: {seed: each[column.name] for seed, each in by_seed.items() if column.name in each} for column in COLUMNS
-    }
-    paper = {} if variant else {MASTERED.name: float(PAPER[who][task])}
-    title = name(who, task, variant)
-    return VariantEvidence(title, title, COLORS[who], numbers, paper=paper)
+def derive(evidence: Evidence) -> Evidence:
+    """Returns a row for each contestant and task, from the figures' runs."""
+    seeds = sorted({seed for each in evidence.variants.values() for values in each.numbers.values() for seed in values})
+    found = {}
+    for setup in (OWN, WINDOW):
+        for who, task in CELLS:
+            paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
+            row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
+            by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
+            found[row.name] = collect.of_variant(row, collect.by_measure(by_seed))
+    return replace(evidence, variants=found)
 
 
 def _figure(found: Evidence) -> Figure:
     """Draws the position of each task; mastery is the upper left corner."""
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure(9.6, 3.6)
-        tasks = list(next(iter(PAPER.values())))
+        tasks = PAPER["DCQCN"]
         for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
             for who in PAPER:
                 each = found.variants[name(who, task)]
@@ -229,11 +159,24 @@ def _figure(found: Evidence) -> Figure:
             ax.set_title(task, loc="left")
             ax.set_xlabel("Most time / best")
         canvas.axes[0].set_ylabel("Least bandwidth / best")
-        canvas.legend(
-            [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER],
-            list(PAPER),
-            loc="outside lower center",
-            ncols=len(PAPER),
-        )
+        dots = [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER]
+        canvas.legend(dots, list(PAPER), loc="outside lower center", ncols=len(PAPER))
         kit.title(canvas, f"{TITLE} (filled: mastered in the paper)")
     return canvas
+
+
+STUDY = Study(
+    TITLE,
+    (MASTERED, SHARE, LONGEST),
+    source=SOURCE,
+    claims=common.with_setups((WINDOW,), _claims),
+    draw=_figure,
+    facts=(
+        ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
+        ("Runs", "those of figures 6, 7, 9 and 10, whose pages say how they were made"),
+        (f"Rows named {WINDOW}", common.ABOUT[WINDOW]),
+    ),
+    notes=sensitivity,
+    derive=derive,
+    of=("rl-cc/figure-6", "rl-cc/figure-7", "rl-cc/figure-9", "rl-cc/figure-10"),
+)

@@ -7,18 +7,19 @@ other policy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
-from dc_gym.ctrl.nic import algorithms
 from dc_gym.figures import kit, styles
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
-from dc_gym.nets import nic_policy
-from dc_gym.study.claims import Claim, Criterion, CriterionOutcome, judge
-from dc_gym.study.evidence import VariantEvidence, Evidence, Measure
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
+from dc_gym.nets import nic_policy, response
+from dc_gym.study import collect
+from dc_gym.study.claims import Claim, Criterion, Outcome, bounded, less_than, more_than
+from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study.model import Study, StudyOptions, Variant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,83 +30,63 @@ ARTIFACT = Measure("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
 
 
-def policies() -> list[str]:
-    """Returns the algorithms whose policy has no memory. An LSTM's action also depends on what came before the two states."""
-    return [name for name in ("rlcc-mlp", "rlcc-tree") if name in algorithms.names()]
+POLICIES = ("rlcc-mlp", "rlcc-tree")
+"""The algorithms whose policy has no memory. An LSTM's action also depends on what came before the two states."""
+ACTIONS = [Measure(each, each, digits=4) for each in POLICIES]
 
 
 def name(before: str, now: str) -> str:
     return f"{before}, then {now}"
 
 
-NAMES = tuple(name(before, now) for before in STATES for now in STATES)
+VARIANTS = [
+    Variant(name(before, now), paper={POLICIES[0]: printed})
+    for before, row in zip(STATES, response.PAPER, strict=True)
+    for now, printed in zip(STATES, row, strict=True)
+]
 
 
-def columns() -> list[Measure]:
-    return [*(Measure(each, each, digits=4) for each in policies()), ARTIFACT]
+def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
+    """Evaluates the policies; nothing is random."""
+    tables = {each: cells.table(nic_policy.load(each)) for each in POLICIES}
+    return {
+        name(cell.before, cell.now): {each: {1: table[place].integer} for each, table in tables.items()}
+        | {ARTIFACT.name: {1: cell.artifact}}
+        for place, cell in enumerate(tables[POLICIES[0]])
+    }
 
 
 def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
     return evidence.values(name(before, now), policy)[1]
 
 
-def _falls(policy: str) -> Criterion:
-    def judge(evidence: Evidence) -> CriterionOutcome:
-        rows = {before: [action(evidence, policy, before, now) for now in STATES] for before in STATES}
-        said = "; ".join(f"{before}: {', '.join(f'{each:.3f}' for each in row)}" for before, row in rows.items())
-        return CriterionOutcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
+def more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
+    names = name(*first), name(*than)
 
-    return Criterion(f"{policy}: raise > keep > cut in all three rows", NAMES, judge)
-
-
-def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
-    def judge(evidence: Evidence) -> CriterionOutcome:
+    def judge(evidence: Evidence) -> Outcome:
         a, b = action(evidence, policy, *first), action(evidence, policy, *than)
-        return CriterionOutcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
+        return bounded(a > b, f"{policy}: {a:.3f} and {b:.3f}", sure=True)
 
-    return Criterion(f"{policy}: {name(*first)} above {name(*than)}", (name(*first), name(*than)), judge)
-
-
-def _beyond(policy: str, before: str, sign: int) -> Criterion:
-    def judge(evidence: Evidence) -> CriterionOutcome:
-        value = action(evidence, policy, before, TARGET)
-        return CriterionOutcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
-
-    return Criterion(f"{policy}: {name(before, TARGET)} {'above' if sign > 0 else 'below'} 1", (name(before, TARGET),), judge)
+    return Criterion(f"{policy}: {names[0]} above {names[1]}", names, judge, (policy,))
 
 
+BY_STATE = [(policy, (state, high), (state, low)) for policy in POLICIES for state in STATES for high, low in pairwise(STATES)]
+FROM_UNDER, FROM_FULL = name(UNDER, TARGET), name(CONGESTED, TARGET)
 CLAIMS = (
-    Claim("Raise, keep, cut by the current state", SOURCE, tuple(map(_falls, policies()))),
+    Claim("Raise, keep, cut by the current state", SOURCE, tuple(more(*each) for each in BY_STATE)),
     Claim(
         "The first cut is stronger than a repeated one",
         SOURCE + ": 0.89 and 0.94",
-        tuple(_more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in policies()),
+        tuple(more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES),
     ),
     Claim(
         "The first raise is stronger than a repeated one",
         SOURCE + ": 1.15 and 1.05",
-        tuple(_more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in policies()),
+        tuple(more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES),
     ),
-    Claim("From under-utilized to target it cuts", SOURCE + ": 0.92", tuple(_beyond(each, UNDER, -1) for each in policies())),
-    Claim("From congested to target it raises", SOURCE + ": 1.07", tuple(_beyond(each, CONGESTED, 1) for each in policies())),
+    Claim("From under-utilized to target it cuts", SOURCE + ": 0.92", tuple(less_than(FROM_UNDER, each, 1) for each in ACTIONS)),
+    Claim("From congested to target it raises", SOURCE + ": 1.07", tuple(more_than(FROM_FULL, each, 1) for each in ACTIONS)),
 )
-
-
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    """Evaluates the policies; nothing is random."""
-    progress.phase("measuring")
-    found = {each: cells.table(nic_policy.load(each)) for each in policies()}
-    first, variants = policies()[0], []
-    for row, cell in enumerate(found[first]):
-        values = {each: {1: table[row].integer} for each, table in found.items()} | {ARTIFACT.name: {1: cell.artifact}}
-        label = name(cell.before, cell.now)
-        variants.append(VariantEvidence(label, label, "#555555", values, paper={first: cell.paper}))
-    evidence = Evidence({each.name: each for each in variants})
-    facts = [(each, nic_policy.shipped(each).name) for each in policies()]
-    verdicts = [judge(each, evidence) for each in CLAIMS]
-    worst = {each: max(abs(cell.integer - cell.paper) for cell in table) for each, table in found.items()}
-    notes = ["Largest distance to the paper: " + ", ".join(f"{each} {most:.3f}" for each, most in worst.items()) + "."]
-    return Findings(TITLE, facts, variants, columns(), verdicts, _figure(evidence), notes)
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -113,11 +94,11 @@ def _figure(evidence: Evidence) -> Figure:
         canvas = kit.new_figure(9.6, 3.8)
         axes = canvas.subplots(1, len(STATES), sharey=True)
         for ax, before in zip(axes, STATES, strict=True):
-            printed = [evidence.variants[name(before, now)].paper[policies()[0]] for now in STATES]
+            printed = [evidence.variants[name(before, now)].paper[POLICIES[0]] for now in STATES]
             ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
             artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
             ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
-            for each in policies():
+            for each in POLICIES:
                 known = styles.find(each)
                 assert known is not None
                 values = [action(evidence, each, before, now) for now in STATES]
@@ -129,3 +110,16 @@ def _figure(evidence: Evidence) -> Figure:
         kit.legend_below(canvas, axes[0], 5)
         kit.title(canvas, TITLE)
     return canvas
+
+
+STUDY = Study(
+    TITLE,
+    (*ACTIONS, ARTIFACT),
+    VARIANTS,
+    source=SOURCE,
+    claims=CLAIMS,
+    draw=_figure,
+    facts=[(each, nic_policy.shipped(each).name) for each in POLICIES],
+    seeds=1,
+    collect=collect.function(rows),
+)

@@ -20,8 +20,9 @@ from dc_gym.base.readable import Scale
 from dc_gym.base.stats import FEWEST, band
 from dc_gym.figures import events, kit
 from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
-from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures.kit import FRAME_KB, INK, MARK
 from dc_gym.figures.markings import MOST_PORTS, all_ports
+from dc_gym.figures.slowdown import PERCENTILES, SizeLine, draw_lines
 from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
 from dc_gym.pages.report.measured import QUANTILES, RunData
@@ -37,7 +38,6 @@ WIDTH, WIDE_WIDTH = 5.4, 10.4
 LEGEND_LETTERS = 62  # letters that fit in a row of a legend
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
 MANY = 8  # more flows than this are drawn as thin lines, with their mean
-MOST_SIZES = 10  # sizes that fit in a row of ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,28 +209,20 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFi
 
 
 def _slowdown(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure | None:
-    sized = {group.label: together(group, measured) for group in groups}
-    shown = [group for group in groups if np.isfinite(sized[group.label].slowdown).any()]
-    if not shown:
+    lines = [SizeLine.of(group.label, group.color, together(group, measured)) for group in groups]
+    unfinished = sum(line.unfinished for line in lines)
+    drawn = [(group, line) for group, line in zip(groups, lines, strict=True) if line.bins]
+    if not drawn:
         return None
-    unfinished = sum(int((~each.finished).sum()) for each in sized.values())
 
     def draw() -> Figure:
         figure = kit.new_figure(WIDE_WIDTH, 4.2)
         ax = figure.subplots()
-        for group in shown:
-            bins = sized[group.label].bins("hpcc")
-            places = range(len(bins))
-            for name, dashes, width in (("p50", (0, (2, 2)), 1.3), ("p99", "solid", 1.8)):
-                values = [np.nan if each[f"slowdown_{name}"] is None else each[f"slowdown_{name}"] for each in bins]
-                ax.plot(places, values, color=group.color, linestyle=dashes, linewidth=width, marker="o", markersize=3)
-        ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
-        ax.set_yscale("log")
-        _size_axis(ax, [each["to_bytes"] for each in sized[shown[0].label].bins("hpcc")])
+        draw_lines(ax, [line for _, line in drawn])
         log_ticks(ax, "y")
         ax.set_xlabel("Flow size: the largest of each bin, bins of equally many flows")
         ax.set_ylabel("FCT slowdown")
-        _legend(figure, shown, (("p99", "solid"), ("median", (0, (2, 2)))))
+        _legend(figure, [group for group, _ in drawn], tuple(PERCENTILES.values()))
         return figure
 
     caption = (
@@ -296,13 +288,6 @@ def _rate_lines(ax: Axes, run: Series, factor: float, color: str, time: Scale) -
         ax.plot(at, line, color=color, linewidth=0.6 if many else 1.1, alpha=0.45 if many else 0.75)
     if many:
         ax.plot(at, band(np.where(lines > 0, lines, np.nan))[0], color=INK, linewidth=1.6)
-
-
-def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """Labels as many bins with their sizes as fit without touching."""
-    step = max(1, math.ceil(len(sizes) / MOST_SIZES))
-    ticks = range(len(sizes))[step - 1 :: step]
-    ax.set_xticks(ticks, [readable.quantity(sizes[tick], "bytes", 3) for tick in ticks])
 
 
 def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:

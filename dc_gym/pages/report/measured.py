@@ -4,7 +4,7 @@ afterwards."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from dc_gym import spec as specs
 from dc_gym.base.errors import ResultError
 from dc_gym.figures.events import EventMark, marks_of
 from dc_gym.figures.markings import Markings
+from dc_gym.figures.slowdown import sized_of
 from dc_gym.metrics import Series, Sized, Window, series
-from dc_gym.metrics.fct import counted
 from dc_gym.metrics.queues import of_port
 from dc_gym.metrics.series import queue_means
 from dc_gym.pages.report.runs import ReportedRun
@@ -74,7 +74,7 @@ def measure(run: ReportedRun) -> RunData:
         queue_bytes=queue_means(tables, rows["switch"], edges),
         switch_quantiles=_quantiles(tables, rows["switch"], window),
         host_quantiles=_quantiles(tables, rows["host"], window),
-        sized=_sized(result, spec),
+        sized=sized_of(result, spec),
         utilization=_utilization(result),
         labels=_labels(result, len(drawn.goodput_bps)),
         spec=spec,
@@ -109,18 +109,6 @@ def _quantiles(tables: TableSource, row: int | None, window: Window) -> Floats:
     mine = backlog[window.holds(t_ns)]
     found: Floats = np.quantile(mine.astype(np.float64), QUANTILES) if len(mine) else np.full(len(QUANTILES), np.nan)
     return found
-
-
-def _sized(result: Result, spec: RecordedSpec) -> Sized:
-    """Returns the flows that count, with the slowdown that the run computed."""
-    flows, table = result.records("flows"), result.derived("flow_metrics")
-    stop_ns = spec.metrics.cutoff_ns or spec.time.duration_ns
-    starts = Window(spec.time.warmup_ns, stop_ns)
-    plain = Sized.of(flows, starts)
-    if table is None or "slowdown" not in table.column_names:
-        return plain
-    slowdown = np.asarray(table.column("slowdown"), np.float64)[counted(flows, starts)]
-    return replace(plain, slowdown=slowdown)
 
 
 def _utilization(result: Result) -> dict[str, float]:

@@ -2,14 +2,14 @@
 """Finds the results of a report in folders and groups them by experiment and controller, with one run for each seed.
 
 Results with the same spec except for the seed, the same input files and the same fingerprint form one group; means over a group
-have intervals. Groups that differ only in their controller form one scenario, and their seeds are paired. The name of a spec is
-only a title.
+have intervals. Groups that differ only in their controller form one scenario, and their seeds are paired. To a controller of the
+NICs belong the settings of the NICs and the transport. The name of a spec is only a title.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,13 @@ from dc_gym.figures import styles
 from dc_gym.figures.curves import find_results
 from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.metrics.summary import told_of_equal_seeds
+from dc_gym.records.fingerprint import fingerprint
 from dc_gym.records.results import Result
-from dc_gym.spec.experiment import POLICY_COPY
+from dc_gym.spec.experiment import NIC_POLICY_COPY, POLICY_COPY
 
-TITLES = ("name", "seed", "controller")  # keys of a spec in which runs of one scenario may differ
+TITLES = ("name", "seed", "controller", "nic")  # keys of a spec in which runs of one scenario may differ
+ACTING = ("agents", "numpy")  # the parts of an environment that only runs of some controllers have
+TRANSPORTS = ("tcp", "rdma")  # follow from the controller, unless the spec says otherwise
 MOST_TOLD = 4  # most keys in a title
 HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # values shown as hashes, and their digits in a title
 NAMED, GREY = ("name", "policy"), "#8A8A8A"
@@ -96,12 +99,14 @@ def gather(folders: Sequence[Path]) -> list[Result]:
 def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
     """Returns the scenarios in the order of their first run, and notes in words on what was left out."""
     notes: list[str] = []
+    results = list(results)
+    told_apart = _with_several_acting(results)
     sorted_out: dict[str, dict[str, dict[int, ReportedRun]]] = {}
     unfit: dict[str, list[ReportedRun]] = {}
     for number, result in enumerate(results, 1):
         spec = result.manifest["spec"]
         run = ReportedRun(result, spec, int(spec.get("seed", 1)), f"run-{number}")
-        key = _text(_experiment(result))
+        key = _text(_experiment(result, told_apart))
         groups, acting = sorted_out.setdefault(key, {}), _text(_controller(result))
         if not result.fit and not count_unfit:
             unfit.setdefault(key, []).append(run)
@@ -121,19 +126,59 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
 
 
 def _controller(result: Result) -> dict[str, Any]:
-    """Returns the identity of a group: the controller section of the spec, and the content of a policy's file."""
-    section: Mapping[str, Any] = result.manifest["spec"].get("controller", {})
-    content = result.inputs.get(POLICY_COPY)
-    return {**section, **({} if content is None else {CONTENT: str(content)[:HASH_DIGITS]})}
+    """Returns the identity of a group: the controller section of the spec, the settings of its NICs with their transports, and
+    the contents of the policies' files."""
+    spec: Mapping[str, Any] = result.manifest["spec"]
+    found = dict(spec.get("controller", {}))
+    transports = [each["transport"] for each in _workloads(spec) if each.get("transport") in TRANSPORTS]
+    if "rdma" in transports or spec.get("nic", {}).get("tcp"):
+        found |= {f"nic.{key}": value for key, value in spec.get("nic", {}).items()} | {"transports": transports}
+    contents = {CONTENT: result.inputs.get(POLICY_COPY), f"nic.{CONTENT}": result.inputs.get(NIC_POLICY_COPY)}
+    return found | {name: str(content)[:HASH_DIGITS] for name, content in contents.items() if content is not None}
 
 
-def _experiment(result: Result) -> dict[str, Any]:
-    """Returns the identity of a scenario: the spec, the contents of the files that it names, and the run's fingerprint."""
+def _experiment(result: Result, told_apart: Collection[str] = ACTING) -> dict[str, Any]:
+    """Returns the identity of a scenario: the spec, the contents of the files that it names, and the run's fingerprint.
+
+    `told_apart`: the parts of ACTING that distinguish scenarios, too.
+    """
     spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
     told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
-    inputs = {name: content for name, content in result.inputs.items() if name != POLICY_COPY}
-    return told | {"inputs": inputs, "fingerprint": result.manifest.get("fingerprint")}
+    if isinstance(workload := spec.get("workload"), Mapping):
+        told["workload"] = _of_any_transport(workload)
+    inputs = {name: content for name, content in result.inputs.items() if name not in (POLICY_COPY, NIC_POLICY_COPY)}
+    return told | {"inputs": inputs, "fingerprint": _common_fingerprint(result, told_apart)}
+
+
+def _workloads(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the tables of the workload and of those beside it."""
+    workload = spec.get("workload")
+    beside = workload.get("beside") if isinstance(workload, Mapping) else None
+    return [each for each in (workload, *(beside if isinstance(beside, list) else ())) if isinstance(each, Mapping)]
+
+
+def _of_any_transport(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a workload without the transports that follow from the controller."""
+    found = {key: value for key, value in workload.items() if key != "transport" or value not in TRANSPORTS}
+    if isinstance(beside := found.get("beside"), list):
+        found["beside"] = [_of_any_transport(each) if isinstance(each, Mapping) else each for each in beside]
+    return found
+
+
+def _common_fingerprint(result: Result, told_apart: Collection[str]) -> Any:
+    """Returns the fingerprint of what runs of every controller have: the kernel, for example, but not what computes for some."""
+    stated, environment = result.manifest.get("fingerprint"), result.manifest.get("environment")
+    if not isinstance(environment, Mapping) or fingerprint(environment) != stated:
+        return stated
+    return fingerprint({name: value for name, value in environment.items() if name not in ACTING or name in told_apart})
+
+
+def _with_several_acting(results: Sequence[Result]) -> set[str]:
+    """Returns the parts of ACTING that have several values in these results, which are then not compared."""
+    environments = [each.manifest.get("environment") for each in results]
+    found = {name: {each[name] for each in environments if isinstance(each, Mapping) and name in each} for name in ACTING}
+    return {name for name, values in found.items() if len(values) > 1}
 
 
 def _warnings(found: Sequence[Scenario]) -> list[str]:
@@ -141,8 +186,8 @@ def _warnings(found: Sequence[Scenario]) -> list[str]:
     fingerprints: dict[str, set[str]] = {}
     for each in found:
         told = _experiment(each.all_runs[0].result)
-        fingerprint = str(told.pop("fingerprint"))
-        fingerprints.setdefault(_text(told), set()).add(fingerprint)
+        stated = str(told.pop("fingerprint"))
+        fingerprints.setdefault(_text(told), set()).add(stated)
     most = max(map(len, fingerprints.values()), default=0)
     if most < 2:
         return []
@@ -197,10 +242,13 @@ def _flat(result: Result) -> dict[str, str]:
 def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the labels of the controllers, with their parameters where the name alone is ambiguous."""
     names = [styles.label_of_section(section) for section in sections]
-    return [
-        name if names.count(name) == 1 else name + "".join(f", {key} {section[key]}" for key in section if key not in NAMED)
-        for name, section in zip(names, sections, strict=True)
-    ]
+
+    def told(name: str, section: Mapping[str, Any]) -> str:
+        same = [other for other, label in zip(sections, names, strict=True) if label == name]
+        keys = [key for key in section if key not in NAMED and any(other.get(key) != section[key] for other in same)]
+        return name + "".join(f", {key} {section[key]}" for key in keys)
+
+    return list(map(told, names, sections))
 
 
 def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:

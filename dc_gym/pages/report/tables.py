@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
+from dc_gym.figures.slowdown import pooled
 from dc_gym.metrics import Sized, classes
 from dc_gym.metrics.summary import has_idle_time
 from dc_gym.pages.numbers import COMPLETION, METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
@@ -126,9 +127,7 @@ def _plain(value: float | None) -> str:
 
 def together(group: Group, measured: Mapping[str, RunData]) -> Sized:
     """Returns the counted flows of all runs of a controller."""
-    parts = [measured[run.number].sized for run in group.runs]
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("group", "size_bytes", "fct_s", "slowdown"))
-    return Sized(*columns)
+    return pooled([measured[run.number].sized for run in group.runs])
 
 
 def ports_table(run: ReportedRun, most: int = 12) -> ReportTable:

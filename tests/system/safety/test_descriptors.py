@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import episodes
 import pytest
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
@@ -83,7 +84,8 @@ def test_a_lab_without_descriptors_makes_the_run_unfit(many_files: Path, tmp_pat
 RESETS = """
 import sys
 from pathlib import Path
-from dc_gym.benchmarks.checks.resets import footprints
+sys.path.insert(0, sys.argv[3])
+from episodes import footprints
 settled, last, boots = footprints(Path(sys.argv[1]), int(sys.argv[2]), 100)
 assert boots == 1, f"{boots} labs were booted"
 assert not last.growth(settled), last.growth(settled)
@@ -91,8 +93,8 @@ assert not last.growth(settled), last.growth(settled)
 
 
 def test_a_lab_lives_through_1000_resets() -> None:
-    """Its folder lies below /tmp. `dcgym bench resets` does 10,000."""
+    """Its folder lies below /tmp. tests/envs/test_resets.py has 10,000."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
-        done = limited([sys.executable, "-P", "-c", RESETS, folder, "1000"])
+        done = limited([sys.executable, "-P", "-c", RESETS, folder, "1000", str(Path(episodes.__file__).parent)])
     assert done.returncode == 0, done.stderr

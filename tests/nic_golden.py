@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NIC algorithms' decisions on golden traces (ctrl/nic/golden.py), and what they are held to.
+
+Each preset of each algorithm decides on four traces. In userspace its decisions must be within a stated distance of its float
+reference. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their actions among
+their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs. They also run
+through Table VI. FDCC is compared in both ways: what surrounds its policy with a float reference, and its policy decision by
+decision with floats, and bit for bit with the integers in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.ctrl.nic import golden, kernels
+from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, RunnerDecision, Step
+from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
+from dc_gym.ctrl.nic.reference_fdcc import policy_distances
+from dc_gym.methods.rlcc import cells
+from dc_gym.nets import nic_policy
+
+ALPHA_WORD = 2
+"""Index of alpha in DCQCN's state."""
+ALPHA_ONE = 1 << 30
+ALPHA_ERROR = 2**-20
+"""The largest error of alpha with 30 fraction bits, as a number from 0 to 1."""
+TABLE_SIX = "Table VI"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCase:
+    """One trace for one preset."""
+
+    algorithm: Algorithm
+    preset: str
+    values: Mapping[str, int]
+    kind: str
+    steps: Sequence[Step]
+    made: Sequence[RunnerDecision]
+    """The decisions in userspace."""
+    table: Path | None = None
+    """The table of its policy."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm.name}{self.preset and ' ' + self.preset}, {self.kind}"
+
+
+def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
+    """Yields all presets of an algorithm on all kinds of traces, and once more with flows that begin at a share of the line if it
+    has `rate_initial`; with a policy also on the lives of Table VI."""
+    table = golden.table_of(algorithm, folder)
+    presets = [each.name for each in algorithm.presets] or [""]
+    sets = [(preset, golden.values_of(algorithm, preset)) for preset in presets]
+    if not table and "rate_initial" in sets[0][1]:
+        sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
+    for preset, values in sets:
+        traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
+        if table and algorithm.name not in nic_policy.FDCC_KINDS:
+            traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
+        for kind, steps in traces.items():
+            made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+            yield TraceCase(algorithm, preset, values, kind, steps, made, table)
+
+
+def against_reference(case: TraceCase) -> tuple[golden.Distance, list[str]]:
+    """Returns how far the decisions are from the reference's, and the events after which DCQCN's alpha is not its recursion's."""
+    name = case.algorithm.name
+    if name != "dcqcn":
+        return golden.compare_with_reference(name, case.steps, case.made, case.values), []
+    reference, said, wrong = Dcqcn(case.values), [], []
+    for number, ((event, flow), made) in enumerate(zip(case.steps, case.made, strict=True), 1):
+        if event.flags & NEW_FLOW:
+            reference = Dcqcn(case.values)
+        said.append(reference.on_event(event, flow))
+        alpha = made.state[ALPHA_WORD] / ALPHA_ONE
+        if abs(alpha - reference.alpha) > (0 if case.values["short_alpha"] else ALPHA_ERROR):
+            wrong.append(f"{case.name}, line {number}: alpha {alpha}, not {reference.alpha}")
+    return golden.distance(golden.BOUNDS[name], case.steps, case.made, said), wrong
+
+
+def verify_policy(cases: Sequence[TraceCase]) -> None:
+    """Verifies a policy's actions, each for its own inputs, and those of RL-CC's Table VI, against floats."""
+    file = nic_policy.load(cases[0].algorithm.name)
+    assert max(cells.distance(file, case.steps, case.made)[1] for case in cases) < cells.BOUNDS[file.kind]
+    (lives,) = (case for case in cases if case.kind == TABLE_SIX)
+    rows = cells.table_of_trace(file, lives.made)
+    assert len(rows) == 9 and max(abs(cell.integer - cell.exact) for cell in rows) < cells.TABLE_BOUND
+
+
+def fdcc_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int]:
+    """Returns the number of decisions of a policy of FDCC, its largest distance from floats, and how many are not its integers
+    in Python."""
+    file = nic_policy.load(cases[0].algorithm.name)
+    return policy_distances(file, ([row.state for row in case.made] for case in cases))
+
+
+def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Iterator[str]:
+    """Yields the first difference of each case between a kernel's decisions and those in userspace."""
+    commands = [kernels.CctestCall(_arguments(case, native), golden.text(case.steps)) for case in cases]
+    for case, answer in zip(cases, kernel(commands), strict=True):
+        got = [golden.parsed(line) for line in answer.lines()]
+        for number, (theirs, ours) in enumerate(zip(got, case.made, strict=True), 1):
+            if theirs != ours:
+                yield f"{case.name}, line {number}: {theirs}, userspace {ours}"
+                break
+
+
+def _arguments(case: TraceCase, native: bool) -> tuple[str, ...]:
+    rates = golden.rates_text() if case.algorithm.telemetry else ""
+    if native:
+        return kernels.native_arguments(case.algorithm, case.values, case.table, rates=rates)
+    return kernels.arguments(kernels.test_object(case.algorithm), case.values, case.table, rates=rates)

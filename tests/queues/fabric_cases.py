@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of fabric_lab.py: random networks, ports and frames, seeded by their numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from fabric_nets import NETS, FabricNet, FabricPort
+from fabric_oracle import FabricFrame, FabricRun, run_fabric
+
+from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES, FULL_FRAME
+from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass, to_plain
+
+RATES = (10**8, 10**9, 10**10, 25 * 10**9, 10**11)
+DELAYS_NS = (100, 1_000, 10_000)
+RANDOM_NETS = ("chain2", "chain4", "incast2", "incast4", "incast16")
+FRAMES = 160
+SAMPLES = 8
+KINDS = ("classes", "pools", "pauses of classes", "pauses of ports")
+
+
+@dataclass(frozen=True)
+class FabricCase:
+    """One case: a network, its ports, and frames in order of time."""
+
+    name: str
+    net: str
+    ports: tuple[FabricPort, ...]
+    frames: tuple[FabricFrame, ...]
+    samples: int = SAMPLES
+    repeat: int = 1
+    until_ns: int | None = None
+    """The end of a case that has none by itself."""
+    times: tuple[int, ...] = ()
+    """Times of samples besides those of chance."""
+
+    @property
+    def shape(self) -> FabricNet:
+        return NETS[self.net]
+
+    @cached_property
+    def sample_times(self) -> list[int]:
+        """Times of samples: some random, some at events, some just before pauses arrive and as they do, and the end."""
+        first = run_fabric(self.shape, self.ports, self.frames, until_ns=self.until_ns)
+        chance = random.Random(self.name)
+        half = self.samples // 2
+        times = [chance.randrange(1, first.end_ns) for _ in range(self.samples - half)]
+        times += [chance.choice(first.event_times) for _ in range(half)]
+        pauses = [chance.choice(first.pause_times)[0] for _ in range(half) if first.pause_times]
+        times += [t_ns + late_ns for t_ns in pauses for late_ns in (-1, 0)]
+        return sorted([*times, *self.times, first.end_ns + 1_000])
+
+    @cached_property
+    def run(self) -> FabricRun:
+        """The oracle's answer."""
+        return run_fabric(self.shape, self.ports, self.frames, self.sample_times, self.until_ns)
+
+    @property
+    def drops(self) -> int:
+        return len(self.frames) - len(self.run.arrivals)
+
+    def job(self) -> dict[str, Any]:
+        rows = [
+            (
+                frame.t_ns,
+                0,
+                f"{frame.t_ns},{frame.sender},{frame.length},{int(frame.ect)},{frame.seq},{frame.dscp},{frame.receiver}",
+            )
+            for frame in self.frames
+        ]
+        rows += [(t_ns, 1, f"{t_ns},0,0,1,0") for t_ns in self.sample_times]
+        schedule = "0,0,0,1,0\n" + "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
+        return {"net": self.net, "ports": to_plain(self.ports), "schedule": schedule, "repeat": self.repeat}
+
+
+def random_cases(kind: str, count: int) -> Iterator[FabricCase]:
+    """Yields cases of one of KINDS."""
+    for number in range(count):
+        yield _case(f"{kind}, {number}", kind)
+
+
+def _case(name: str, kind: str) -> FabricCase:
+    chance = random.Random(name)
+    net = chance.choice(RANDOM_NETS)
+    shape = NETS[net]
+    rate_bps, delay_ns = chance.choice(RATES), chance.choice(DELAYS_NS)
+    classes = _classes(chance, kind)
+    stock = Queue(AMPLE_BYTES)
+    ports = []
+    for port in range(shape.ports):
+        own_bps = chance.choice((rate_bps, rate_bps // 2, 2 * rate_bps // 3))
+        host = stock if kind.startswith("pauses") and chance.random() < 0.2 else host_queue(classes)
+        queue = _queue(chance, kind, classes) if shape.is_switch(port) else host
+        ports.append(FabricPort(own_bps, delay_ns, queue, chance.randrange(2**64)))
+    told = f"{name}: {net}, {rate_bps / 1e6:g} Mbit/s, {len(classes)} classes"
+    return FabricCase(told, net, _same_pools(chance, shape, ports), _frames(chance, shape, rate_bps, classes))
+
+
+def host_queue(classes: tuple[QueueClass, ...]) -> Queue:
+    """Returns the queue of a host: the same classes, with room for all. A port with one class and no pool names none."""
+    own = tuple(replace(each, limit_bytes=AMPLE_BYTES, marking=NO_MARKING) for each in classes)
+    return Queue(AMPLE_BYTES, "port", classes=own if len(own) > 1 else ())
+
+
+def _classes(chance: random.Random, kind: str) -> tuple[QueueClass, ...]:
+    """Returns the classes of all ports: which DSCPs, which order, and whether frames are lost."""
+    dscps = chance.sample(range(DSCPS), DSCPS)
+    count = chance.choice((1, 2, 3, 3, 5, 8)) if kind != "classes" else chance.choice((2, 3, 3, 5, 8))
+    lossless = kind.startswith("pauses")
+    return tuple(
+        QueueClass(
+            f"c{number}",
+            tuple(sorted(dscps[4 * number : 4 * number + 4])),
+            AMPLE_BYTES,
+            quantum_bytes=chance.choice((0, 100, FULL_FRAME, chance.randrange(1, 20_000))),
+            lossless=lossless and (number == 0 or chance.random() < 0.6),
+        )
+        for number in range(count)
+    )
+
+
+def _queue(chance: random.Random, kind: str, classes: tuple[QueueClass, ...]) -> Queue:
+    """Returns the queue of a port of a switch."""
+    own = tuple(_class(chance, kind, each) for each in classes)
+    pool = None if kind == "classes" else Pool(1, 1)
+    pause = _pause(chance, kind == "pauses of ports") if kind.startswith("pauses") else None
+    return Queue(AMPLE_BYTES, "port", classes=own, pool=pool, pause=pause)
+
+
+def _class(chance: random.Random, kind: str, each: QueueClass) -> QueueClass:
+    limits = (AMPLE_BYTES, chance.randrange(FULL_FRAME, 30_000))
+    alphas = (2**32 - 1, 2**16, 2**15, 2**17, 2**13, chance.randrange(1, 2**18))
+    return replace(
+        each,
+        limit_bytes=chance.choice(limits) if kind == "classes" or chance.random() < 0.2 else AMPLE_BYTES,
+        marking=_marking(chance),
+        reserve_bytes=chance.choice((0, 1_000, chance.randrange(10_000))),
+        alpha_2_16=chance.choice(alphas),
+    )
+
+
+def _marking(chance: random.Random) -> Marking:
+    moments: tuple[MarksAt, ...] = ("arrival", "departure")
+    at = chance.choice(moments)
+    kmin = chance.randrange(1, 12_000)
+    slope = Marking(
+        "red-instant",
+        min_bytes=kmin,
+        max_bytes=kmin + chance.randrange(1, 20_000),
+        probability_ppm=chance.choice((10_000, 200_000, 10**6)),
+        at=at,
+    )
+    return chance.choice((NO_MARKING, Marking("step", k_bytes=kmin, at=at), slope))
+
+
+def _pause(chance: random.Random, whole_port: bool) -> Pause:
+    share, share_of = chance.choice(((0, 0), (1, 16), (1, 9), (1, 2)))
+    return Pause(
+        xoff_bytes=0 if share_of else chance.randrange(1, 12_000),
+        share=share,
+        share_of=share_of,
+        xon_below_bytes=chance.choice((0, 1_500, 3_000)),
+        reserve_bytes=chance.choice((0, 2_000)),
+        headroom_bytes=chance.choice((0, 5_000, 20_000, 200_000)),
+        quanta=chance.choice((3, 20, 100, 1_000, 65_535)),
+        whole_port=whole_port,
+    )
+
+
+def _same_pools(chance: random.Random, shape: FabricNet, ports: list[FabricPort]) -> tuple[FabricPort, ...]:
+    """Gives each switch a pool of its own size."""
+    sizes = {f"s{number}": chance.choice((10_000, 40_000, 150_000, chance.randrange(3_000, 100_000))) for number in range(4)}
+
+    def port(number: int, each: FabricPort) -> FabricPort:
+        if each.queue.pool is None:
+            return each
+        return replace(each, queue=replace(each.queue, pool=Pool(1, sizes[shape.node(number)])))
+
+    return tuple(port(number, each) for number, each in enumerate(ports))
+
+
+def _frames(chance: random.Random, shape: FabricNet, rate_bps: int, classes: tuple[QueueClass, ...]) -> tuple[FabricFrame, ...]:
+    """Returns frames in bursts: most to the last host, some back."""
+    last = shape.hosts - 1
+    known = [dscp for each in classes for dscp in each.dscps]
+    rows = []
+    for sender in range(shape.hosts):
+        t_ns = chance.randrange(1, 2_000)
+        for _ in range(FRAMES // shape.hosts):
+            length = chance.choice((60, 590, FULL_FRAME, FULL_FRAME, chance.randrange(60, FULL_FRAME + 1)))
+            dscp = chance.choice(known) if chance.random() < 0.9 else chance.randrange(DSCPS)
+            receiver = last if sender != last else chance.randrange(last)
+            rows.append((t_ns, sender, receiver, length, dscp, chance.random() < 0.75))
+            if chance.random() < 0.2:
+                t_ns += chance.randrange(1, 2 + 6 * FULL_FRAME * 8 * 10**9 // rate_bps)
+    return tuple(FabricFrame(*row, seq) for seq, row in enumerate(sorted(rows)))
