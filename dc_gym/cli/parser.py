@@ -350,7 +350,7 @@ def _add_study(commands: Any) -> None:
 def _add_reproduce(commands: Any) -> None:
     summary = "reproduce a paper's figures: another name of `dcgym study run PAPER/FIGURE`"
     parser = _add(
-        commands, "reproduce", summary, "dcgym reproduce iroko 5.2 5.3 --algorithms none", _delegate(f"{STUDIES}.papers")
+        commands, "reproduce", summary, "dcgym reproduce iroko 5.2 5.3 --algorithms none", _delegate(f"{STUDIES}.aliases")
     )
     parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes days")
     parser.add_argument(

@@ -107,7 +107,11 @@ def _list(desk: Desk) -> int:
 
 
 def _run(desk: Desk) -> int:
-    studies = desk.library.chosen(desk.args.names)
+    return run(desk, desk.library.chosen(desk.args.names))
+
+
+def run(desk: Desk, studies: Sequence[Study]) -> int:
+    """Runs studies, stores their evidence, and writes their pages."""
     _require_trained(desk.args, studies)
     page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
     for study in studies:
@@ -118,7 +122,8 @@ def _run(desk: Desk) -> int:
         told = _made(desk, study)
         path = page.write(desk.out / study.name, told)
         _show(told)
-        say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), study.name, desk.options(study.group).full)}")
+        for name in study.of or [study.name]:
+            say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), name, desk.options(study.group).full)}")
         say(f"page         {path}\n")
     return 0
 

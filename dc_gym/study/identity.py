@@ -67,6 +67,22 @@ def told(options: StudyOptions) -> dict[str, Any]:
     }
 
 
+def asked(told: Mapping[str, Any]) -> StudyOptions:
+    """Returns the options that a table's head has."""
+    given: dict[str, Any] = {name: told.get(name) for name in ("seeds", "steps", "duration", "preset")}
+    algorithms = told.get("algorithms")
+    return StudyOptions(
+        out=Path(),
+        full=bool(told.get("full")),
+        all_cases=bool(told.get("cases")),
+        variants=tuple(told.get("variants", ())),
+        algorithms=None if algorithms is None else tuple(algorithms),
+        overrides=tuple(told.get("set", ())),
+        ground=told.get("ground", "lab"),
+        **given,
+    )
+
+
 def of_runs(study: Study) -> str:
     """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]

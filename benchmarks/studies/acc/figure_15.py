@@ -5,7 +5,7 @@ ACC draws the queue of one port. Here two servers keep eight flows to a third, a
 send to it at once, every 40 ms, three times. A burst is four flows of 400 kB from each of them, 21 MB in all, which take 7 ms of
 the line: long enough for an agent that decides once in 500 us. The flows of a burst begin within 50 us, at line rate, at times
 that the seed draws. The queue is shown from 5 ms before a burst to 35 ms after it, as a mean over the three bursts and over each
-500 us.
+500 us. What is said of the time from 10 ms after a burst's begin on was chosen after the first results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ BURSTS, PERIOD_MS, BEFORE_MS, AFTER_MS, SAMPLE_US = 3, 40, 5, 10, 50
 SAMPLES, BEFORE_SAMPLES, DRAWN_SAMPLES = PERIOD_MS * 1000 // SAMPLE_US, BEFORE_MS * 1000 // SAMPLE_US, 10
 """Samples of the queue in a window, before a burst in it, and in a point of the figure."""
 LONG_BYTES = 200_000
-"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours)."""
+"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours).
+"""
 BEFORE = Measure("before_bytes", "mean queue in the 5 ms before a burst (kB)", 1e-3, 3)
 PEAK = Measure("peak_bytes", "longest queue of a burst (kB)", 1e-3, 4)
 AFTER = Measure("after_bytes", "mean queue in the 10 ms after a burst's begin (kB)", 1e-3, 3)
@@ -130,18 +131,6 @@ STUDY = Study(
     track=track,
     claims=CLAIMS,
     draw=partial(drawing.figure, panels=(QUEUE,), title=TITLE),
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        (
-            "Traffic",
-            f"{LASTING} servers with {LASTING_EACH} flows each without an end; {BURSTS} bursts, one in {PERIOD_MS} ms: "
-            f"{HOSTS - 1 - LASTING} servers with {BURST_EACH} flows of {BURST_BYTES // 1000} kB each",
-        ),
-        common.AGENTS,
-    ),
-    notes=(
-        "The flows, the burst, the buffer and which static markings stand beside are ours.",
-        f"The part from {AFTER_MS} ms on was chosen after the first results.",
-    ),
+    facts=common.FACTS,
     runs="burst",
 )

@@ -31,7 +31,8 @@ PHASE_MS, SETTLING_MS, PHASES = 40, 20, 5
 STATIC = ("SECN0", *RIVALS)
 REWARD = Measure("reward", "ACC's reward of the port", digits=4)
 SHORTER, MORE = 10, 1.261
-"""The factors of the paper."""
+"""The factors of the paper.
+"""
 FILE = "incast-s{seed}.csv"
 
 
@@ -102,15 +103,6 @@ STUDY = Study(
     measures=(QUEUE, USE, PAUSES, REWARD),
     measure=measure,
     claims=CLAIMS,
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        ("Traffic", f"2 to {HOSTS - 1} senders with 1 to {MOST_FLOWS} flows each to one, drawn anew every {PHASE_MS} ms"),
-        ("Counted", f"the last {PHASE_MS - SETTLING_MS} ms of each draw"),
-        common.AGENTS,
-    ),
-    notes=(
-        f"Scaled: {PHASES} draws of {PHASE_MS} ms; ACC draws anew every 100 s and shows three.",
-        "The senders, the flows and the buffer are ours: ACC gives none. Which static marking its factors are over is open.",
-    ),
+    facts=common.FACTS,
     runs="redrawn-incast",
 )

@@ -112,6 +112,7 @@ TRAFFIC = {
 DUMBBELL_LONGER = 3
 """A dumbbell carries fewer flows of WebSearch, so its runs are so many times as long."""
 CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "fdcc", ACC)
+DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
 DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
 
 

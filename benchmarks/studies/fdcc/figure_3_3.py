@@ -29,8 +29,7 @@ SPREAD = Measure("spread", "last less first to end, over the mean completion tim
 UNFAIR = Measure("unfair", "unfair ratio", digits=3)
 SLOWDOWN = Measure("slowdown", "mean slowdown", digits=3)
 QUEUE = Measure("queue_bytes", "mean queue while all send (kB)", 1e-3, 3)
-APART = 0.05
-"""Ours: flows end apart if the times between the first and the last are more than this part of a completion time."""
+APART = 0.05  # ours: flows end apart if the times between the first and the last are more than this part of a completion time
 DCQCN_KEYS = {"controller.name": "dcqcn", "topology.marking": "secn2"}
 PAPER = {HPCC: {UNFAIR.name: 0.299, SLOWDOWN.name: 3.3}, DCQCN: {UNFAIR.name: 0.00002, SLOWDOWN.name: 4.0}}
 
@@ -88,7 +87,7 @@ STUDY = Study(
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, DCQCN, UNFAIR),)),
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, BOUNDED, UNFAIR),), setup=WINDOW),
     ),
-    draw=partial(over_time.figure, title=TITLE),
+    draw=partial(over_time.figure, title=TITLE, of="the line"),
     facts=(
         ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
         ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),

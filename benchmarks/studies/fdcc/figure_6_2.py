@@ -21,8 +21,7 @@ from dc_gym.study.model import Study
 TITLE = "Four flows that join one after the other"
 SOURCE = "FDCC, figure 6.2 (text only)"
 FLOWS, INTERVAL_US = 4, 100
-JOIN_MS, FULL_JOIN_MS = 5, 35
-"""Time between two joins: ours, and the thesis'."""
+JOIN_MS, FULL_JOIN_MS = 5, 35  # time between two joins: ours, and the thesis'
 FILE, FULL_FILE = "joins.csv", "joins-full.csv"
 UNFAIR = Measure("unfair", "unfair ratio, mean of the phases with 2, 3 and 4 flows", digits=3)
 LAST_UNFAIR = Measure("last_unfair", "unfair ratio with 4 flows", digits=3)

@@ -40,8 +40,7 @@ VARIANTS = [
     ),
 ]
 PERCENTILES = np.array([0.0, 1, *range(10, 100, 10), 99, 100])
-DIGITS = 4
-"""Of a percentile that is drawn."""
+DIGITS = 3  # of a percentile that is drawn
 BY_SLOWDOWN = Measure("slowdown", "slowdown")
 BY_PAUSE = Measure("paused", "paused (% of life)", 100)
 BY_DISTANCE = Measure("distance", "distance from mean rate (%)", 100)

@@ -24,10 +24,8 @@ from dc_gym.study.model import Variant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES
-"""Payload that frames without telemetry can carry."""
-POINTS = 100
-"""Number of points of a track."""
+MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES  # payload that frames without telemetry can carry
+POINTS = 100  # number of points of a track
 FLOW_COLORS = ("#332288", "#CC6677", "#117733", "#999933")
 NETWORK = {
     **common.LOSSLESS,
@@ -84,7 +82,7 @@ def track(result: Result, most_bps: float = MOST_BPS) -> Track:
     return Track(t_ms, {str(flow): share.round(4) for flow, share in enumerate(shares)})
 
 
-def figure(evidence: Evidence, title: str, names: Sequence[str] = ()) -> Figure:
+def figure(evidence: Evidence, title: str, names: Sequence[str] = (), of: str = "what the line can carry") -> Figure:
     """Draws each flow's goodput, a panel for each variant (seed 1). `names`: those of the flows, whose sum is then drawn, too."""
     with kit.style():
         canvas = kit.new_figure(7.4, 1.6 * len(evidence.variants))
@@ -97,7 +95,7 @@ def figure(evidence: Evidence, title: str, names: Sequence[str] = ()) -> Figure:
             for flow, share in enumerate(flows):
                 look = {"color": FLOW_COLORS[flow], "label": names[flow]} if names else {"color": each.color}
                 ax.plot(one.x, share, linewidth=0.9, **look)
-            ax.set_title(f"{each.name}: goodput, of what the line can carry (seed 1)", loc="left")
+            ax.set_title(f"{each.name}: goodput, of {of} (seed 1)", loc="left")
             ax.set_ylim(0, 1.1)
         panels[-1].set_xlabel("Time (ms)")
         if names:

@@ -54,14 +54,12 @@ WINDOWS = Change("windows alone", {"topology.marking": "none"})
 SECN1 = Change("secn1", {"topology.marking": "secn1"})
 """The marking of DCQCN's own paper."""
 OTHER_COUNTS = (16, 256)
-CROWDED = (16, 256, 1024)
-"""The numbers of flows with which FDCC is not the fairest here."""
+CROWDED = (16, 256, 1024)  # the numbers of flows with which FDCC is not the fairest here
 TIMES = Change("times of 2 and 12 us", {"nic.parameters.t_low": 2000, "nic.parameters.t_high": 12000})
 """Ours: 12 us is the round trip that the thesis' queue of TIMELY makes with 16 flows, 131 kB."""
 ACTING = {who: (TOGETHER, SMALL) for who in CONTESTANTS} | {DCQCN: (SECN1, TOGETHER, SMALL), TIMELY: (TIMES, TOGETHER, SMALL)}
 """Changes with which each contestant acts with 16 flows, and windows have more than three packets."""
-NEAR = 0.1
-"""Ours: a queue is the thesis' within that part of it."""
+NEAR = 0.1  # ours: a queue is the thesis' within that part of it
 OTHERS = (DCQCN, TIMELY, RLCC)
 NOTES = (
     *n_to_one.NOTES,
@@ -158,7 +156,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
+    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
     facts=common.facts(f"a dumbbell of {PAIRS} pairs", n_to_one.TRAFFIC),
     notes=NOTES,
 )

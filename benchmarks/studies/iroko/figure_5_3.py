@@ -26,5 +26,7 @@ STUDY = common.study(
     TITLE,
     CLAIMS,
     measures=(RTT, DELAY, SWITCH, HOST, GOODPUT),
+    of=("iroko/figure-5.2",),
+    derive=lambda evidence: evidence,
     draw=lambda evidence: drawing.dots(evidence, RTT, TITLE),
 )
