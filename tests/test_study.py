@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.stats import estimate
@@ -406,6 +407,8 @@ def test_a_study_of_ones_own_runs_resumes_reports_and_is_carried_over(
     assert sample.sample is not None and sample.sample.variant == "slow"
     shutil.rmtree(out)  # pages need the table alone
     assert main.main(["study", "report", str(own), *places]) == 0
+    assert main.main(["study", "report", str(own), *places, "--parquet", str(tmp_path / "all.parquet"), "--force"]) == 0
+    assert len(parquet.read_table(tmp_path / "all.parquet")) == 6
     for name in ("index.html", "figure.png", "table.csv", "claims.json"):
         assert (out / "own" / "rates" / name).is_file()
     capsys.readouterr()

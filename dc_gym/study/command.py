@@ -18,6 +18,7 @@ from rich.table import Table as Shown
 
 from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.records import fingerprint
@@ -206,6 +207,9 @@ def _report(desk: Desk) -> int:
             told = [(str(paths[each.study.name].relative_to(desk.out / group)), each) for each in mine]
             title = desk.library.title(group) if group in desk.library.groups() else group
             say(f"page         {page.overview(desk.out / group, group, title, told)}")
+    if desk.args.parquet:
+        require_place(desk.args.parquet, is_marked("ARROW:schema"), force=desk.args.force)
+        say(f"table        {table.write_parquet(desk.args.parquet, [each.table for each in found])}")
     if missing:
         say(f"no evidence  {', '.join(missing)}")
     return 0

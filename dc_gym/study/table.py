@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ DIGITS, TRACK_DIGITS = 6, 4
 TIME, LEARNING, MOST = "over time", "learning", "bound"
 """Kinds of tracks: of a run, of a training, and the upper bounds of a run's."""
 X = "x"
+LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
+"""Columns of the long table."""
 HEAD = ("study", "fingerprint", "runs", "measures", "environment", "options", "shorter", "paper_steps", "sample")
 
 
@@ -205,10 +207,18 @@ def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
     return Evidence(found, max(each.paper_steps for each in parts), Evidence.shortfall_of(parts))
 
 
-def long_rows(tables: Sequence[Table]) -> Iterator[tuple[str, str, int, str, float, str]]:
-    """Yields the rows of a long table: study, variant, seed, measure, value, fingerprint. Tracks are left out."""
-    for table in tables:
-        for (variant, measure), row in sorted(table.rows.items()):
-            if " @" not in measure:
-                for seed, cell in sorted(row.items()):
-                    yield table.study, variant, seed, measure, _value(cell), table.fingerprint
+def write_parquet(path: Path, tables: Sequence[Table]) -> Path:
+    """Writes tables as one long table in Parquet: a row a number. Tracks are left out."""
+    from pyarrow import parquet
+    from pyarrow import table as columns
+
+    rows = [
+        (each.study, variant, seed, measure, _value(cell), each.fingerprint)
+        for each in tables
+        for (variant, measure), row in sorted(each.rows.items())
+        if " @" not in measure
+        for seed, cell in sorted(row.items())
+    ]
+    with machine_errors("write", path):
+        parquet.write_table(columns(dict(zip(LONG, map(list, zip(*rows, strict=True)), strict=True))), path)
+    return path

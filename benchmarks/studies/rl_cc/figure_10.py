@@ -54,7 +54,7 @@ def _alike(text: str, short: int, whose: Iterable[str], other: str) -> Claim:
     """Returns our claim that short flows alone take the same time under some algorithms as under another."""
     title = f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})"
     criteria = (criterion for who in whose for criterion in alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE))
-    return Claim(title, "docs/reproduce-rl-cc.md", tuple(criteria), ours=True)
+    return Claim(title, "ours: what the runs showed", tuple(criteria), ours=True)
 
 
 STUDY = cluster.study(

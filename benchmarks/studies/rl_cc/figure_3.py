@@ -215,7 +215,7 @@ CLAIMS = (
     *common.with_setups((WINDOW, CALIBRATED), _claims),
     Claim(
         "Swift leaves its own law upwards, the farther the larger its additive step",
-        "docs/reproduce-rl-cc.md; the paper says that the step is too large at low rates",
+        "ours; the paper says that the step is too large at low rates",
         (
             _above_its_law(),
             *(

@@ -141,7 +141,7 @@ CLAIMS = (
     *common.with_setups(LOOKS, _claims),
     Claim(
         f"With {FEW} flows goodput falls with the time of a decision: 17 us, 30 us, 100 us",
-        "docs/reproduce-rl-cc.md",
+        "ours: what the runs showed",
         tuple(
             below(name(later, FEW), name(sooner, FEW), common.GOODPUT)
             for sooner, later in pairwise(("MLP", *(f"{us} us" for us in LATER_US)))

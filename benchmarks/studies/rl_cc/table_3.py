@@ -127,7 +127,7 @@ CLAIMS = (
     ),
     Claim(
         "Inflation is that at which a policy keeps its rate on average while the queue swings as measured",
-        "docs/reproduce-rl-cc.md",
+        "ours: what the runs showed",
         tuple(_rests_by_swing(name(who, flows)) for who in WHO for flows in FLOWS),
         ours=True,
     ),
