@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+import numpy as np
 
 from dc_gym.base import behaviour, usercode
 from dc_gym.base.errors import UsageError
@@ -106,9 +108,15 @@ def _plain(value: Any) -> Any:
         return _keyed({each.name: getattr(value, each.name) for each in fields(value)})
     if isinstance(value, Mapping):
         return _keyed(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
     if callable(value):
         return _keyed(_code(value))
-    return str(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{value!r}: a study's identity knows no {type(value).__name__}; use numbers, texts, tables, dataclasses")
 
 
 def _keyed(value: Any) -> Any:
@@ -142,6 +150,8 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     for what, read in _read_by(value):
         if isinstance(read, Measure):
             found[f"{name} {what}"] = read.name
+        elif isinstance(read, np.ndarray):
+            found[f"{name} {what}"] = read.tolist()
         elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
             found[f"{name} {what}"] = read
         elif is_dataclass(read) and not isinstance(read, type):
