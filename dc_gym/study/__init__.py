@@ -10,3 +10,43 @@ a result into a number or a track. A *claim* is a statement of a source with its
 - series.py, drawing.py, page.py, score.py: figures, pages, the score;
 - find.py, command.py: studies by name, and the command.
 """
+
+from dc_gym.study.claims import (
+    Claim,
+    Criterion,
+    Outcome,
+    Verdict,
+    above,
+    alike,
+    below,
+    bounded,
+    learned,
+    less_than,
+    more_than,
+)
+from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence
+from dc_gym.study.model import Study, StudyOptions, Variant
+from dc_gym.study.series import VariantLine
+
+__all__ = [
+    "Claim",
+    "Criterion",
+    "Evidence",
+    "Floats",
+    "Measure",
+    "Outcome",
+    "Study",
+    "StudyOptions",
+    "Track",
+    "Variant",
+    "VariantEvidence",
+    "VariantLine",
+    "Verdict",
+    "above",
+    "alike",
+    "below",
+    "bounded",
+    "learned",
+    "less_than",
+    "more_than",
+]

@@ -15,8 +15,7 @@ from typing import Any
 from dc_gym.nets.acc_template import DEPLOYED, step_worth
 from dc_gym.records.results import Result, number
 from dc_gym.records.tables import Records
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Variant
+from dc_gym.study import Floats, Measure, Variant
 
 LINE_BPS = 25 * 10**9
 """The line of a server."""

@@ -22,11 +22,19 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FABRICS, LOSSY, PAUSES, PFC, QUEUE, on, setup_of
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import (
+    Claim,
+    Evidence,
+    Measure,
+    Study,
+    Variant,
+    VariantEvidence,
+    VariantLine,
+    above,
+    less_than,
+    more_than,
+    series,
+)
 
 TITLE = "The best marking threshold by incast"
 SOURCE = "ACC, figure 1 (text only)"

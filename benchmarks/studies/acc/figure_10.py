@@ -20,9 +20,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, PAUSES, QUEUE, REWARD, RIVALS, TRAINED, UNMARKED
 from dc_gym.records.results import Result, number
-from dc_gym.study.claims import Claim, above
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above
 from dc_gym.traffic.flows import GROUPS
 
 SOURCE = "ACC, figure 10"

@@ -17,10 +17,7 @@ from itertools import product
 from dc_gym.benchmarks.studies.acc import common, completion
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, EAGER, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import ELEPHANTS, MEAN, MICE, MICE_TAIL, TIMES
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Study, Variant, VariantLine, below, series
 
 TITLE = "WebSearch by load, with ACC and static markings"
 LOADS = (60, 75, 90)

@@ -22,9 +22,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common, completion
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, EAGER, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import ELEPHANTS, MEAN, MICE, MICE_TAIL
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Study, Variant, below, drawing
 
 TITLE = "One agent for the network beside one in every switch"
 SOURCE = "ACC, figure 14"

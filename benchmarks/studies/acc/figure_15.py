@@ -20,10 +20,7 @@ from dc_gym.base.key import MS
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, RIVALS, TRAINED, USE, queue_of
 from dc_gym.records.results import Result
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Floats, Measure, Track
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, Track, above, below, drawing
 
 TITLE = "The queue over time under a burst"
 SOURCE = "ACC, figure 15"

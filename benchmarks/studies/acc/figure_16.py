@@ -34,9 +34,7 @@ from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below, more_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, below, more_than
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.kinds import DEFAULT_PORT

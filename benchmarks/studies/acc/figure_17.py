@@ -19,11 +19,7 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, QUEUE, THROUGHPUT_WEIGHT, USE, port_reward
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, less_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, VariantEvidence
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantEvidence, VariantLine, above, less_than, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,9 +24,7 @@ from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, FABRICS, LOSSY, PF
 from dc_gym.benchmarks.studies.acc.completion import CNPS, LAST_START_MS, MEAN, SLOWDOWN, TIMES, traffic
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantEvidence, below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

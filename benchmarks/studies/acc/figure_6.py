@@ -21,9 +21,7 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import EAGER, PAUSES, QUEUE, RIVALS, TRAINED, USE
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Measure, Study, above, below
 
 SOURCE = "ACC, figure 6"
 HOSTS, MOST_FLOWS = 16, 32

@@ -21,12 +21,8 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, LEARNING, LINE_BPS, PAUSES, QUEUE, RIVALS, TRAINED
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, below
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, below, series
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
 
 TITLE = "Messages of five sizes, two senders to one"
 SOURCE = "ACC, figure 7"

@@ -25,9 +25,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import PAUSED, PAUSES, RIVALS
 from dc_gym.records.results import Result, number
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, more_than
 
 SOURCE = "ACC, figure 8 (text only)"
 TCP_PERCENT, RDMA_PERCENT = 30, 70

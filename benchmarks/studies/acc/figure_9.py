@@ -25,11 +25,7 @@ from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSES, QUEUE, REWARD, TRAINED, UNMARKED
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, alike
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, above, alike, series
 
 TITLE = "Storage: operations a second by IO depth"
 SOURCE = "ACC, figure 9"

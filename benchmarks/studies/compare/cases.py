@@ -25,9 +25,7 @@ from dc_gym.metrics.convergence import HOLD
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import drawing, scaled
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Measure, Study, Variant, drawing, scaled
 from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 
 K_FRAMES = 60

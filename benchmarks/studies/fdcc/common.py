@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Criterion, less_than
+from dc_gym.study import Criterion, Evidence, Measure, Variant, VariantLine, less_than, series
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Facts, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study.model import Facts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,9 +16,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, HPCC, LINE_BPS, SIZE_BYTES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, more_than
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above, more_than
 
 TITLE = "Four equal flows through a dumbbell: when each ends"
 SOURCE = "FDCC, figure 3.3 and table 6.2 (text only)"

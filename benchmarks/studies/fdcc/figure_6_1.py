@@ -14,9 +14,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, above, less_than, more_than
 
 TITLE = "A long flow, and a short one from 1 ms to 1.5 ms"
 SOURCE = "FDCC, figure 6.1 (text only)"

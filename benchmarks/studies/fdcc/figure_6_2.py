@@ -14,9 +14,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, below
 
 TITLE = "Four flows that join one after the other"
 SOURCE = "FDCC, figure 6.2 (text only)"

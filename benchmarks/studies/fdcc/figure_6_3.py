@@ -20,9 +20,7 @@ from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, T
 from dc_gym.benchmarks.studies.fdcc.table_6_1 import COUNTS, LINKS, MOST_FLOWS, SENDERS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, above, below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,10 +25,8 @@ from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below
+from dc_gym.study import Claim, Floats, Measure, Study, Variant, below
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study, Variant
 
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
 SOURCE = "FDCC, figures 6.4 and 6.5 (text only)"

@@ -17,10 +17,8 @@ from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, Criterion
+from dc_gym.study import Claim, Criterion, Measure, Variant
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Variant
 
 Changes = Mapping[str, tuple[Change, ...]]  # by contestant
 MOST_BYTES = 960 * MB

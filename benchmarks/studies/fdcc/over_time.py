@@ -17,9 +17,8 @@ from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, LINE_BPS, MS, US
 from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
+from dc_gym.study import Evidence, Floats, Track, Variant
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Evidence, Floats, Track
-from dc_gym.study.model import Variant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

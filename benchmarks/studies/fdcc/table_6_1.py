@@ -14,8 +14,7 @@ from functools import partial
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, PAUSED, RLCC, TIMELY, Change
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, MEASURES, OWN_GOODPUT, UNFAIR, Changes, Traffic
-from dc_gym.study.claims import above, below
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Study, Variant, above, below
 
 TITLE = "n flows from three racks to a host of the fourth"
 SOURCE = "FDCC, table 6.1"

@@ -9,8 +9,7 @@ from functools import partial
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, RIVALS, RLCC, TIMELY, Change
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, SLOWDOWN, SMALL, TOGETHER, UNFAIR, Changes, name
-from dc_gym.study.claims import Claim, Criterion, above, below, less_than, more_than
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Criterion, Study, Variant, above, below, less_than, more_than
 
 TITLE = "n flows to one through a dumbbell"
 SOURCE = "FDCC, table 6.2"

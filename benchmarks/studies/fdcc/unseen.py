@@ -17,8 +17,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DROPPED, DUMBBELL, FDCC, HPCC, LOSSLESS, RIVALS
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, Traffic, name
-from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Study, above, below, less_than
 
 TITLE = "FDCC on a lossy fabric, and on a network and numbers of flows that its training never had"
 SOURCE = "ours"

@@ -20,10 +20,7 @@ import numpy.typing as npt
 
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import parse_time_ns
-from dc_gym.study import drawing, measured, trained
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Evidence, Measure, Track, VariantEvidence
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Measure, Study, Track, VariantEvidence, drawing, measured, trained
 from dc_gym.study.trained import BASELINES, Setup, TrainedLength, TrainedRuns
 
 THESIS = "iroko-thesis"

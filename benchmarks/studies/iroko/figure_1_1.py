@@ -14,9 +14,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
-from dc_gym.study import measured
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Measure
+from dc_gym.study import Claim, Measure, above, less_than, measured, more_than
 from dc_gym.study.trained import Setup, TrainedLength
 
 TITLE = "Three answers at once over a parking lot, and an agent that knows of them"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHARE, LONG_SHORT, RECOVERY, RIVALS, SHORT, SLOWDOWN, UNFINISHED, WHO
-from dc_gym.study.claims import Claim, above, alike, below
+from dc_gym.study import Claim, above, alike, below
 from dc_gym.study.scaled import JITTER_NS
 
 SOURCE = "RL-CC, section VI, figure 10 (text only)"

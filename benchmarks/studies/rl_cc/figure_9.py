@@ -24,9 +24,7 @@ from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, RIVALS, WHO, WHOSE
 from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, alike, below
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.collectives import decide, sizes
 
