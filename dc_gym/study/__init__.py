@@ -5,7 +5,7 @@ A *variant* is a name and changes to a base spec. A *study* has variants, seeds,
 a result into a number or a track. A *claim* is a statement of a source with its criteria. A *finding* is a verdict and its cause.
 
 - model.py: Study and Variant; evidence.py: Measure, and what was measured; claims.py, findings.py: claims, verdicts, causes;
-- collect.py, campaign.py, trainings.py: how rows are made: runs of specs, of trained policies, of a function;
+- collect.py, trained.py, trainings.py: how rows are made: runs of specs, of trained policies, of a function;
 - table.py, identity.py, carry.py: evidence as text, what it depends on, and whether it still holds;
 - series.py, drawing.py, page.py, score.py: figures, pages, the score;
 - find.py, command.py: studies by name, and the command.
