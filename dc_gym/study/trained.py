@@ -67,6 +67,8 @@ class TrainedLength:
     warmup: str
     preset: str = "default"
     """Name of the preset of hyper-parameters."""
+    levels: int = 0
+    """Number of discrete actions; 0: continuous ones."""
     batches: Mapping[str, int] = field(default_factory=dict)
     """Training batch in steps, by algorithm, where it differs from the thesis' preset for this network."""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -237,7 +239,7 @@ class Campaign:
         length = self.length
         batch = length.batches.get(variant.name) if length.preset == THESIS_PRESET else None
         asked = (variant.algorithm, f"{variant.name}-s{seed}", length.preset, seed, length.steps, batch)
-        return trainings.training(self.home, self._episode(variant, "lab"), *asked, evaluated=False)
+        return trainings.training(self.home, self._episode(variant, "lab"), *asked, levels=length.levels, evaluated=False)
 
     def point(self, variant: PolicyVariant, seed: int) -> Point:
         """Returns a run to be measured; all variants have the same traffic."""
