@@ -18,9 +18,7 @@ from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLC
 from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, UNFAIR, Traffic
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Measure, Study
 
 COUNTS, LINKS, PAIRS, ENOUGH = (4, 16, 64, 256), 3, 64, 3 / 5
 CROWDED = (64, 256)

@@ -16,10 +16,7 @@ import numpy as np
 from dc_gym.envs.registration import SPECS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
-from dc_gym.study import trained
-from dc_gym.study.claims import Claim, Criterion, Outcome, above, bounded
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, above, bounded, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 
 if TYPE_CHECKING:

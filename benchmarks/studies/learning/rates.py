@@ -9,10 +9,7 @@ not see the queues of hosts.
 from __future__ import annotations
 
 from dc_gym.envs.registration import SPECS
-from dc_gym.study import drawing, trained
-from dc_gym.study.claims import Claim, above, below, learned
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Measure, Study, above, below, drawing, learned, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 
 REWARD = Measure("reward", "reward of a step", digits=3)

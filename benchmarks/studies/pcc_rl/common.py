@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
+from dc_gym.study import VariantLine
 from dc_gym.study.scaled import ScaledNetwork
-from dc_gym.study.series import VariantLine
 
 HPCC = "HPCC"
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift", HPCC: "hpcc"}

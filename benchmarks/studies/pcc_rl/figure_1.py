@@ -23,9 +23,7 @@ from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study.claims import Claim, below, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure, Track
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Measure, Track, Variant, below, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 
 if TYPE_CHECKING:

@@ -30,11 +30,24 @@ from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
-from dc_gym.study import collect, series, trainings
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
-from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, fewer
-from dc_gym.study.model import Collected, Facts, Study, StudyOptions, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    StudyOptions,
+    Track,
+    Variant,
+    VariantLine,
+    bounded,
+    collect,
+    series,
+    trainings,
+)
+from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.model import Collected, Facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

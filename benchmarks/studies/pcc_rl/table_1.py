@@ -13,8 +13,7 @@ from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
 from dc_gym.benchmarks.studies.pcc_rl.common import HPCC, IN_TABLES, MEASURES, SWIFT_PCC
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, below, less_than
+from dc_gym.study import Claim, above, below, less_than, series
 from dc_gym.study.scaled import MS, RunLength
 
 TITLE = "Many-to-one by number of flows: utilization, fairness, queue and drops"

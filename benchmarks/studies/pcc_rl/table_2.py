@@ -18,9 +18,7 @@ from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
 from dc_gym.benchmarks.studies.pcc_rl.common import HPCC, IN_TABLES, MEASURES, SWIFT_PCC, WHO
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.records.results import Result
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Variant, above, below, less_than, series
 from dc_gym.study.scaled import JITTER_NS, MS, RunLength, ScaledNetwork
 
 TITLE = "All-to-all by number of hosts: utilization, fairness and queue"
