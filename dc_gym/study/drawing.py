@@ -94,6 +94,43 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
     return canvas
 
 
+def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Sequence[Measure], title: str) -> Figure:
+    """Draws a panel for each case and measure, with a dot and an interval for each variant.
+
+    Args:
+        evidence: what was measured.
+        rows: variants by label, by the title of the case.
+        columns: measures.
+        title: title of the figure.
+    """
+    shown = {
+        case: {label: evidence.variants[each] for label, each in named.items() if each in evidence.variants}
+        for case, named in rows.items()
+    }
+    known = {case: variants for case, variants in shown.items() if variants}
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(1.2 * WIDTH, 0.7 + sum(0.5 + 0.2 * len(each) for each in known.values()))
+        heights = [0.5 + 0.2 * len(each) for each in known.values()]
+        axes = canvas.subplots(len(known), len(columns), squeeze=False, gridspec_kw={"height_ratios": heights})
+        for (case, variants), panels in zip(known.items(), axes, strict=True):
+            found = list(variants.values())
+            for ax, column in zip(panels, columns, strict=True):
+                estimates = [each.estimate(column.name) for each in found]
+                set_scale(ax, "x", [bar(each, column) for each in estimates if each])
+                for row, (each, estimate) in enumerate(zip(found, estimates, strict=True)):
+                    if estimate is not None:
+                        draw_bar(ax, row, bar(estimate, column), each.color, "x")
+                        ax.plot(estimate.mean * column.factor, row, "o", color=each.color, markersize=5, zorder=3)
+                ax.set_yticks(range(len(found)), list(variants) if ax is panels[0] else [""] * len(found), fontsize=8)
+                ax.set_ylim(len(found) - 0.5, -0.5)
+                ax.tick_params(axis="x", labelsize=8)
+                ax.set_title(
+                    sentence(column.title) if ax is not panels[0] else f"{sentence(case)}: {column.title}", loc="left", fontsize=8
+                )
+        kit.title(canvas, title)
+    return canvas
+
+
 def _dot(ax: Axes, row: int, who: VariantEvidence, column: Measure) -> None:
     values = np.array(list(who.numbers[column.name].values())) * column.factor
     found = who.estimate(column.name)

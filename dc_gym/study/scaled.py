@@ -78,7 +78,7 @@ def keys(
 
 def variant(
     name: str,
-    controller: str,
+    controller: str | None,
     network: ScaledNetwork,
     workload: Mapping[str, Any],
     length: RunLength,
@@ -91,7 +91,7 @@ def variant(
 
     Args:
         name: its name.
-        controller: its controller.
+        controller: its controller; None: that of its policy.
         network: its network.
         workload: keys of [workload].
         length: the length of a run at 100 Gbit/s.

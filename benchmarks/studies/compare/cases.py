@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks and the traffic of the comparison, and a study for each network.
+
+The networks are those of 100 Gbit/s on which RL-CC is reported (section VI), slowed down (dc_gym/study/scaled.py). Times here are
+before slowing down. With `--length full` they run at their own rate, as long as in RL-CC; the length of WebSearch is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import unknown
+from dc_gym.ctrl import controllers
+from dc_gym.figures import styles
+from dc_gym.figures.kit import FLOW_COLORS
+from dc_gym.metrics import Window, series
+from dc_gym.metrics.convergence import HOLD
+from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.records.results import Result
+from dc_gym.spec import without_code
+from dc_gym.study import drawing, scaled
+from dc_gym.study.evidence import Measure
+from dc_gym.study.model import Study, Variant
+from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
+
+K_FRAMES = 60
+"""Marking threshold (a step) for DCTCP and DCQCN, in frames: about 3/4 of the base BDP."""
+ACC, LATENCY_NS = "acc", 10_000
+"""DCQCN with ACC's net in every switch, and the time from a sample of ACC's to the new marking (its section 4.2: about 10 us)."""
+ACC_KEYS: Mapping[str, Any] = {
+    "controller.policy": "acc",
+    "controller.start": "acc-deployed",
+    "agent.actuators": "marking",
+    "agent.agents": "switches",
+    "agent.observe": "switch:mean_backlog",
+    "agent.reward": "acc",
+    "agent.interval": DEPLOYED.interval_ns,
+    "agent.latency": LATENCY_NS,
+}
+ACC_STYLE = styles.Style("#DC143C", "P", "ACC + DCQCN")
+RECOVERED, INTERVALS = 0.9, 200
+
+GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
+DELAY = Measure("queueing_delay_s", "queueing delay (us)", 1e6, 3)
+P99_DELAY = Measure("p99_queueing_delay_s", "queueing delay, p99 (us)", 1e6, 3)
+LOSS = Measure("drop_ratio", "frames dropped (%)", 100, 3)
+FAIRNESS = Measure("jain", "Jain's index", digits=3)
+REACTION = Measure("reaction_p50_s", "reaction time (ms)", 1e3, 3)
+RECOVERY = Measure("recovery_s", "recovery time (ms)", 1e3, 3)
+SHORT_FCT = Measure("fct_mean_s", "short flows, mean FCT (ms)", 1e3, 3)
+SLOWDOWN = Measure("slowdown_mean", "slowdown, mean", digits=3)
+P99_SLOWDOWN = Measure("slowdown_p99", "slowdown, p99", digits=3)
+UNFINISHED = Measure("fct_unfinished", "flows unfinished")
+MEASURES = (GOODPUT, DELAY, P99_DELAY, LOSS, FAIRNESS, REACTION, SHORT_FCT, RECOVERY, SLOWDOWN, P99_SLOWDOWN, UNFINISHED)
+DRAWN = (GOODPUT, DELAY, P99_DELAY, LOSS)
+OF_TRAFFIC: Mapping[str, tuple[Measure, ...]] = {
+    "many_to_one": (FAIRNESS, REACTION),
+    "all_to_all": (FAIRNESS, REACTION),
+    "long_short": (SHORT_FCT, RECOVERY),
+    "poisson": (SLOWDOWN, P99_SLOWDOWN, UNFINISHED),
+}
+"""Measures besides DRAWN, by workload.kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    title: str
+    workload: Mapping[str, Any]
+    length: RunLength
+    """RL-CC begins at line rate and cuts by at most 1.2 per round trip. A round trip takes 40 base ones while its own first burst
+    fills the buffer, so 64 flows need 15 ms to reach their shares. Hence the warm-ups."""
+    full: RunLength
+
+
+NETWORKS = {
+    "dumbbell": ScaledNetwork("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
+    "fattree-k4": ScaledNetwork("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
+    "rlcc64": ScaledNetwork("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
+}
+LONG, SETTLED = RunLength(60_000 * MS, 1_000 * MS), RunLength(35 * MS, 20 * MS)
+TRAFFIC = {
+    **{
+        f"many-to-one-{flows}": Traffic(
+            f"many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows, "jitter": JITTER_NS}, SETTLED, LONG
+        )
+        for flows in (2**power for power in range(1, 10))
+    },
+    "all-to-all": Traffic("all-to-all", {"kind": "all_to_all", "jitter": JITTER_NS}, RunLength(12 * MS, 9 * MS), LONG),
+    "long-short": Traffic(
+        "long and short flows",
+        {"kind": "long_short", "long": 2, "short": 16, "size": "1MB", "jitter": JITTER_NS, "short_start": 5 * MS},
+        RunLength(20 * MS, 0),
+        RunLength(30_000 * MS, 0),
+    ),
+    **{
+        f"websearch-{load}": Traffic(
+            f"WebSearch, {load} % load",
+            {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
+            RunLength(6 * MS, 0),
+            RunLength(1_000 * MS, 0),
+        )
+        for load in (20, 40, 60, 80)
+    },
+}
+DUMBBELL_LONGER = 3
+"""A dumbbell carries fewer flows of WebSearch, so its runs are so many times as long."""
+CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "fdcc", ACC)
+DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
+
+
+def name(controller: str, traffic: str) -> str:
+    return f"{Path(controller).stem if _is_policy(controller) else controller}, {traffic}"
+
+
+def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str] = CONTROLLERS) -> Study:
+    """Returns the study of a network.
+
+    Args:
+        network: a name of NETWORKS.
+        traffic: names of TRAFFIC; None: all, of which only DEFAULT_TRAFFIC runs by default.
+        who: names of controllers, `acc`, or policies over a TCP (policy.npz, module:Class).
+
+    Raises:
+        UsageError: a name is unknown.
+    """
+    for asked, known, what in (
+        ([network], NETWORKS, "topology"),
+        (traffic or (), TRAFFIC, "workload"),
+        ([each for each in who if not _is_policy(each)], (*controllers.names(), ACC), "controller"),
+    ):
+        for each in asked:
+            if each not in known:
+                raise UsageError("compare: " + unknown(what, each, known))
+    chosen = TRAFFIC if traffic is None else traffic
+    variants = [_variant(network, each, one, traffic is None) for each in chosen for one in who]
+    return Study(
+        title=f"{NETWORKS[network].title}: congestion controls compared",
+        variants=variants,
+        measures=MEASURES,
+        measure=measure,
+        draw=lambda evidence: drawing.grid(
+            evidence,
+            {TRAFFIC[each].title: {label_of(one): name(one, each) for one in who} for each in chosen},
+            DRAWN,
+            NETWORKS[network].title,
+        ),
+        facts=[
+            ("Network", f"{NETWORKS[network].title}, 100 Gbit/s, slowed down by {SCALE}; all numbers are of the slow network")
+        ],
+    )
+
+
+def _variant(network: str, traffic: str, controller: str, optional: bool) -> Variant:
+    told, where = TRAFFIC[traffic], NETWORKS[network]
+    workload, length = dict(told.workload), told.length
+    if workload["kind"] == "many_to_one":
+        workload["senders"] = min(workload["flows"], where.senders)
+    if workload["kind"] == "poisson" and network == "dumbbell":
+        length = RunLength(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns)
+    own: dict[str, Any] = {"topology.k_bytes": f"{K_FRAMES}p", "metrics.slowdown": "closed-form"}  # the same for all
+    own |= ACC_KEYS if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
+    name_of_controller = "dcqcn" if controller == ACC else None if _is_policy(controller) else controller
+    made = scaled.variant(name(controller, traffic), name_of_controller, where, workload, length, told.full, own)
+    return Variant(
+        made.name,
+        {key: value for key, value in made.values.items() if value is not None},
+        _color(controller),
+        full=made.full,
+        extra=optional and traffic not in DEFAULT_TRAFFIC,
+    )
+
+
+def label_of(controller: str) -> str:
+    known = ACC_STYLE if controller == ACC else styles.find(controller)
+    return known.label if known else Path(controller).stem
+
+
+def _color(controller: str) -> str:
+    known = ACC_STYLE if controller == ACC else styles.find(controller)
+    return known.color if known else FLOW_COLORS[len(controller) % len(FLOW_COLORS)]
+
+
+def _is_policy(name: str) -> bool:
+    return name.endswith(".npz") or ":" in name
+
+
+def measure(result: Result) -> dict[str, float]:
+    """Returns the measures of a run that its kind of traffic has."""
+    own = OF_TRAFFIC[result.manifest["spec"]["workload"]["kind"]]
+    found = {each.name: result.summary.get(each.name) for each in (*DRAWN, *own)}
+    numbers = {name: float(value) for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
+    recovered = recovery_s(result) if RECOVERY in own else None
+    return numbers | ({} if recovered is None else {RECOVERY.name: recovered})
+
+
+def recovery_s(result: Result) -> float | None:
+    """Returns the recovery time: from the end of the last short flow to the first of HOLD successive intervals in which the long
+    flows together have RECOVERED of their rate before. None if the short flows have not ended or the long ones had no goodput."""
+    flows, duration_ns = result.records("flows"), without_code(result.manifest["spec"], result.path).time.duration_ns
+    short = flows["size_bytes"] > 0
+    ends = flows["end_ns"][short]
+    if not short.any() or (ends < 0).any() or (ends >= duration_ns).any():
+        return None
+    drawn = series(result.stored, duration_ns, Window(0, duration_ns), INTERVALS)
+    long_bps = np.nansum(drawn.goodput_bps[~short[: len(drawn.goodput_bps)]], axis=0)
+    began_s, ended_s = float(flows["start_ns"][short].min()) / 1e9, float(ends.max()) / 1e9
+    before = long_bps[(drawn.t_s > began_s / 2) & (drawn.t_s < began_s)]
+    if not len(before) or before.mean() <= 0:
+        return None
+    there = (long_bps >= RECOVERED * before.mean()) & (drawn.t_s >= ended_s)
+    held = np.lib.stride_tricks.sliding_window_view(there, HOLD).all(axis=1)
+    first = int(np.argmax(held))
+    return float(drawn.t_s[first] - ended_s) if held.any() else None
