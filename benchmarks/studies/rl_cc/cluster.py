@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dc_gym.benchmarks.studies.compare.measured import recovery_s
+from dc_gym.benchmarks.studies.compare.cases import recovery_s
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import (
     FIRMWARE,
