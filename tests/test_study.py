@@ -7,6 +7,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.stats import estimate
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import claims, findings, identity, page, score, table
+from dc_gym.study import claims, collect, findings, identity, page, score, table
 from dc_gym.study.claims import Claim, Verdict
 from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
@@ -266,6 +267,10 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
         (('Variant("fast")', 'Variant("slow")'), "two variants are called 'slow'"),
         (("STUDY = Study", "OTHER = Study"), "it has no STUDY = Study"),
         (('"topology.preset"', '"topology.presett"'), "did you mean"),
+        (
+            ("    seeds=3", '    identities=[below("slwo", "fast", GOODPUT)],\n    seeds=3'),
+            "identities: variant 'slwo' is unknown",
+        ),
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
@@ -297,6 +302,15 @@ def test_mistakes_of_a_command_are_one_line(
     except SystemExit as error:
         code = int(error.code or 0)
     assert code == 2 and said in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
+def test_as_many_tracks_are_kept_as_a_variant_says(asked: int | None, kept: list[int]) -> None:
+    track = Track(np.array([1.0]), {"queue": np.array([2.0])})
+    study = Study("T", [QUEUE], measure=lambda result: {"queue": 3.0}, track=lambda result: track)
+    results: dict[int, Any] = dict.fromkeys((3, 1, 2))
+    found = collect.measured(study, Variant("a", tracks=asked), results)
+    assert list(found.over_time) == kept and found.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
 
 
 def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
@@ -412,3 +426,23 @@ def test_every_study_loads_and_its_findings_name_its_claims() -> None:
         assert study.title and study.measures, name
         LIBRARY.causes(study)
         assert identity.of_runs(study) and identity.of_measures(study)
+
+
+def broken(study: Study, evidence: Evidence) -> list[str]:
+    """Returns the identities that evidence breaks; those about variants that did not run count as kept."""
+    ran = [each for each in study.identities if set(each.about) <= set(evidence.variants)]
+    return [each.words for each in ran if each.judge(evidence).verdict is not Verdict.SAME]
+
+
+def test_stored_evidence_keeps_the_identities_of_its_study() -> None:
+    places = Path(__file__).parents[1] / "results/evidence"
+    for name in LIBRARY.names():
+        study = LIBRARY.load(name)
+        if (file := table.path_of(places, name, full=False)).is_file() and not study.of:
+            assert broken(study, study.derive(table.evidence_of(study, table.read(file)))) == [], name
+
+
+def test_an_identity_that_is_broken_is_told() -> None:
+    study = Study("T", [QUEUE], identities=[claims.less_than("a", QUEUE, 11), claims.less_than("absent", QUEUE, 11)])
+    kept, spoilt = (Evidence({"a": variant("a", values)}) for values in ([10, 10.5], [10, 12]))
+    assert broken(study, kept) == [] and broken(study, spoilt) == ["queue (kB) of a below 0.011 for every seed"]

@@ -158,9 +158,9 @@ def _learning(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> 
 
 def _over_time(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> None:
     for each in variants:
-        tracks = list(each.over_time.values())
+        tracks = [track for track in each.over_time.values() if panel.name in track.values]
         if tracks:
-            rows = np.stack([track.values[panel.name] for track in tracks if panel.name in track.values])
+            rows = np.stack([track.values[panel.name] for track in tracks])
             most = max(track.most.get(panel.name, np.inf) for track in tracks) * panel.factor
             _draw(ax, tracks[0].x, rows * panel.factor, each, panel, most)
 

@@ -105,13 +105,12 @@ def _study(module: ModuleType, name: str, what: str) -> Study:
     if repeated:
         raise UsageError(f"study {what}: two variants are called {sorted(repeated)[0]!r}; each needs a name of its own")
     names, measures = {each.name for each in found.variants}, {each.name for each in found.measures}
-    for claim in found.claims:
-        about = dict.fromkeys(one for each in claim.criteria for one in each.about)
-        if names and not found.derives and (strange := [one for one in about if one not in names]):
-            raise UsageError(f"study {what}: claim {claim.text!r}: {unknown('variant', strange[0], sorted(names))}")
-        used = dict.fromkeys(one for each in claim.criteria for one in each.measures)
-        if strange := [one for one in used if one not in measures]:
-            raise UsageError(f"study {what}: claim {claim.text!r}: {unknown('measure', strange[0], sorted(measures))}")
+    named = [(f"claim {claim.text!r}", each) for claim in found.claims for each in claim.criteria]
+    for where, criterion in [*named, *(("identities", each) for each in found.identities)]:
+        if names and not found.derives and (strange := [one for one in criterion.about if one not in names]):
+            raise UsageError(f"study {what}: {where}: {unknown('variant', strange[0], sorted(names))}")
+        if strange := [one for one in criterion.measures if one not in measures]:
+            raise UsageError(f"study {what}: {where}: {unknown('measure', strange[0], sorted(measures))}")
     return found
 
 
