@@ -27,11 +27,9 @@ from dc_gym.nets.acc_policy import AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.nets.double_dqn import HIDDEN
 from dc_gym.nets.q_network import QNetwork
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, StudyOptions, Variant, bounded, drawing
 from dc_gym.study.collect import FunctionRows
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Collected, Study, StudyOptions, Variant
+from dc_gym.study.model import Collected
 from dc_gym.topologies.ecmp import draw
 
 METHOD = Method("acc", "--episodes", AccTrainingSettings().episodes)

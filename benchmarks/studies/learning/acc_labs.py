@@ -16,8 +16,7 @@ from dc_gym.methods.acc import held_out
 from dc_gym.methods.acc.held_out import Contestant, LabCase, constant
 from dc_gym.nets.acc_template import DEPLOYED, Template
 from dc_gym.records import fingerprint
-from dc_gym.study.evidence import Evidence, VariantEvidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Evidence, Variant, VariantEvidence
 
 SECN = {"SECN1": (5_000, 200_000, 10_000), "SECN2": (100_000, 400_000, 200_000)}
 """Kmin and Kmax in bytes and Pmax in ppm at 25 Gbit/s (topologies/marking.py)."""

@@ -26,10 +26,20 @@ from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
 from dc_gym.spec import Spec
-from dc_gym.study import collect, drawing
-from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, StudyOptions, Variant
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    StudyOptions,
+    Variant,
+    Verdict,
+    bounded,
+    collect,
+    drawing,
+)
 from dc_gym.topologies.ecmp import draw
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.progress import Progress
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
-from dc_gym.study import collect
-from dc_gym.study.claims import Criterion, Outcome, bounded
+from dc_gym.study import Criterion, Evidence, Outcome, Study, StudyOptions, bounded, collect
 from dc_gym.study.collect import SpecRuns
-from dc_gym.study.evidence import Evidence, Sample, Shortfall, fewer
-from dc_gym.study.model import Collected, Study, StudyOptions
+from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.model import Collected
 
 POLICY = "policy.npz"
 

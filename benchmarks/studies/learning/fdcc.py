@@ -18,9 +18,7 @@ from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLC
 from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, UNFAIR, Traffic
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Measure, Study
 
 COUNTS, LINKS, PAIRS, ENOUGH = (4, 16, 64, 256), 3, 64, 3 / 5
 CROWDED = (64, 256)
@@ -98,7 +96,9 @@ STUDY = Study(
         for text, (holds, rivals, measure) in ALL.items()
     ],
     identities=common.nothing_dropped(VARIANTS),
-    draw=lambda evidence: n_to_one.figure(evidence, {"": COUNTS}, n_to_one.PRINTED, "FDCC as trained, beside its rivals"),
+    draw=lambda evidence: n_to_one.figure(
+        evidence, {"": COUNTS}, measures=n_to_one.PRINTED, title="FDCC as trained, beside its rivals"
+    ),
     facts=common.facts("a dumbbell of 64 pairs at a tenth of the rate", n_to_one.TRAFFIC),
     collect=AfterTraining(Method("fdcc", "--episodes", FdccTrainingSettings().episodes), lambda seed: {f"seed-{seed}": ()}),
     trains=True,

@@ -14,11 +14,8 @@ from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYL
 from dc_gym.methods.rlcc.on_lab import USUAL
 from dc_gym.nets.decision import Scaling
 from dc_gym.records.results import Result, number
-from dc_gym.study import series, theory
-from dc_gym.study.claims import Claim, between, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series, theory
+from dc_gym.study.claims import between
 
 SENDERS = 8
 SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}

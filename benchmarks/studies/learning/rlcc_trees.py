@@ -15,10 +15,9 @@ from dc_gym.methods.rlcc import distil
 from dc_gym.methods.rlcc.bottleneck import SHORT_BUFFER_BYTES
 from dc_gym.methods.rlcc.distil import Distillation
 from dc_gym.nets import nic_policy
-from dc_gym.study import theory
-from dc_gym.study.claims import Claim, between
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Files, Study, Variant
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, theory
+from dc_gym.study.claims import between
+from dc_gym.study.model import Files
 
 NETWORK, TREES = "network", (10, 20, 40)
 COLORS = {NETWORK: "#332288", "10 trees": "#CC6677", "20 trees": "#DDCC77", "40 trees": "#117733"}

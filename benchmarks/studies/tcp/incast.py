@@ -26,11 +26,8 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
 from dc_gym.figures import kit, styles
 from dc_gym.records.results import Result
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, between, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series
+from dc_gym.study.claims import between
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

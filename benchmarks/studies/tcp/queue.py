@@ -24,11 +24,21 @@ import numpy.typing as npt
 
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, Criterion, Outcome, between, bounded, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    Variant,
+    VariantLine,
+    bounded,
+    less_than,
+    more_than,
+    series,
+)
+from dc_gym.study.claims import between
 from dc_gym.study.theory import crossing
 
 if TYPE_CHECKING:
