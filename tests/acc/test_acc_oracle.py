@@ -87,3 +87,10 @@ def test_contestants_of_a_case_run(tmp_path: Path, lab_kernel: Path, over: str) 
     contestants = {"low": STATIC["action 0"], **acc_labs.secn(case.rate_bps), "high": STATIC["action 19"]}
     earned = acc_oracle.held_out.rewards(case, 7, contestants, 16, tmp_path)
     assert len(set(earned.values())) > 1 and all(0 < reward < 1.1 for reward in earned.values())
+
+
+def test_the_figure_shows_rewards_beside_the_oracle() -> None:
+    """A panel a case: the net is 0.1 below the oracle, SECN1 0.2, SECN2 0.3, chance 0.4."""
+    panels = acc_oracle.figure(found(0.6, 0.7)).axes
+    dots = [[float(line.get_xdata()[0]) for line in ax.get_lines() if line.get_marker() == "o"] for ax in panels]
+    assert dots == [pytest.approx([-0.1, -0.2, -0.3, -0.4])] * len(CASES)

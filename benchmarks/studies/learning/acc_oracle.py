@@ -35,6 +35,7 @@ from dc_gym.study import (
     Study,
     StudyOptions,
     Variant,
+    VariantEvidence,
     Verdict,
     bounded,
     collect,
@@ -177,21 +178,25 @@ def better(over: str, rival: str) -> Criterion:
     return Criterion(f"{over}: reward of {NET} above that of {rival}, all cases", (NET, rival), judge, tuple(cases))
 
 
-MEASURES = [Measure(case, f"reward, {case}", digits=4) for case in CASES]
+LESS = Measure("less", "reward less that of the oracle", digits=4)
 
 
 def figure(evidence: Evidence) -> Figure:
-    """Draws the rewards of the net, of its rivals and of the oracle by case."""
-    shown = {name: each for name, each in evidence.variants.items() if name not in STATIC}
-    return drawing.dot_panels(
-        replace(evidence, variants=shown), MEASURES, "ACC and static markings in cases that no training had"
-    )
+    """Draws by case what the net and its rivals earn less than the oracle."""
+    made = {}
+    for case, who in product(CASES, (NET, *SECN, CHANCE)):
+        best, mine = evidence.values(BEST, case), evidence.values(who, case)
+        less = {seed: value - best[seed] for seed, value in mine.items() if seed in best}
+        color = evidence.variants[who].color if who in evidence.variants else ""
+        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, color, {LESS.name: less})
+    rows = {case: {who: f"{case}, {who}" for who in (NET, *SECN, CHANCE)} for case in CASES}
+    return drawing.grid(Evidence(made), rows, (LESS,), "ACC and static markings in cases that no training had")
 
 
 STUDY = Study(
     title="ACC's net beside the oracle in cases that no training had",
     variants=[Variant(NET, color="#332288"), *RIVALS, *ACTIONS],
-    measures=MEASURES,
+    measures=[Measure(case, f"reward, {case}", digits=4) for case in CASES],
     derive=with_oracle,
     notes=notes,
     seeds=SEEDS,
