@@ -40,7 +40,6 @@ BENCHES = {
     "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
-    "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
@@ -49,7 +48,6 @@ OPTIONS = {
     "seeds": ("rlcc-train", "acc-learn", "acc-oracle", "fdcc-train"),
     "out": ("acc-oracle",),
     "policy": ("rlcc-distil",),
-    "peer": ("peers",),
 }
 """Options, and the benches that take them; `compare` has its own."""
 

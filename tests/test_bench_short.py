@@ -81,7 +81,6 @@ ELSEWHERE = {
     "nic-cost": "test_nic_cost.py",
     "ns3": "test_peers.py",
     "ns3-fct": "test_ns3_fct.py",
-    "peers": "test_peers_bench.py",
     "port-cost": "test_port_cost.py",
     "rlcc-distil": "test_bench_rlcc_policies.py",
     "rlcc-train": "test_bench_rlcc.py",
