@@ -14,7 +14,9 @@ from types import ModuleType
 from dc_gym.base import checks
 from dc_gym.base.errors import UsageError
 from dc_gym.base.outputs import is_json_of, require_place
+from dc_gym.base.progress import choose
 from dc_gym.base.spelling import unknown
+from dc_gym.benchmarks.studies import aliases
 
 COMPARE = "compare"
 BENCHES = {
@@ -69,8 +71,8 @@ def main(args: Namespace) -> int:
     if args.json:
         require_place(args.json, is_json_of(bench=args.name), remedy="move it, or give another --json")
     if args.name == COMPARE:
-        code: int = import_module("dc_gym.benchmarks.studies.compare").main(args)
-        return code
+        with choose(args.quiet) as progress:
+            return aliases.compare(args, progress)
     given = [option for option in {*OPTIONS, *args.of_compare} if getattr(args, option)]
     own = [option for option in given if args.name in OPTIONS.get(option, ())]
     if odd := sorted({*given} - {*own}):

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study of one's own: how DCTCP's queue depends on the rate of a link. `dcgym study run examples/rates.py`"""
 
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.records.results import Result
+from dc_gym.study import Claim, Measure, Study, Variant, below
 
 QUEUE = Measure("queue_bytes", "mean queue (kB)", 1e-3)
 GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
 
 
-def measure(result):
+def measure(result: Result) -> dict[str, float]:
     return {QUEUE.name: result.summary["mean_queue_bytes"], GOODPUT.name: result.summary["goodput_bps"]}
 
 

@@ -18,7 +18,7 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.key import RATE, SIZE, key
 from dc_gym.ctrl import actuators
-from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Measure, Place, actuator, selection
+from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity, actuator, selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort, select
 from dc_gym.grounds import actuation
 from dc_gym.grounds.actuation import Request, request_of
@@ -76,7 +76,7 @@ def some(**changes: Any) -> Actuator:
         help="something",
         ports="switch",
         qdiscs=("red",),
-        quantities=(Measure("low", "bytes", "one"), Measure("high", "ppm", "another", at_least="low")),
+        quantities=(Quantity("low", "bytes", "one"), Quantity("high", "ppm", "another", at_least="low")),
         bounds=lambda graph, port, keys: (Bounds(1, 3, 2),) * 2,
         attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("low", 0, 4), Place("high", 4, 4))),),
     )
@@ -103,8 +103,8 @@ def test_those_that_come_with_it() -> None:
 
 def test_one_of_the_user_s(registries: None) -> None:
     before = actuators.names()
-    others = [Measure(f"q{i}", "ns", "x", at_least="q0") for i in (1, 2, 3)]
-    made = some(name="a23456789_12345", quantities=(Measure("q0", "ns", "x"), *others))
+    others = [Quantity(f"q{i}", "ns", "x", at_least="q0") for i in (1, 2, 3)]
+    made = some(name="a23456789_12345", quantities=(Quantity("q0", "ns", "x"), *others))
     actuators.register(made)
     assert actuators.names() == (*before, "a23456789_12345") and actuators.find("a23456789_12345") is made
     assert made.ordered == ((1, 0), (2, 0), (3, 0))
@@ -113,7 +113,7 @@ def test_one_of_the_user_s(registries: None) -> None:
     assert made.equip(graph, AGENT) is graph
 
 
-QUANTITY = Measure("x", "bytes", "one")
+QUANTITY = Quantity("x", "bytes", "one")
 
 
 @pytest.mark.parametrize(
@@ -127,20 +127,20 @@ QUANTITY = Measure("x", "bytes", "one")
         ({"name": "a234567890123456"}, "actuator 'a234567890123456' is not a valid name"),
         ({"ports": "hosts"}, "actuator 'mine': ports 'hosts' are unknown; give host or switch"),
         ({"quantities": ()}, "actuator 'mine' has 0 quantities; give 1 to 4"),
-        ({"quantities": tuple(Measure(f"q{i}", "ns", "") for i in range(5))}, "actuator 'mine' has 5 quantities; give 1 to 4"),
+        ({"quantities": tuple(Quantity(f"q{i}", "ns", "") for i in range(5))}, "actuator 'mine' has 5 quantities; give 1 to 4"),
         ({"quantities": (QUANTITY, QUANTITY)}, "actuator 'mine': quantity 'x' is no name of its own; give each quantity one"),
-        ({"quantities": (Measure("k-min", "bytes", ""),)}, "actuator 'mine': quantity 'k-min' is no name of its own"),
+        ({"quantities": (Quantity("k-min", "bytes", ""),)}, "actuator 'mine': quantity 'k-min' is no name of its own"),
         (
-            {"quantities": (Measure("x", "kB", ""),)},
+            {"quantities": (Quantity("x", "kB", ""),)},
             "actuator 'mine': unit 'kB' of x is unknown; one of: bps, bytes, ppm, packets, ns",
         ),
         (
-            {"quantities": (QUANTITY, Measure("y", "bytes", "", at_least="z"))},
+            {"quantities": (QUANTITY, Quantity("y", "bytes", "", at_least="z"))},
             "actuator 'mine': y is at least 'z', which is no earlier quantity; name one",
         ),
-        ({"quantities": (Measure("x", "bytes", "", at_least="x"),)}, "x is at least 'x', which is no earlier quantity"),
+        ({"quantities": (Quantity("x", "bytes", "", at_least="x"),)}, "x is at least 'x', which is no earlier quantity"),
         (
-            {"quantities": (Measure("x", "bytes", "", at_least="y"), Measure("y", "bytes", ""))},
+            {"quantities": (Quantity("x", "bytes", "", at_least="y"), Quantity("y", "bytes", ""))},
             "x is at least 'y', which is no",
         ),
         ({"bounds": lambda graph, port: ()}, "actuator 'mine': bounds: cannot be called with (graph, port, keys): too many"),
@@ -179,7 +179,7 @@ def test_keys_of_its_own_reach_its_functions(registries: None) -> None:
         got.append(keys)
         return graph
 
-    one = (Measure("x", "bytes", "one"),)
+    one = (Quantity("x", "bytes", "one"),)
     actuators.register(some(quantities=one, bounds=bounds, attributes=attributes, equip=equip, keys=LeastKeys))
     for own, least in (((), 3000), ((("least", 2000),), 2000)):
         agent, graph = replace(AGENT, actuators="s1-eth1:mine,s1-eth2:marking", own=own), star(STEP, STEP)
@@ -568,7 +568,7 @@ def test_a_request_for_the_marking_of_a_class_is_what_tc_packs(number: int) -> N
 def test_a_request_without_attributes() -> None:
     """The options of bfifo are its limit."""
     bare = (Attribute(0, bytes(4), (Place("limit", 0, 4),)),)
-    request = request_of("bfifo", bare, (Measure("limit", "bytes", "x"),))
+    request = request_of("bfifo", bare, (Quantity("limit", "bytes", "x"),))
     kind, options, is_nested = taken_apart(patched(request, [123_456]))
     assert (kind, options, is_nested) == ("bfifo", struct.pack("=I", 123_456), False)
     place = {"attribute": 0, "nest": 0, "index": 0, "offset": 0}
@@ -583,7 +583,7 @@ def test_places_of_odd_attributes() -> None:
         Attribute(9, b""),
         Attribute(8, bytes(11), (Place("a", 3, 8, 3, 2), Place("b", 2, 1))),
     )
-    request = request_of("red", odd, (Measure("a", "ns", "x"), Measure("b", "ns", "x")))
+    request = request_of("red", odd, (Quantity("a", "ns", "x"), Quantity("b", "ns", "x")))
     _, options, _ = taken_apart(patched(request, [1000, 0x0201]))
     assert attributes(options) == {7: b"a\1\2de", 9: b"", 8: b"\0\0\xff" + (1500).to_bytes(8, "little")}
     assert [(each["value"], each["attribute"], each["offset"], each["width"]) for each in request.reads] == [
@@ -643,7 +643,7 @@ def test_an_experiment_s_hosts_listen_for_commands() -> None:
     ],
 )
 def test_places_that_cannot_be_are_one_line(attributes, words):
-    quantities = (Measure("kmin", "bytes", "low"), Measure("kmax", "bytes", "high"))
+    quantities = (Quantity("kmin", "bytes", "low"), Quantity("kmax", "bytes", "high"))
     with pytest.raises(AgentError) as caught:
         request_of("red", attributes, quantities)
     assert words in str(caught.value) and "\n" not in str(caught.value)

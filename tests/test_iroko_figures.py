@@ -18,7 +18,7 @@ from dc_gym.figures import kit
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import presets, settings
 from dc_gym.spec import load
-from dc_gym.study import collect, drawing, measured, table, trained, trainings
+from dc_gym.study import collect, drawing, identity, measured, table, trained, trainings
 from dc_gym.study.evidence import Evidence, Measure, Track, VariantEvidence
 from dc_gym.study.model import StudyOptions
 from dc_gym.study.trained import Campaign
@@ -82,7 +82,7 @@ def test_a_collapse_and_a_rise_are_told_from_the_opposite():
 def test_learners_are_compared_while_they_learn():
     """The last tenth of a training counts, and of a TCP's run as much as an episode."""
     x, names = np.arange(1, 101.0), {each.name for each in common.COMPARED}
-    curve = Track(x, {drawing.LEARNED_NAMES.get(name, name): np.where(x > 90, 7.0, 1.0) for name in names})
+    curve = Track(x, {name: np.where(x > 90, 7.0, 1.0) for name in names})
     run = Track(x, {name: np.where(x <= 5, 8.0, np.nan if name == "rtt_s" else 20.0) for name in names})
     learner = replace(variant("APPO", [9, 9]), learning={1: curve, 2: curve})
     tcp = replace(variant(common.DCTCP, [3, 3]), over_time={1: run, 2: run})
@@ -173,6 +173,26 @@ def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, 
     assert main.main(["study", "run", "iroko/5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
+
+
+def test_the_variants_that_the_command_names_run_alone(tmp_path, monkeypatch):
+    asked = []
+
+    def run_grid(grid, *args, **told):
+        asked.extend(each.name for each in grid.points)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(collect.sweep, "run_grid", run_grid)
+    chosen = ["--variant", "nv", "--variant", "cubic", "--seeds", "2"]
+    assert main.main(["study", "run", "iroko/5.2", *chosen, "--out", str(tmp_path), "--quiet"]) == 2
+    assert asked == ["nv-s1", "nv-s2", "cubic-s1", "cubic-s2"]
+
+
+def test_what_measures_trained_policies_is_part_of_their_evidence_s_identity(monkeypatch):
+    study = LIBRARY.load("iroko/figure-5.2")
+    before = identity.of_measures(study)
+    monkeypatch.setattr(measured, "LAST_SHARE", 0.2)
+    assert identity.of_measures(study) != before
 
 
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
@@ -312,6 +332,7 @@ def test_a_learning_curve_is_the_reward_of_a_step(tmp_path):
     assert found.x.tolist() == [100, 200, 30]
     np.testing.assert_array_equal(found.values["reward"], [np.nan, -0.5, np.nan])
     np.testing.assert_array_equal(found.values["goodput_bps"], [np.nan, 7e6, np.nan])
+    assert list(trainings.learning_curve(tmp_path, 100, ("reward", "wanted")).values) == ["reward"]
 
 
 # Measured numbers, and written pages

@@ -29,8 +29,8 @@ from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
 from dc_gym.nets import fdcc_scripted, fluid, nic_policy
 from dc_gym.records.tables import NIC_EVENTS
-from dc_gym.reproduce import theory
 from dc_gym.spec import load
+from dc_gym.study import theory
 from dc_gym.sweep import runs
 
 pytestmark = pytest.mark.lab

@@ -2,6 +2,8 @@
 """The page on standard algorithms, from trainings' files made here: which algorithms master the task, by which criterion."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +12,8 @@ from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.studies.pcc_rl import standard_rl as figure
 from dc_gym.cli.main import main
 from dc_gym.nets import nic_policy
-from dc_gym.study import page, registry
-from dc_gym.study.claims import ClaimState
-from dc_gym.study.identity import Provenance
-from dc_gym.study.options import StudyOptions
+from dc_gym.study.claims import Verdict, judge
+from dc_gym.study.model import StudyOptions
 
 GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "sum_of_rates": 1.0, "inflation_std": 0.01}
 COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
@@ -22,11 +22,12 @@ COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
 def trained(out, algorithm, seed, last, steps=5000):
     """Makes a training's folder as its command leaves it; `last` has the values that differ from GOOD, by number of flows."""
     place = out / "standard-rl" / "trainings"
-    asked = figure._training(place, algorithm, seed, steps=5000)
+    asked = figure.training(place, algorithm, seed, steps=5000)
     asked.out.mkdir(parents=True)
     asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order(), indent=1) + "\n")
     asked.policy.write_bytes(nic_policy.shipped("rlcc-mlp").read_bytes())
     half = steps // 2
+    asked.out.with_name(f"{asked.algorithm}.toml").write_text(figure.CONFIGS.get(asked.algorithm, ""))
     (asked.out / "progress.csv").write_text(f"iteration,steps,reward\n1,{half},-3\n2,{steps},-1\n")
     (asked.out / "curve.csv").write_text(f"update,decisions,mean_error,mean_reward\n1,{half},1,-3\n2,{steps - half},1,-1\n")
     rows = [",".join(COLUMNS)]
@@ -48,49 +49,54 @@ def one_evaluation(monkeypatch):
     monkeypatch.setattr(figure.GradientTraining, "closed_loop", figure.StandardTraining.closed_loop)
 
 
-@pytest.fixture
-def usual(monkeypatch):
-    """Makes two seeds of 5000 decisions the figure's own length."""
-    monkeypatch.setattr(figure, "SEEDS", 2)
-    monkeypatch.setattr(figure, "STEPS", 5000)
+def verdicts(asked, seeds, steps):
+    """Returns the verdicts on the claims, where the study's own length is so many seeds and decisions."""
+    evidence = evidence_of(asked, seeds, steps)
+    return [judge(each, evidence).verdict for each in figure.CLAIMS]
+
+
+def evidence_of(asked, seeds=2, steps=5000):
+    return replace(figure.STUDY.collect, lengths={False: (seeds, steps)})(figure.STUDY, asked, Quiet()).evidence
+
+
+ANALYTIC_ALONE = [Verdict.NOT_TESTED] * 3
+"""The verdicts on algorithms that were not trained."""
 
 
 def test_short_trainings_are_not_judged(tmp_path):
     for seed in (1, 2):
         trained(tmp_path, "RLCC", seed, {})
-    found = figure.run(options(tmp_path, algorithms=()), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [ClaimState.TOO_SHORT]
+    found = evidence_of(options(tmp_path, algorithms=()), *figure.LENGTHS[False])
+    assert judge(figure.CLAIMS[0], found).why_not == "trainings of 5,000 decisions instead of 250,000"
+    assert str(found.shortfall) == "trainings of 5,000 decisions instead of 250,000, 2 seeds instead of 3"
 
 
-def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
+def test_each_seed_must_hold_with_every_number_of_flows(tmp_path):
     for seed in (1, 2):
         trained(tmp_path, "RLCC", seed, {})
         trained(tmp_path, "PPO", seed, {128: {"jain": 0.9}})
         trained(tmp_path, "SAC", seed, {} if seed == 1 else {2: {"inflation_over_eq_2": 0.89}})
-    found = figure.run(options(tmp_path), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [
-        ClaimState.REPRODUCED,
-        ClaimState.REPRODUCED,
-        ClaimState.CONTRADICTED,
+    assert verdicts(options(tmp_path), 2, 5000) == [Verdict.SAME, Verdict.SAME, Verdict.OPPOSITE, Verdict.NOT_TESTED]
+    found = evidence_of(options(tmp_path))
+    assert judge(figure.CLAIMS[2], found).measured == ("SAC: 1 of 2 seeds; off eq. 2 by up to 3%, 11%",)
+    assert found.steps("eq. 3, 8 flows") == 5000 and list(found.variants) == [
+        figure.name(who, flows) for who in ("RLCC", "PPO", "SAC") for flows in figure.FLOWS
     ]
-    assert found.verdicts[2].measured == ("SAC: 1 of 2 seeds; off eq. 2 by up to 3%, 11%",)
-    assert found.verdicts[0].steps == 5000 and "eq. 3: 2 of 2 seeds master the task." in found.notes
-    path = page.write(tmp_path / "page", "pcc-rl", "standard-rl", found, Provenance({}, "", {}))
-    assert "fluid model, not labs" in path.read_text() and (tmp_path / "page" / "figure.png").stat().st_size > 10_000
+    assert "fluid model, not labs" in dict(figure.facts(options(tmp_path)))["Ground"]
+    assert figure.STUDY.draw(found).axes
 
 
-@pytest.mark.parametrize("what", [{"sum_of_rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
-def test_each_part_of_the_criterion_counts(what, tmp_path, usual):
+@pytest.mark.parametrize("what", [{"sum_of_rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}, {"jain": "nan"}])
+def test_each_part_of_the_criterion_counts(what, tmp_path):
     trained(tmp_path, "RLCC", 1, {8: what})
-    found = figure.run(options(tmp_path, seeds=1, algorithms=()), Quiet())
-    assert [verdict.state for verdict in found.verdicts] == [ClaimState.CONTRADICTED]
+    assert verdicts(options(tmp_path, seeds=1, algorithms=()), 1, 5000) == [Verdict.OPPOSITE, *ANALYTIC_ALONE]
 
 
 def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
     asked = trained(tmp_path, "RLCC", 1, {})
     asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order() | {"batch": 1}))
     with pytest.raises(UsageError, match="--force trains it anew"):
-        figure.run(options(tmp_path, seeds=1, algorithms=()), Quiet())
+        evidence_of(options(tmp_path, seeds=1, algorithms=()))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
 )
 def test_what_this_figure_does_not_train_with_is_refused(tmp_path, given, says):
     with pytest.raises(UsageError, match=says):
-        figure.run(options(tmp_path, seeds=1, **given), Quiet())
+        evidence_of(options(tmp_path, seeds=1, **given))
 
 
 def test_what_a_training_is_told(tmp_path):
@@ -113,12 +119,10 @@ def test_what_a_training_is_told(tmp_path):
 
 
 def test_what_eq_3_is_told_and_leaves(tmp_path, monkeypatch, capsys):
-    asked = figure._training(tmp_path, "RLCC", 1, steps=700)
+    asked = figure.training(tmp_path, "RLCC", 1, steps=700)
     words = asked.argv()
     assert words[:3] == ["rlcc", "train", "--ground=fluid"] and {"--seed=1", "--updates=3", "--batch-size=250"} < set(words)
     assert main(words) == 0 and asked.trained() >= 700
-    curve = asked.curve()
-    assert len(curve.x) == 3 and curve.x[-1] == asked.trained() and (curve.values["reward"] < 0).all()
 
 
 def test_eq_3_is_evaluated_in_the_closed_loop_of_its_policy(tmp_path, monkeypatch):
@@ -130,5 +134,10 @@ def test_eq_3_is_evaluated_in_the_closed_loop_of_its_policy(tmp_path, monkeypatc
         assert row["inflation_over_eq_2"] == pytest.approx(1.0, abs=0.1) and row["jain"] > 0.95 and row["flows"] == flows
 
 
-def test_it_is_a_figure_of_its_paper():
-    assert registry.find("pcc-rl").figure("standard-rl").title == figure.TITLE
+def test_td3_is_trained_where_it_is_asked_for():
+    def algorithms(**asked):
+        return figure._algorithms(figure.STUDY, StudyOptions(Path("out"), **asked))
+
+    assert algorithms() == ["RLCC", "PPO", "SAC", "DDPG"]
+    assert algorithms(all_cases=True) == ["RLCC", "PPO", "SAC", "DDPG", "TD3"]
+    assert algorithms(algorithms=("td3",)) == ["RLCC", "TD3"] and algorithms(variants=("SAC, 8 flows",)) == ["SAC"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.stats import estimate
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import claims, collect, findings, identity, measured, score, table
+from dc_gym.study import claims, collect, findings, identity, measured, page, score, table
 from dc_gym.study.claims import Claim, Verdict
 from dc_gym.study.evidence import Evidence, Measure, Sample, Shortfall, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
@@ -74,6 +77,39 @@ def test_order_size_tie_and_the_opposite_are_told_apart() -> None:
     assert verdict(claims.above("a", "b", QUEUE, 3), short, long) is Verdict.OPPOSITE
 
 
+def test_differences_are_taken_seed_by_seed() -> None:
+    """Seeds differ far more than the variants."""
+    a, b = variant("a", [10, 1000, 100_000]), variant("b", [11, 1100, 109_000])
+    assert verdict(claims.below("a", "b", QUEUE), a, b) is Verdict.NO_DIFFERENCE, "by 1, 100 and 9000"
+    a, b = variant("a", [10, 1000, 100_000]), variant("b", [14_000, 15_000, 114_000])
+    assert verdict(claims.below("a", "b", QUEUE), a, b) is Verdict.SAME
+
+
+def test_bounds_hold_for_every_seed() -> None:
+    assert verdict(claims.less_than("a", QUEUE, 10), variant("a", [1, 2, 9])) is Verdict.SAME
+    assert verdict(claims.less_than("a", QUEUE, 10), variant("a", [1, 2, 10])) is Verdict.OPPOSITE
+    assert verdict(claims.more_than("a", QUEUE, 0), variant("a", [1, 2, 0])) is Verdict.OPPOSITE
+    assert verdict(claims.more_than("a", QUEUE, 0), variant("a", [])) is Verdict.NOT_TESTED
+    few = Shortfall(seeds="2 seeds instead of 3")
+    assert verdict(claims.less_than("a", QUEUE, 15), variant("a", [10, 11]), shortfall=few) is Verdict.NOT_TESTED
+    assert verdict(claims.less_than("a", QUEUE, 10), variant("a", [9, 11]), shortfall=few) is Verdict.OPPOSITE
+
+
+def test_criteria_on_training_curves() -> None:
+    falls = claims.learned("a", "it falls", QUEUE, lambda x, y: bool(y[-1] < y[0]))
+    x, nan = np.array([1.0, 2.0]), np.nan
+    for values, wanted in (([9, 1], Verdict.SAME), ([1, 9], Verdict.OPPOSITE), ([nan, nan], Verdict.NOT_TESTED)):
+        assert verdict(falls, variant("a", [1], learning={1: Track(x, {"queue": np.array(values, float)})})) is wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([0, 100, 200], "100 \u00b1 248"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.25, -0.75")],
+)
+def test_numbers_of_a_page_have_no_exponent(values: list[float], said: str) -> None:
+    assert claims.text(estimate(values), Measure("x", "x")) == said
+
+
 def test_a_tie_is_no_contradiction() -> None:
     """Nor is it a difference, even where the interval excludes 0: 2 % are below the 3 % of a tie."""
     one, more, noisy = variant("a", [100, 100, 100]), variant("b", [102, 102, 102.1]), variant("c", [90, 100, 115])
@@ -100,6 +136,8 @@ def test_what_is_too_short_is_not_tested(short: Shortfall) -> None:
     curve = {1: Track(np.array([1.0, 5.0]), {"queue": np.array([1.0, 2.0])})}
     a, b = variant("a", [10, 11, 12], learning=curve), variant("b", [20, 21, 22])
     assert verdict(claims.below("a", "b", QUEUE), a, b, shortfall=short) is Verdict.NOT_TESTED
+    untrained = verdict(claims.below("a", "b", QUEUE), replace(a, learning={}), b, shortfall=short)
+    assert untrained is (Verdict.NOT_TESTED if short.runs else Verdict.SAME)
 
 
 def test_fewer_seeds_decide_only_where_intervals_leave_no_doubt() -> None:
@@ -126,7 +164,7 @@ def made(evidence: Evidence, **more: object) -> table.Table:
 def test_evidence_survives_its_text(tmp_path: Path) -> None:
     """Numbers, tracks, bounds and learning curves; integers are exact, others have six digits."""
     track = Track(np.array([0.5, 1.5]), {"queue": np.array([3.0, np.nan])}, {"queue": 7.25})
-    curve = Track(np.array([100.0, 200.0]), {"reward": np.array([-0.5, 0.25])})
+    curve = Track(np.array([100.0, 123456.0]), {"reward": np.array([-1 / 3, 1234567.8])})
     a = variant("a", [12345678901.0, 1 / 3], over_time={1: track}, learning={2: curve})
     evidence = Evidence({"a": a, "b": variant("b", [1.5])}, 1000, Shortfall(seeds="2 seeds instead of 5"))
     path = table.write(tmp_path, made(evidence), full=False)
@@ -137,10 +175,26 @@ def test_evidence_survives_its_text(tmp_path: Path) -> None:
     assert list(back.variants) == ["b", "a"] and back.paper_steps == 1000 and back.shortfall == evidence.shortfall
     again = back.variants["a"]
     assert again.numbers == {"queue": {1: 12345678901.0, 2: 0.333333}}
-    assert (again.color, again.paper, again.steps) == ("#123456", {"queue": 2}, 200)
+    assert (again.color, again.paper, again.steps) == ("#123456", {"queue": 2}, 123456)
     assert again.over_time[1].most == {"queue": 7.25} and np.isnan(again.over_time[1].values["queue"][1])
-    assert again.learning[2].values["reward"].tolist() == [-0.5, 0.25]
+    assert again.learning[2].values["reward"].tolist() == [-0.3333, 1_235_000], "curves have four digits"
     assert path.read_text() == table.write(tmp_path / "again", replace(found), full=False).read_text()
+
+
+def test_a_study_of_others_keeps_how_long_they_should_have_trained() -> None:
+    one, other = (made(Evidence({each: variant(each, [1, 2])}, steps)) for each, steps in (("a", 1000), ("b", 0)))
+    found = table.merged([(Study("T", [QUEUE]), one), (Study("T", [QUEUE]), other)])
+    assert found.paper_steps == 1000 and list(found.variants) == ["b", "a"]
+
+
+def test_a_page_tells_how_its_own_runs_were_made() -> None:
+    options = StudyOptions(
+        Path(), seeds=2, steps=70, duration="2s", algorithms=(), overrides=("a=1",), variants=("x",), full=True
+    )
+    assert identity.asked(identity.told(options)) == options
+    study = Study("T", [QUEUE], facts=lambda told: [("Measured", str(told.duration))])
+    shown = report(study, made(Evidence({"a": variant("a", [1])}), options=identity.told(options)), {})
+    assert ("Measured", "2s") in shown.facts
 
 
 @pytest.mark.parametrize("text", ["", "study\tx\n\nvariant\tmeasure\n", "study\tx\n\nvariant\tmeasure\t1\na\tb\t1\t2\n"])
@@ -302,6 +356,31 @@ def test_the_score_counts_printed_numbers_by_how_far_they_are_off() -> None:
     assert score.shares(numbers) == ["50%", "50%", "100%"]
 
 
+def test_claims_of_ours_and_on_set_ups_of_ours_are_not_counted() -> None:
+    short = (claims.below("a", "b", QUEUE),)
+    told = [Claim("c", "page 7", short), Claim("c", "page 7", short, setup="shared buffer"), Claim("d", "ours", short, ours=True)]
+    study = Study("T", [QUEUE], claims=told, name="own/x")
+    shown = report(study, made(Evidence({"a": variant("a", [1, 2, 3]), "b": variant("b", [8, 9, 9.5])})), {})
+    assert [page.as_dict(each)["claim"] for each in shown.findings] == ["c", "Shared buffer: c", "d"]
+    assert shown.counts() == {Verdict.SAME: 1}
+
+
+def test_the_folder_of_a_study(tmp_path: Path) -> None:
+    curve = {seed: Track(np.array([1.0, 300.0]), {"queue": np.array([1.0, 2.0])}) for seed in (1, 2, 3)}
+    learner, alone = variant("a", [1, 2, 3], learning=curve), variant("b", [5, 5, 5])
+    claim = Claim("a is <short>", "page 7", (claims.below("a", "b", QUEUE),))
+    study = Study("T", [QUEUE], claims=[claim], notes=["A note."], name="own/x")
+    path = page.write(tmp_path, report(study, made(Evidence({"a": learner, "b": alone})), {}))
+    text = path.read_text()
+    assert "a is &lt;short&gt;" in text and "A note." in text and "300 steps" in text
+    (told,) = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    measured = "a 0.001, 0.002, 0.003, b 0.005 \u00b1 0"
+    assert told["verdict"] == "same"
+    assert told["criteria"] == [{"criterion": "queue (kB) of a below that of b", "measured": measured}]
+    assert (tmp_path / "table.csv").read_text().splitlines()[1] == "a,1,300,1.0"
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+
+
 def test_a_chain_of_equal_digests_reaches_today() -> None:
     lineage = identity.Lineage().with_pair("own/x", "f1", "f2", "d").with_pair("own/x", "f2", "f3", "d")
     assert lineage.reaches("own/x", "f1", "f3") and not lineage.reaches("own/x", "f3", "f1")
@@ -328,6 +407,8 @@ def test_a_study_of_ones_own_runs_resumes_reports_and_is_carried_over(
     assert sample.sample is not None and sample.sample.variant == "slow"
     shutil.rmtree(out)  # pages need the table alone
     assert main.main(["study", "report", str(own), *places]) == 0
+    assert main.main(["study", "report", str(own), *places, "--parquet", str(tmp_path / "all.parquet"), "--force"]) == 0
+    assert len(parquet.read_table(tmp_path / "all.parquet")) == 6
     for name in ("index.html", "figure.png", "table.csv", "claims.json"):
         assert (out / "own" / "rates" / name).is_file()
     capsys.readouterr()
@@ -375,3 +456,23 @@ def test_what_makes_a_track_has_an_identity() -> None:
     """A track's class has methods without a text of their own, which its decorator generated."""
     found = identity._code(measured.track)
     assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found
+
+
+def broken(study: Study, evidence: Evidence) -> list[str]:
+    """Returns the identities that evidence breaks; those about variants that did not run count as kept."""
+    ran = [each for each in study.identities if set(each.about) <= set(evidence.variants)]
+    return [each.words for each in ran if each.judge(evidence).verdict is not Verdict.SAME]
+
+
+def test_stored_evidence_keeps_the_identities_of_its_study() -> None:
+    places = Path(__file__).parents[1] / "results/evidence"
+    for name in LIBRARY.names():
+        study = LIBRARY.load(name)
+        if (file := table.path_of(places, name, full=False)).is_file() and not study.of:
+            assert broken(study, study.derive(table.evidence_of(study, table.read(file)))) == [], name
+
+
+def test_an_identity_that_is_broken_is_told() -> None:
+    study = Study("T", [QUEUE], identities=[claims.less_than("a", QUEUE, 11), claims.less_than("absent", QUEUE, 11)])
+    kept, spoilt = (Evidence({"a": variant("a", values)}) for values in ([10, 10.5], [10, 12]))
+    assert broken(study, kept) == [] and broken(study, spoilt) == ["queue (kB) of a below 0.011 for every seed"]

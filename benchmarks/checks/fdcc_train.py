@@ -22,27 +22,13 @@ from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.progress import choose
-from dc_gym.benchmarks.studies.fdcc import n_to_one
-from dc_gym.benchmarks.studies.fdcc.n_to_one import (
-    DCQCN,
-    DROPPED,
-    FDCC,
-    GOODPUT,
-    HPCC,
-    OWN_GOODPUT,
-    PAUSES,
-    QUEUE,
-    RLCC,
-    TIMELY,
-    UNFAIR,
-    UNFINISHED,
-    Change,
-    Traffic,
-)
+from dc_gym.benchmarks.studies.fdcc import common, n_to_one
+from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, FDCC, HPCC, PAUSES, RLCC, TIMELY, UNFINISHED, Change
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, OWN_GOODPUT, QUEUE, UNFAIR, Traffic
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.fdcc import train
-from dc_gym.study.collect import OwnRateRow
-from dc_gym.study.options import ReproduceOptions
+from dc_gym.study import collect
+from dc_gym.study.model import Study, StudyOptions, Variant
 from dc_gym.sweep import cpus
 
 OUT = Path("results/fdcc-train")
@@ -81,28 +67,32 @@ def change_of(seed: int, policy: Path | None = None) -> Change:
     return Change(f"seed {seed}", {"nic.policy": str(policy)} if policy else {})
 
 
-def rows(policies: Mapping[int, Path]) -> list[OwnRateRow]:
-    """Returns the runs of all contestants."""
-    network = {**n_to_one.DUMBBELL, **n_to_one.SCALED}
+def variants(policies: Mapping[int, Path]) -> list[Variant]:
+    """Returns the variants of all contestants."""
+    network = {**common.DUMBBELL, **n_to_one.SCALED}
     found = []
     for flows in COUNTS:
         traffic = Traffic(flows, PAIRS, n_to_one.SCALE)
-        found += [n_to_one.row(who, traffic, network, {}) for who in RIVALS]
-        for seed, policy in policies.items():
-            found.append(n_to_one.row(FDCC, traffic, network, {}, change_of(seed, policy)))
+        found += [n_to_one.variant(who, traffic, network) for who in RIVALS]
+        found += [n_to_one.variant(FDCC, traffic, network, change_of(seed, policy)) for seed, policy in policies.items()]
     return found
 
 
 def measured(policies: Mapping[int, Path]) -> dict[str, dict[str, float]]:
     """Returns what each run gave, by contestant and number of flows."""
-    options = ReproduceOptions(OUT, seeds=1, jobs=cpus(), overrides=(f"seed={LAB_SEED}",))
+    options = StudyOptions(OUT, seeds=1, jobs=cpus(), overrides=(f"seed={LAB_SEED}",))
+    study = Study(
+        title="Policies of several seeds in incasts",
+        name="fdcc-train/incasts",
+        measures=n_to_one.MEASURES,
+        variants=variants(policies),
+        measure=partial(n_to_one.measure, links=LINKS, scale=n_to_one.SCALE),
+    )
     with choose(quiet=False) as progress:
-        evidence = own_rate.run(
-            "incasts", rows(policies), options, progress, partial(n_to_one.measure, links=LINKS, scale=n_to_one.SCALE)
-        )
+        evidence = collect.SpecRuns()(study, options, progress).evidence
     return {
-        name: {of: number for of, by_seed in contender.numbers.items() for number in by_seed.values()}
-        for name, contender in evidence.contenders.items()
+        name: {of: number for of, by_seed in each.numbers.items() for number in by_seed.values()}
+        for name, each in evidence.variants.items()
     }
 
 

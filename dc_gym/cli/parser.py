@@ -341,7 +341,8 @@ def _add_study(commands: Any) -> None:
     cases = "all: also the variants that a study leaves out (default: %(default)s)"
     run.add_argument("--cases", choices=("default", "all"), default="default", help=cases)
     _add_study_options(run)
-    add("report", "write the pages of studies from their evidence, and run nothing", "dcgym study report acc", "*")
+    report = add("report", "write the pages of studies from their evidence, and run nothing", "dcgym study report acc", "*")
+    report.add_argument("--parquet", type=Path, metavar="FILE", help="also write all numbers as one long table")
     add("score", "count the verdicts on all claims, compare printed numbers, and say what is old", "dcgym study score", "*")
     carry = "repeat a short run of each study whose evidence is of another version, and keep the evidence if digests are equal"
     add("carry", carry, "dcgym study carry", "*")
@@ -350,7 +351,7 @@ def _add_study(commands: Any) -> None:
 def _add_reproduce(commands: Any) -> None:
     summary = "reproduce a paper's figures: another name of `dcgym study run PAPER/FIGURE`"
     parser = _add(
-        commands, "reproduce", summary, "dcgym reproduce iroko 5.2 5.3 --algorithms none", _delegate(f"{STUDIES}.papers")
+        commands, "reproduce", summary, "dcgym reproduce iroko 5.2 5.3 --algorithms none", _delegate(f"{STUDIES}.aliases")
     )
     parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes days")
     parser.add_argument(

@@ -221,6 +221,17 @@ def more_than(name: str, measure: Measure, bound: float) -> Criterion:
     return Criterion(words, (name,), judge, (measure.name,))
 
 
+def between(name: str, measure: Measure, low: float, high: float) -> Criterion:
+    """Returns the criterion that the mean over seeds is from `low` to `high`."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        found = estimate(list(evidence.values(name, measure.name).values()))
+        return bounded(None if found is None else low <= found.mean <= high, f"{name} {text(found, measure)}", sure=True)
+
+    words = f"{measure.title} of {name} from {plain(low, measure)} to {plain(high, measure)}"
+    return Criterion(words, (name,), judge, (measure.name,))
+
+
 def bounded(holds: bool | None, measured: str, sure: bool | None = None) -> Outcome:
     """Returns the outcome of a statement that holds or not; None: nothing can be said. One seed that breaks a bound decides."""
     if holds is None:

@@ -18,6 +18,7 @@ from rich.table import Table as Shown
 
 from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.records import fingerprint
@@ -107,7 +108,11 @@ def _list(desk: Desk) -> int:
 
 
 def _run(desk: Desk) -> int:
-    studies = desk.library.chosen(desk.args.names)
+    return run(desk, desk.library.chosen(desk.args.names))
+
+
+def run(desk: Desk, studies: Sequence[Study]) -> int:
+    """Runs studies, stores their evidence, and writes their pages."""
     _require_trained(desk.args, studies)
     page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
     for study in studies:
@@ -118,7 +123,8 @@ def _run(desk: Desk) -> int:
         told = _made(desk, study)
         path = page.write(desk.out / study.name, told)
         _show(told)
-        say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), study.name, desk.options(study.group).full)}")
+        for name in study.of or [study.name]:
+            say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), name, desk.options(study.group).full)}")
         say(f"page         {path}\n")
     return 0
 
@@ -201,6 +207,9 @@ def _report(desk: Desk) -> int:
             told = [(str(paths[each.study.name].relative_to(desk.out / group)), each) for each in mine]
             title = desk.library.title(group) if group in desk.library.groups() else group
             say(f"page         {page.overview(desk.out / group, group, title, told)}")
+    if desk.args.parquet:
+        require_place(desk.args.parquet, is_marked("ARROW:schema"), force=desk.args.force)
+        say(f"table        {table.write_parquet(desk.args.parquet, [each.table for each in found])}")
     if missing:
         say(f"no evidence  {', '.join(missing)}")
     return 0

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
-"""Names of quantities in a training's progress, where they differ."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
 LETTERS = 72
 """Characters of the title per column of panels."""
@@ -150,10 +148,9 @@ def bar(found: Estimate, column: Measure) -> ErrorBar:
 
 
 def _learning(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> None:
-    name = LEARNED_NAMES.get(panel.name, panel.name)
     for each in variants:
         if each.learning:
-            x, rows = _together(each.learning, name)
+            x, rows = _together(each.learning, panel.name)
             _draw(ax, x, rows * panel.factor, each, panel)
         elif (found := each.estimate(panel.name)) is not None:
             ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
@@ -161,9 +158,9 @@ def _learning(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> 
 
 def _over_time(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> None:
     for each in variants:
-        tracks = list(each.over_time.values())
+        tracks = [track for track in each.over_time.values() if panel.name in track.values]
         if tracks:
-            rows = np.stack([track.values[panel.name] for track in tracks if panel.name in track.values])
+            rows = np.stack([track.values[panel.name] for track in tracks])
             most = max(track.most.get(panel.name, np.inf) for track in tracks) * panel.factor
             _draw(ax, tracks[0].x, rows * panel.factor, each, panel, most)
 

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+import numpy as np
 
 from dc_gym.base import behaviour, usercode
 from dc_gym.base.errors import UsageError
@@ -67,6 +69,22 @@ def told(options: StudyOptions) -> dict[str, Any]:
     }
 
 
+def asked(told: Mapping[str, Any]) -> StudyOptions:
+    """Returns the options that a table's head has."""
+    given: dict[str, Any] = {name: told.get(name) for name in ("seeds", "steps", "duration", "preset")}
+    algorithms = told.get("algorithms")
+    return StudyOptions(
+        out=Path(),
+        full=bool(told.get("full")),
+        all_cases=bool(told.get("cases")),
+        variants=tuple(told.get("variants", ())),
+        algorithms=None if algorithms is None else tuple(algorithms),
+        overrides=tuple(told.get("set", ())),
+        ground=told.get("ground", "lab"),
+        **given,
+    )
+
+
 def of_runs(study: Study) -> str:
     """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
@@ -90,9 +108,15 @@ def _plain(value: Any) -> Any:
         return _keyed({each.name: getattr(value, each.name) for each in fields(value)})
     if isinstance(value, Mapping):
         return _keyed(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
     if callable(value):
         return _keyed(_code(value))
-    return str(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{value!r}: a study's identity knows no {type(value).__name__}; use numbers, texts, tables, dataclasses")
 
 
 def _keyed(value: Any) -> Any:
@@ -126,6 +150,8 @@ def _add_code(value: Any, found: dict[str, Any]) -> None:
     for what, read in _read_by(value):
         if isinstance(read, Measure):
             found[f"{name} {what}"] = read.name
+        elif isinstance(read, np.ndarray):
+            found[f"{name} {what}"] = read.tolist()
         elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
             found[f"{name} {what}"] = read
         elif is_dataclass(read) and not isinstance(read, type):

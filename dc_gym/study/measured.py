@@ -7,6 +7,8 @@ the run, as in the thesis. A run without an agent has the reward of action 1 (eq
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dc_gym.base.units import parse_time_ns
@@ -46,8 +48,8 @@ def numbers(result: Result) -> dict[str, float]:
     }
 
 
-def track(result: Result, bins: int = BINS) -> Track:
-    """Returns the quantities over time."""
+def track(result: Result, bins: int = BINS, names: Sequence[str] = ()) -> Track:
+    """Returns the quantities over time: those of `names`, or all."""
     series = timeline.load_series(result, bins)
     width_s = 2 * series.t_s[0]
     times, switch, host = longest_queues(result)
@@ -67,7 +69,8 @@ def track(result: Result, bins: int = BINS) -> Track:
         "host_queue_bytes": binned(times, host),
         "rtt_s": series.mean_srtt_us / 1e6,
     }
-    return Track(series.t_s, values, {"goodput_bps": series.most_bps})
+    chosen = {name: each for name, each in values.items() if name in (names or values)}
+    return Track(series.t_s, chosen, {name: most for name, most in {"goodput_bps": series.most_bps}.items() if name in chosen})
 
 
 def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:

@@ -7,6 +7,7 @@ evidence is a table (table.py), from which pages, verdicts and figures are made.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,15 +141,15 @@ class Study:
     """Dotted keys of the spec that all variants share."""
     measure: Callable[..., dict[str, float]] = _no_measures
     """Returns the values of a Result, by measure. Keyword arguments are those of `Variant.given`."""
-    track: Callable[..., Track] | None = None
-    """Returns quantities of a Result over time; arguments as for `measure`."""
+    track: Callable[..., Track | None] | None = None
+    """Returns quantities of a Result over time, None for one that no figure draws; arguments as for `measure`."""
     claims: Sequence[Claim] = ()
     identities: Sequence[Criterion] = ()
     """What must hold in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""
     draw: Callable[[Evidence], Figure] | None = None
     """Draws the figure. None: dots of the first measure."""
     facts: Facts | Callable[[StudyOptions], Facts] = ()
-    """How it was run: rows of the page."""
+    """How it was run: rows of the page. The docstring of its file is there, too."""
     notes: Sequence[str] | Callable[[Evidence], Sequence[str]] = ()
     files: Files | Callable[[Sequence[int]], Files] = field(default_factory=dict)
     """Files that the specs read, with their contents; a function gets the seeds."""
@@ -186,6 +187,12 @@ class Study:
         some = options.variants
         asked = [each for each in self.variants if (each.name in some if some else options.all_cases or not each.extra)]
         return [each for each in asked if not (options.full and each.short)]
+
+    @property
+    def told(self) -> list[str]:
+        """The paragraphs of its file's docstring: what the source does, and what is done here."""
+        text = (sys.modules[self.module].__doc__ or "") if self.module else ""
+        return [" ".join(each.split()) for each in text.split("\n\n") if each]
 
     def facts_of(self, options: StudyOptions) -> Facts:
         return self.facts(options) if callable(self.facts) else self.facts

@@ -13,11 +13,11 @@ from dc_gym.base.files import csv_bytes, machine_errors, put
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import kit
 from dc_gym.pages import html
-from dc_gym.study import drawing
+from dc_gym.study import drawing, identity
 from dc_gym.study.claims import Verdict, judge, plain, text
 from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
 from dc_gym.study.findings import Cause, Finding, finding
-from dc_gym.study.model import Study, StudyOptions
+from dc_gym.study.model import Study
 from dc_gym.study.table import Table, evidence_of
 
 PACKAGE = "dc_gym.study"
@@ -60,13 +60,12 @@ def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Ev
         old: why the evidence is not of today; empty if it is.
     """
     found = study.derive(evidence_of(study, table) if evidence is None else evidence)
-    options = StudyOptions(Path(), full=bool(table.options.get("full")), all_cases=bool(table.options.get("cases")))
-    facts = [*study.facts_of(options), ("Seeds", f"{len(table.seeds)}; the same traffic for all variants")]
+    facts = [*study.facts_of(identity.asked(table.options)), ("Seeds", f"{len(table.seeds)}; the same traffic for all variants")]
     facts += table.shortfall.facts()
     if old:
         facts.append(("Old", old))
     findings = [finding(judge(each, found), causes) for each in study.claims]
-    return Report(study, table, found, findings, facts, study.notes_of(found), old)
+    return Report(study, table, found, findings, facts, [*study.told, *study.notes_of(found)], old)
 
 
 def write(folder: Path, told: Report) -> Path:

@@ -5,16 +5,16 @@ study           acc/figure-9                 the head: a name and its value a li
 fingerprint     57887c60a1b2c3d4             of the environment in which it was made
 ...
 
-variant  measure      1       2       3      after an empty line: a column a seed
-ACC      iops         258123  258007  -      integers, or six digits; - where nothing was measured
-ACC      iops @t_ms   0 1 2   ...            a track over t_ms: as many values as the row `t_ms @` of the variant
+variant  measure            1       2       3      after an empty line: a column a seed
+ACC      iops               258123  258007  -      integers, or six digits; - where nothing was measured
+ACC      iops @over time    0 1 2   ...            a track, four digits: as many values as the row `x @over time` of the variant
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,12 @@ from dc_gym.study.model import Study, Variant
 
 ENDING = ".tsv"
 NONE = "-"
-DIGITS = 6
+DIGITS, TRACK_DIGITS = 6, 4
 TIME, LEARNING, MOST = "over time", "learning", "bound"
 """Kinds of tracks: of a run, of a training, and the upper bounds of a run's."""
 X = "x"
+LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
+"""Columns of the long table."""
 HEAD = ("study", "fingerprint", "runs", "measures", "environment", "options", "shorter", "paper_steps", "sample")
 
 
@@ -73,15 +75,19 @@ def cells(evidence: Evidence) -> dict[tuple[str, str], dict[int, str]]:
         for kind, tracks in ((TIME, each.over_time), (LEARNING, each.learning)):
             for seed, track in tracks.items():
                 for name, row in {X: track.x, **track.values}.items():
-                    found.setdefault((each.name, f"{name} @{kind}"), {})[seed] = " ".join(map(_number, row))
+                    digits = DIGITS if name == X else TRACK_DIGITS
+                    found.setdefault((each.name, f"{name} @{kind}"), {})[seed] = " ".join(_number(value, digits) for value in row)
                 for name, most in track.most.items():
                     found.setdefault((each.name, f"{name} @{MOST}"), {})[seed] = _number(most)
     return found
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = DIGITS) -> str:
+    """Formats a value. With fewer digits a large one is rounded to an integer, which is shorter than an exponent."""
     if not math.isfinite(value):
         return NONE
+    if digits < DIGITS:
+        value = float(f"{value:.{digits}g}")
     return str(int(value)) if float(value).is_integer() and abs(value) < 10**15 else f"{value:.{DIGITS}g}"
 
 
@@ -194,19 +200,25 @@ def _value(cell: str) -> float:
 
 def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
     """Returns the evidence of several studies as one. Of variants with the same name the first counts."""
+    parts = [study.derive(evidence_of(study, table)) for study, table in tables]
     found: dict[str, VariantEvidence] = {}
-    short = Shortfall()
-    for study, table in tables:
-        evidence = study.derive(evidence_of(study, table))
-        found = {**evidence.variants, **found}
-        short = short if str(short) else evidence.shortfall
-    return Evidence(found, shortfall=short)
+    for each in parts:
+        found = {**each.variants, **found}
+    return Evidence(found, max(each.paper_steps for each in parts), Evidence.shortfall_of(parts))
 
 
-def long_rows(tables: Sequence[Table]) -> Iterator[tuple[str, str, int, str, float, str]]:
-    """Yields the rows of a long table: study, variant, seed, measure, value, fingerprint. Tracks are left out."""
-    for table in tables:
-        for (variant, measure), row in sorted(table.rows.items()):
-            if " @" not in measure:
-                for seed, cell in sorted(row.items()):
-                    yield table.study, variant, seed, measure, _value(cell), table.fingerprint
+def write_parquet(path: Path, tables: Sequence[Table]) -> Path:
+    """Writes tables as one long table in Parquet: a row a number. Tracks are left out."""
+    from pyarrow import parquet
+    from pyarrow import table as columns
+
+    rows = [
+        (each.study, variant, seed, measure, _value(cell), each.fingerprint)
+        for each in tables
+        for (variant, measure), row in sorted(each.rows.items())
+        if " @" not in measure
+        for seed, cell in sorted(row.items())
+    ]
+    with machine_errors("write", path):
+        parquet.write_table(columns(dict(zip(LONG, map(list, zip(*rows, strict=True)), strict=True))), path)
+    return path

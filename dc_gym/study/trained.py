@@ -27,7 +27,7 @@ from dc_gym.records.results import Result
 from dc_gym.rl.settings import HELD_OUT
 from dc_gym.spec import Spec
 from dc_gym.spec.experiment import POLICY_COPY
-from dc_gym.study import collect, measured, trainings
+from dc_gym.study import collect, trainings
 from dc_gym.study.evidence import Evidence, Sample, Shortfall, VariantEvidence, fewer
 from dc_gym.study.model import Collected, Facts, Files, Study, StudyOptions, Variant
 from dc_gym.study.trainings import Training
@@ -67,6 +67,8 @@ class TrainedLength:
     warmup: str
     preset: str = "default"
     """Name of the preset of hyper-parameters."""
+    levels: int = 0
+    """Number of discrete actions; 0: continuous ones."""
     batches: Mapping[str, int] = field(default_factory=dict)
     """Training batch in steps, by algorithm, where it differs from the thesis' preset for this network."""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -92,8 +94,6 @@ class Setup:
     """Variants of this setup alone, such as an oracle of its figure."""
     paper_steps: int = 0
     files: Files = field(default_factory=dict)
-    more: Callable[[Result], dict[str, float]] = lambda result: {}
-    """Measures more than measured.py does."""
 
     def variants(self, algorithms: tuple[str, ...] | None = None) -> list[PolicyVariant]:
         """Returns all variants; those that learn come last."""
@@ -162,7 +162,7 @@ class TrainedRuns:
     setup: Setup
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        return _collected(self.setup, options, progress)
+        return _collected(study, self.setup, options, progress)
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         campaign = Campaign(self.setup, options)
@@ -171,11 +171,12 @@ class TrainedRuns:
         return collect.repeated(campaign.point(variant, sample.seed), campaign.folder, options, progress)
 
 
-def _collected(setup: Setup, options: StudyOptions, progress: Progress) -> Collected:
+def _collected(study: Study, setup: Setup, options: StudyOptions, progress: Progress) -> Collected:
     """Trains what is missing, runs what is missing, and returns the evidence."""
     campaign = Campaign(setup, options)
     collect.write(campaign.folder, setup.files)
-    variants, seeds = setup.variants(options.algorithms), range(1, setup.length(options).seeds + 1)
+    variants = [each for each in setup.variants(options.algorithms) if each.name in (options.variants or [each.name])]
+    seeds = range(1, setup.length(options).seeds + 1)
     learners = [each for each in variants if each.algorithm]
     ready = [campaign.point(each, seed) for each in variants if not each.algorithm for seed in seeds]
     todo = [campaign.training(each, seed) for each in learners for seed in seeds]
@@ -187,7 +188,7 @@ def _collected(setup: Setup, options: StudyOptions, progress: Progress) -> Colle
             campaign.forget_older(each)
         found = campaign.run([*ready, *learned], progress)
     progress.phase("measuring")
-    made = {each.name: campaign.measured(each, found) for each in variants}
+    made = {each.name: campaign.measured(study, each, found) for each in variants}
     first = next((each for each in variants if not each.algorithm), variants[0])
     sample = None if first.algorithm else Sample(first.name, 1, found[first.name, 1].digest)
     return Collected(Evidence(made, setup.paper_steps, setup.shortfall(options)), sample)
@@ -238,7 +239,7 @@ class Campaign:
         length = self.length
         batch = length.batches.get(variant.name) if length.preset == THESIS_PRESET else None
         asked = (variant.algorithm, f"{variant.name}-s{seed}", length.preset, seed, length.steps, batch)
-        return trainings.training(self.home, self._episode(variant, "lab"), *asked, evaluated=False)
+        return trainings.training(self.home, self._episode(variant, "lab"), *asked, levels=length.levels, evaluated=False)
 
     def point(self, variant: PolicyVariant, seed: int) -> Point:
         """Returns a run to be measured; all variants have the same traffic."""
@@ -262,15 +263,15 @@ class Campaign:
         found = collect.run_all(self.setup.name, ("variant", "seed"), points, self.folder, self.options, progress)
         return {(str(each.values["variant"]), int(each.values["seed"])): found[each.name] for each in points}
 
-    def measured(self, variant: PolicyVariant, found: Mapping[tuple[str, int], Result]) -> VariantEvidence:
+    def measured(self, study: Study, variant: PolicyVariant, found: Mapping[tuple[str, int], Result]) -> VariantEvidence:
+        """Returns the evidence of a variant. Its training has the quantities that its runs have over time."""
         own = {seed: result for (name, seed), result in found.items() if name == variant.name}
-        learning = {}
-        if variant.algorithm:
-            steps = self._episode(variant).steps
-            learning = {seed: trainings.learning_curve(self._place(variant, seed), steps) for seed in own}
-        values = {seed: measured.numbers(result) | self.setup.more(result) for seed, result in own.items()}
-        tracks = {seed: measured.track(result) for seed, result in own.items()}
-        return collect.of_variant(variant, collect.by_measure(values), tracks, learning)
+        made = collect.measured(study, variant, own)
+        if not variant.algorithm:
+            return made
+        steps, names = self._episode(variant).steps, {name for track in made.over_time.values() for name in track.values}
+        curves = {seed: trainings.learning_curve(self._place(variant, seed), steps, names) for seed in own}
+        return replace(made, learning=curves)
 
 
 def facts(setup: Setup) -> Callable[[StudyOptions], Facts]:

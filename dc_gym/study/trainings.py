@@ -14,7 +14,7 @@ import math
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +35,14 @@ FOLDER = "trainings"
 LABS = 4
 """Number of labs of a training. It affects the result, so it does not depend on the machine."""
 LOOK_EVERY_S = 3.0
-TRACKED = ("goodput_bps", "switch_queue_bytes_longest", "host_queue_bytes_longest", "queueing_delay_s", "rtt_s")
+TRACKED = {
+    "goodput_bps": "goodput_bps",
+    "switch_queue_bytes": "switch_queue_bytes_longest",
+    "host_queue_bytes": "host_queue_bytes_longest",
+    "queueing_delay_s": "queueing_delay_s",
+    "rtt_s": "rtt_s",
+}
+"""Columns of a training's progress, by what a run's quantities are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +210,21 @@ def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterato
         progress.phase("done")
 
 
-def learning_curve(folder: Path, steps_of_episode: int) -> Track:
-    """Returns the learning curve of a training's folder: means over the episodes of each iteration, exploration included."""
+def learning_curve(folder: Path, steps_of_episode: int, names: Container[str] = ("reward", *TRACKED)) -> Track:
+    """Returns the learning curve of a training's folder: means over the episodes of each iteration, exploration included.
+
+    Args:
+        folder: the folder.
+        steps_of_episode: the steps by which an episode's reward is divided.
+        names: the quantities that it has, of those that there are.
+    """
     rows = _rows(folder)
 
     def column(name: str) -> np.ndarray:
         return np.array([float(row.get(name) or math.nan) for row in rows])
 
-    values = {name: column(name) for name in TRACKED}
-    return Track(column("steps"), values | {"reward": column("return_mean") / steps_of_episode})
+    values = {name: column(own) for name, own in TRACKED.items()} | {"reward": column("return_mean") / steps_of_episode}
+    return Track(column("steps"), {name: each for name, each in values.items() if name in names})
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:

@@ -380,6 +380,18 @@ def test_a_slow_row_is_compared_with_those_of_its_clock(tmp_path: Path) -> None:
     assert {each.keys(full=True)["workload.file"] for each in ran} == {figure_16.FULL}
 
 
+@pytest.mark.parametrize(("who", "full", "faster"), [("SECN1", False, 20), ("SECN1, slow clock", False, 5), ("SECN1", True, 3)])
+def test_completion_times_are_told_on_the_paper_s_clock(tmp_path: Path, who: str, full: bool, faster: int) -> None:
+    (variant,) = (each for each in figure_16.VARIANTS if each.name == who)
+    files = {figure_16.FULL.format(seed=1): ""} if full else {variant.by_seed["workload.file"].format(seed=1): ""}
+    header = "source,destination,port,start,stop,size\nh1,h2,5001,0,0,9\n"
+    told = spec_of(tmp_path, figure_16.STUDY, who, files=dict.fromkeys(files, header), full=full).to_dict()
+    flows = np.zeros(1, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
+    flows["start_ns"], flows["end_ns"] = 5_000_000_000 // faster, 5_000_000_000 // faster + 1000
+    (start_ms,), (took_s,), _ = figure_16._ended(SimpleNamespace(manifest={"spec": told}, records=lambda _: flows))
+    assert start_ms == pytest.approx(5000, rel=1e-6) and took_s == 1e-6
+
+
 def test_the_rise_is_over_secn1_s_and_each_seed_s_own() -> None:
     def one(who: str, spike: tuple[float, float], after: tuple[float, float]) -> VariantEvidence:
         numbers = {"spike_s": dict(enumerate(spike, 1)), "after_s": dict(enumerate(after, 1))}

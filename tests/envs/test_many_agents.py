@@ -14,7 +14,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl import actuators
-from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Measure, Place
+from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity
 from dc_gym.envs.action import Action
 from dc_gym.envs.agent_observation import HostObserver, PortObserver, observer_of
 from dc_gym.envs.agents import AGENTS, NETWORK, divide
@@ -140,7 +140,7 @@ def second(registries: None) -> None:
             help="something",
             ports="switch",
             qdiscs=("red",),
-            quantities=(Measure("weight", "ppm", "one"), Measure("depth", "packets", "another")),
+            quantities=(Quantity("weight", "ppm", "one"), Quantity("depth", "packets", "another")),
             bounds=lambda graph, port, keys: (Bounds(1, 9, 2), Bounds(10, 90, 20)),
             attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("weight", 0, 4), Place("depth", 4, 4))),),
         )

@@ -20,6 +20,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import fdcc_train
 from dc_gym.benchmarks.studies.fdcc import n_to_one
+from dc_gym.benchmarks.studies.fdcc.common import FDCC
 from dc_gym.cli.main import main
 from dc_gym.methods.fdcc import checkpoint, model_incasts, train
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
@@ -163,11 +164,11 @@ def test_a_seed_fails_by_what_its_flows_did() -> None:
     found = {n_to_one.name(who, flows): quiet for who in fdcc_train.RIVALS for flows in fdcc_train.COUNTS}
     fair = quiet | {"unfair": 0.049}
     for seed in (1, 2):
-        found |= {n_to_one.name(n_to_one.FDCC, flows, fdcc_train.change_of(seed)): fair for flows in fdcc_train.COUNTS}
+        found |= {n_to_one.name(FDCC, flows, fdcc_train.change_of(seed)): fair for flows in fdcc_train.COUNTS}
     assert all(each.ok for each in fdcc_train.verdicts(found, [1, 2]))
 
     def failed(flows: int, changed: dict[str, float]) -> list[str]:
-        worse = found | {n_to_one.name(n_to_one.FDCC, flows, fdcc_train.change_of(1)): fair | changed}
+        worse = found | {n_to_one.name(FDCC, flows, fdcc_train.change_of(1)): fair | changed}
         return [each.name for each in fdcc_train.verdicts(worse, [1]) if not each.ok]
 
     all_of_it = "a seed passes everything"

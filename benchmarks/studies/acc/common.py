@@ -15,8 +15,7 @@ from typing import Any
 from dc_gym.nets.acc_template import DEPLOYED, step_worth
 from dc_gym.records.results import Result, number
 from dc_gym.records.tables import Records
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Variant
+from dc_gym.study import Floats, Measure, Variant
 
 LINE_BPS = 25 * 10**9
 """The line of a server."""
@@ -63,15 +62,15 @@ PAUSES, DROPPED = Measure("pauses", "pauses told"), Measure("drops", "frames dro
 FLOWS, UNFINISHED = Measure("flows", "flows"), Measure("unfinished", "unfinished")
 THROUGHPUT_WEIGHT = 0.7
 """w1 of ACC's reward (section 3.3)."""
-CONTROLLER = ("Controller", "DCQCN in the NICs, with the parameters of its own paper")
-AGENTS = ("ACC", "controller.start = acc-deployed, once in 500 us, in force 10 us later")
 FACTS = (
-    ("Network", "24 servers at 25 Gbit/s, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a)"),
-    ("Fabrics", "PFC: 12 MB a switch, shared, and ACC's rule (11.11 % of the free room); lossy: 20 MB a port"),
-    CONTROLLER,
+    ("Controller", "DCQCN in the NICs, with the parameters of its own paper; ACC's NICs are ConnectX-5"),
+    (
+        "Buffer",
+        "12 MB a switch, shared, with ACC's rule for pauses (11.11 % of the free room); lossy: 20 MB a port. Sizes are ours",
+    ),
+    ("Markings", "SECN1's and SECN2's Pmax are ours: 1 % as in DCQCN's paper, 20 % as in HPCC's simulator"),
+    ("ACC", "where it runs: controller.start = acc-deployed in every switch, once in 500 us, in force 10 us later"),
 )
-NOTE = "ACC's fabric is lossless by PFC. The size of its switches' buffer is not given: 12 MB are ours."
-PMAX_NOTE = "SECN1's and SECN2's Pmax are ours (1 % as in DCQCN's paper, 20 % as in HPCC's simulator): ACC gives none."
 
 
 def rack(hosts: int) -> dict[str, Any]:
@@ -84,11 +83,6 @@ def rack(hosts: int) -> dict[str, Any]:
         **PAUSED,
         **NICS,
     }
-
-
-def rack_facts(servers: str) -> tuple[tuple[str, str], ...]:
-    """Returns the rows of a page that tell of a rack."""
-    return (("Network", f"{servers} on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule (11.11 %)"), CONTROLLER)
 
 
 def sampled(duration_ms: int, interval_us: int, tcp_interval_ms: int, warmup_ms: int = 0) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FLOWS, LINE_BPS, PAUSES, UNFINISHED, pauses, reward_of, sampled
 from dc_gym.records.results import Result, number
+from dc_gym.study import Floats, Measure
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Floats, Measure
 
 LAST_START_MS, LARGEST = 20, "10MB"
 MICE_BYTES, ELEPHANT_BYTES = 100_000, 1_000_000

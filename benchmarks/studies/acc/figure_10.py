@@ -4,9 +4,11 @@
 ACC: 7 workers and 1 parameter server, P100, batches of 64. With ACC ResNet-50 trains up to 7 % faster than with SECN1 and 12 %
 faster than with SECN2; figure 10b counts pauses, also of AlexNet. It does not give the time of computing.
 
-Here 8 servers are on one switch. Workers push all parameters at once and pull them back at once. An iteration is the time from a
-worker's push to its next one. Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show
-what a marking costs: pauses alone hold the queue there. Their reward is ACC's, so it can be compared with that of ACC's net.
+Here 8 servers are on one switch at 25 Gbit/s. Workers push all parameters at once and pull them back at once. Sizes and times of
+computing are divided by 4. Computing takes as long as a P100 needs for 64 images in TensorFlow's benchmarks of 2017 (AlexNet: at
+the speed of batches of 512). An iteration is the time from a worker's push to its next one. Rows whose queues keep the last
+action of ACC's template, which marks nothing below 10 MB, show what a marking costs: pauses alone hold the queue there. Their
+reward is ACC's, so it can be compared with that of ACC's net.
 """
 
 from __future__ import annotations
@@ -18,9 +20,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, PAUSES, QUEUE, REWARD, RIVALS, TRAINED, UNMARKED
 from dc_gym.records.results import Result, number
-from dc_gym.study.claims import Claim, above
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above
 from dc_gym.traffic.flows import GROUPS
 
 SOURCE = "ACC, figure 10"
@@ -31,7 +31,8 @@ IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
 FASTER = {"SECN1": 7, "SECN2": 12}
-"""The most percent by which the paper's ResNet-50 trains faster with ACC."""
+"""The most percent by which the paper's ResNet-50 trains faster with ACC.
+"""
 SPEED = Measure("images_per_s", "training speed (images/s)", digits=4)
 ITERATION = Measure("iteration_s", "iteration, a quarter of the size (ms)", 1e3, 4)
 PUSH = Measure("push_s", "push (ms)", 1e3, 3)
@@ -85,7 +86,6 @@ def measure(result: Result, model: str) -> dict[str, float]:
     }
 
 
-TOLD = [f"{each} {size // PART / 1e6:g} MB, {compute_ns(each) / 1e6:.1f} ms" for each, size in PARAMETER_BYTES.items()]
 STUDY = Study(
     title="Speed of a training with a parameter server",
     source=SOURCE,
@@ -99,14 +99,6 @@ STUDY = Study(
     measures=(SPEED, ITERATION, PUSH, PULL, QUEUE, PAUSES, REWARD),
     measure=measure,
     claims=CLAIMS,
-    facts=(
-        *common.rack_facts(f"{WORKERS} workers and a parameter server"),
-        ("Traffic", f"one iteration, sizes and computing divided by {PART}: {'; '.join(TOLD)}"),
-    ),
-    notes=(
-        f"Speed = {WORKERS * BATCH} images an iteration. Computing takes as long as a P100 needs for {BATCH} images in"
-        " TensorFlow's benchmarks of 2017 (AlexNet: at the speed of batches of 512); ACC gives none.",
-        f"The rows `{UNMARKED}` are ours: it marks nothing below 10 MB.",
-    ),
+    facts=common.FACTS,
     runs="parameter-server",
 )

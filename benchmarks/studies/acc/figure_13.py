@@ -4,9 +4,9 @@
 ACC's figure 12 is a load of 90 % on 288 servers, figure 13 are loads of 60 to 90 % between random pairs. Completion times are
 over those of a static marking. Mice have up to 100 KB, elephants 10 MB and more.
 
-Here 24 servers send to uniformly drawn others on the network of figures 1 and 2, and sizes are cut at 10 MB, so elephants are the
-flows from 1 MB on. More rows keep one action of ACC's template in all queues: the first, and at 90 % that nearest to SECN2.
-They show what a short queue costs, and what ACC's reward makes of it.
+Here 24 servers (preset acc24a) send to uniformly drawn others for 20 ms, and sizes are cut at 10 MB, so elephants are the flows
+from 1 MB on. More rows keep one action of ACC's template in all queues: the first, and at 90 % that nearest to SECN2. They show
+what a short queue costs, and what ACC's reward makes of it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from itertools import product
 from dc_gym.benchmarks.studies.acc import common, completion
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, EAGER, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import ELEPHANTS, MEAN, MICE, MICE_TAIL, TIMES
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Study, Variant, VariantLine, below, series
 
 TITLE = "WebSearch by load, with ACC and static markings"
 LOADS = (60, 75, 90)
@@ -33,7 +30,8 @@ PAPER_12 = {
     **{("SECN1", MEAN): 5.8, ("SECN2", MEAN): 16.6},
     **{("SECN1", MICE): 5.7, ("SECN1", MICE_TAIL): 15.8, ("SECN2", MICE): 17.3, ("SECN2", MICE_TAIL): 47.5},
 }
-"""By how many percent completion times are shorter with ACC at 90 %."""
+"""By how many percent completion times are shorter with ACC at 90 %.
+"""
 
 
 def name(load: int, who: str) -> str:
@@ -78,16 +76,6 @@ STUDY = Study(
     measure=completion.measure_agents,
     claims=CLAIMS,
     draw=partial(series.figure, series=LINES, columns=TIMES, xlabel="load (%)", title=TITLE, base=None),
-    facts=(
-        common.FACTS[0],
-        ("Fabric", "12 MB a switch, ACC's pauses"),
-        common.CONTROLLER,
-        ("Traffic", f"WebSearch to uniformly drawn others, flows start for {completion.LAST_START_MS} ms and all end"),
-        common.AGENTS,
-    ),
-    notes=(
-        "Scaled: 24 servers instead of 288; sizes are cut at 10 MB, and elephants are those from 1 MB on (ACC: 10 MB).",
-        common.PMAX_NOTE,
-    ),
+    facts=common.FACTS,
     runs="websearch",
 )

@@ -6,9 +6,10 @@ joint actions remain. Its completion times are 16 % (mean) and 25 % (99th percen
 than with SECN2, and longer than with D-ACC. Load, workload, and whose completion times these are remain open here: they fit the
 mice of figure 13, WebSearch at up to 90 %.
 
-Here eight servers a leaf, with links to the spines as wide as theirs, send WebSearch at 90 %. C-ACC has the net that comes with
-dc-gym, which sees the mean of a group's queues and was not trained for it. Its answers are in force 2 ms later, which is ours. A
-row without this delay, and one in which each switch has an agent but one setting for each direction, show what costs. A row whose
+Here eight servers a leaf (`--length full`: 24), with links to the spines as wide as theirs, send WebSearch at 90 %, cut at 10 MB.
+Elephants are flows from 1 MB on. C-ACC has the net that comes with dc-gym, which sees the mean of a group's queues and was not
+trained for it; its joint action is the pair of both groups' best ones. Its answers are in force 2 ms later, which is ours. A row
+without this delay, and one in which each switch has an agent but one setting for each direction, show what costs. A row whose
 queues all keep the first action of ACC's template shows what is to be gained by telling queues apart.
 """
 
@@ -20,10 +21,8 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.acc import common, completion
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, EAGER, RIVALS, TRAINED
-from dc_gym.benchmarks.studies.acc.completion import ELEPHANTS, LAST_START_MS, MEAN, MICE, MICE_TAIL
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.model import Study, Variant
+from dc_gym.benchmarks.studies.acc.completion import ELEPHANTS, MEAN, MICE, MICE_TAIL
+from dc_gym.study import Claim, Study, Variant, below, drawing
 
 TITLE = "One agent for the network beside one in every switch"
 SOURCE = "ACC, figure 14"
@@ -43,7 +42,8 @@ WHO: Mapping[str, tuple[Mapping[str, Any], str]] = {
 }
 """Keys and colour."""
 SHORTER = {("SECN1", MICE): 16, ("SECN1", MICE_TAIL): 25, ("SECN2", MICE): 52, ("SECN2", MICE_TAIL): 70}
-"""By how many percent C-ACC's completion times are shorter in the paper. That they are those of mice is a guess of ours."""
+"""By how many percent C-ACC's completion times are shorter in the paper. That they are those of mice is a guess of ours.
+"""
 WORDS = {MICE: "mice, mean", MICE_TAIL: "mice, 99th percentile"}
 CLAIMS = (
     *(
@@ -78,24 +78,6 @@ STUDY = Study(
     measure=completion.measure_agents,
     claims=CLAIMS,
     draw=partial(drawing.dot_panels, columns=(MICE, MICE_TAIL, MEAN, ELEPHANTS), title=TITLE),
-    facts=(
-        (
-            "Network",
-            f"4 leaves with {HOSTS_PER_LEAF} servers each at 25 Gbit/s, 2 spines at 100 Gbit/s (preset acc96 with a third of its"
-            " servers and links, with --length full as it is); 12 MB a switch, ACC's pauses",
-        ),
-        common.CONTROLLER,
-        (
-            "Traffic",
-            f"WebSearch at {LOAD:.0%} of each server's link to uniform others; flows start for {LAST_START_MS} ms, all end",
-        ),
-        (DISTRIBUTED, common.AGENTS[1]),
-        (CENTRAL, f"the same net in one agent, controller.groups = direction, in force {LATENCY_MS} ms later"),
-    ),
-    notes=(
-        "Scaled: 32 servers instead of 96; sizes are cut at 10 MB, and elephants are those from 1 MB on.",
-        f"The rows `{CENTRAL_NOW}` and `{SWITCHES}` are ours: C-ACC without its delay, and an agent a switch with two settings.",
-        "C-ACC's joint action is the pair of its two groups' best ones: 400 pairs of 20 actions. ACC samples a few hundred.",
-    ),
+    facts=common.FACTS,
     runs="central-agent",
 )

@@ -5,7 +5,7 @@ ACC draws the queue of one port. Here two servers keep eight flows to a third, a
 send to it at once, every 40 ms, three times. A burst is four flows of 400 kB from each of them, 21 MB in all, which take 7 ms of
 the line: long enough for an agent that decides once in 500 us. The flows of a burst begin within 50 us, at line rate, at times
 that the seed draws. The queue is shown from 5 ms before a burst to 35 ms after it, as a mean over the three bursts and over each
-500 us.
+500 us. What is said of the time from 10 ms after a burst's begin on was chosen after the first results.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ from dc_gym.base.key import MS
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, RIVALS, TRAINED, USE, queue_of
 from dc_gym.records.results import Result
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Floats, Measure, Track
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, Track, above, below, drawing
 
 TITLE = "The queue over time under a burst"
 SOURCE = "ACC, figure 15"
@@ -36,7 +33,8 @@ BURSTS, PERIOD_MS, BEFORE_MS, AFTER_MS, SAMPLE_US = 3, 40, 5, 10, 50
 SAMPLES, BEFORE_SAMPLES, DRAWN_SAMPLES = PERIOD_MS * 1000 // SAMPLE_US, BEFORE_MS * 1000 // SAMPLE_US, 10
 """Samples of the queue in a window, before a burst in it, and in a point of the figure."""
 LONG_BYTES = 200_000
-"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours)."""
+"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours).
+"""
 BEFORE = Measure("before_bytes", "mean queue in the 5 ms before a burst (kB)", 1e-3, 3)
 PEAK = Measure("peak_bytes", "longest queue of a burst (kB)", 1e-3, 4)
 AFTER = Measure("after_bytes", "mean queue in the 10 ms after a burst's begin (kB)", 1e-3, 3)
@@ -115,7 +113,8 @@ def measure(result: Result) -> dict[str, float]:
 def track(result: Result) -> Track:
     """Returns the queue around a burst in whole bytes, as a mean over the bursts. Time 0 is the begin of the burst."""
     found = windows(queue_of(result, f"s1-eth{HOSTS}")).reshape(-1, SAMPLES // DRAWN_SAMPLES, DRAWN_SAMPLES)
-    x: Floats = (np.arange(found.shape[1]) + 0.5) * DRAWN_SAMPLES * SAMPLE_US / 1e6 - BEFORE_MS / 1e3
+    places = np.arange(found.shape[1], dtype=np.float64) + 0.5
+    x: Floats = places * (DRAWN_SAMPLES * SAMPLE_US / 1e6) - BEFORE_MS / 1e3
     return Track(x, {QUEUE.name: found.mean(axis=(0, 2)).round() if len(found) else np.full(len(x), np.nan)})
 
 
@@ -130,18 +129,6 @@ STUDY = Study(
     track=track,
     claims=CLAIMS,
     draw=partial(drawing.figure, panels=(QUEUE,), title=TITLE),
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        (
-            "Traffic",
-            f"{LASTING} servers with {LASTING_EACH} flows each without an end; {BURSTS} bursts, one in {PERIOD_MS} ms: "
-            f"{HOSTS - 1 - LASTING} servers with {BURST_EACH} flows of {BURST_BYTES // 1000} kB each",
-        ),
-        common.AGENTS,
-    ),
-    notes=(
-        "The flows, the burst, the buffer and which static markings stand beside are ours.",
-        f"The part from {AFTER_MS} ms on was chosen after the first results.",
-    ),
+    facts=common.FACTS,
     runs="burst",
 )

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 16 of ACC (Yan et al., SIGCOMM 2021): the workload changes, and agents that were not trained offline learn on.
 
-ACC: WebSearch becomes DataMining at 4.5 s, and they change places again at 8.5 and 9.5 s. Completion times are means of each
-500 ms. Without offline training they rise for a second after the first change, then they are 31.1 % shorter than with SECN1 and
-56.2 % shorter than with SECN2. ACC does not give servers, load, and whose completion times these are.
+ACC: WebSearch becomes DataMining at 4.5 s, and they change places again at 8.5 and 9.5 s. Completion times are means of each 500
+ms. Without offline training they rise for a second after the first change, then they are 31.1 % shorter than with SECN1 and 56.2
+% shorter than with SECN2. ACC does not give servers, load, and whose completion times these are.
 
 Here six servers on one switch send to each other at 60 %, and the clock of the changes runs 20 times as fast: a second of the
-paper is 50 ms, in which an agent decides 100 times instead of 2000. In rows "slow clock" it runs 5 times as fast. With
-`--length full` there are no such rows, and it is 3 times as fast: on the paper's clock there are 131,000 flows, and a run with
-agents has room for half as many (docs/scale.md). Agents named "bandit" begin from nothing, too.
+paper is 50 ms, in which an agent decides 100 times instead of 2000. In rows "slow clock" it runs 5 times as fast. With `--length
+full` there are no such rows, and it is 3 times as fast: on the paper's clock there are 131,000 flows, and a run with agents has
+room for half as many (docs/scale.md). Sizes are cut at 10 MB.
+
+Agents named "bandit" begin from nothing, too. Their reward is D(L) alone and their gamma 0. They keep all that they saw, prefer
+no reward, and half of their first decisions are at random, 1 % at the first change.
 """
 
 from __future__ import annotations
@@ -18,23 +21,20 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dc_gym.base.key import MS
 from dc_gym.base.stats import band
-from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES
+from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES, parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, LEARNING, LINE_BPS, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below, more_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, below, more_than
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.kinds import DEFAULT_PORT
@@ -53,6 +53,8 @@ USUAL, SLOW, FULL = "workloads-s{seed}.csv", "workloads-slow-s{seed}.csv", "work
 """Files of the flows of a seed: in most rows, in rows on the slow clock, and with `--length full`."""
 FASTER = {USUAL: 20, SLOW: 5, FULL: 3}
 """How much faster the clock of the changes is than the paper's."""
+INTERVAL_US = {USUAL: 100, SLOW: 500, FULL: 500}
+"""Interval of the samples. It tells runs with `--length full` from others, beside their name."""
 PHASES = ((0, "websearch"), (4500, "datamining"), (8500, "websearch"), (9500, "datamining"))
 """Start of each workload, in milliseconds of the paper's clock."""
 END_MS, WINDOW_MS = 10_500, 500
@@ -132,8 +134,8 @@ def flows(faster: int, seed: int) -> str:
 
 def _clock(file: str, who: str) -> dict[str, Any]:
     """Returns the keys that depend on a row's clock. An agent decides twice a millisecond."""
-    faster, usual = FASTER[file], file == USUAL
-    found = common.sampled(END_MS // faster + TAIL_MS, 100 if usual else 500, 20 if usual else 100)
+    faster, interval_us = FASTER[file], INTERVAL_US[file]
+    found = common.sampled(END_MS // faster + TAIL_MS, interval_us, interval_us // 5)
     return {**found, HALF_LIFE: 2 * HALF_LIFE_MS // faster} if who == BANDIT else found
 
 
@@ -176,8 +178,8 @@ def _claims(who: str, setup: str) -> Iterable[Claim]:
 def _ended(result: Result) -> tuple[Floats, Floats, Floats]:
     """Returns the start on the paper's clock (ms), the completion time (s) and the size of the flows that ended."""
     spec, found = result.manifest["spec"], result.records("flows")
-    file = Path(spec["workload"]["file"]).name
-    faster = next(faster for name, faster in FASTER.items() if file == name.format(seed=spec["seed"]))
+    usual = SLOW if is_slow(spec["name"]) else USUAL
+    faster = FASTER[usual if parse_time_ns(spec["monitor"]["interval"]) == INTERVAL_US[usual] * 1000 else FULL]
     ended = found[found["end_ns"] >= 0]
     return ended["start_ns"] * (faster / MS), (ended["end_ns"] - ended["start_ns"]) / 1e9, ended["size_bytes"].astype(np.float64)
 
@@ -227,7 +229,8 @@ PANELS = {
     "Over SECN1's": (OVER_TIME, True),
     "Mice, over SECN1's": (MICE_OVER_TIME, True),
 }
-"""Panels by the title of their axis: what they show, and whether over SECN1's."""
+"""Panels by the title of their axis: what they show, and whether over SECN1's.
+"""
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -241,15 +244,19 @@ def _figure(evidence: Evidence) -> Figure:
             axes[0].set_title(f"A clock {FASTER[file]} times as fast")
             for ax, (what, is_ratio) in zip(axes, PANELS.values(), strict=True):
                 for who in column:
-                    _lines(ax, evidence.variants[who], what, evidence.variants[rival_of(who, BASE)] if is_ratio else None)
+                    base = evidence.variants.get(rival_of(who, BASE)) if is_ratio else None
+                    if base or not is_ratio:
+                        _lines(ax, evidence.variants[who], what, base)
                 for start_ms, _ in PHASES[1:]:
                     ax.axvline(start_ms / 1e3, color="#555555", linewidth=0.8, linestyle=":")
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
         for ax, title in zip(grid[:, 0], PANELS, strict=True):
             ax.set_ylabel(title)
-            ax.set_ylim(bottom=0)
-        grid[-1, 0].set_yscale("log")
-        log_ticks(grid[-1, 0], "y", 0.0)
+            if title.startswith("Mice"):
+                ax.set_yscale("log")
+                log_ticks(ax, "y", 0.0)
+            else:
+                ax.set_ylim(bottom=0)
         kit.legend_below(canvas, grid[0, 0], 3)
         kit.title(canvas, TITLE)
     return canvas
@@ -278,18 +285,6 @@ STUDY = Study(
     derive=with_rise,
     claims=[claim for who, setup in SETUPS.items() for claim in _claims(who, setup)],
     draw=_figure,
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        ("Traffic", f"WebSearch or DataMining at {LOAD:.0%} of each server's link, to uniformly drawn others"),
-        ("Changes", "DataMining from 4.5 s on, WebSearch from 8.5 s on, DataMining from 9.5 s on, on the paper's clock"),
-        ("ACC", "once in 500 us, in force 10 us later; from random weights with learning, and the net that comes with dc-gym"),
-    ),
-    notes=(
-        "Scaled: times of the paper's clock are divided by {}, in rows on the slow clock by {}, with --length full by {}, without"
-        " such rows. Sizes are cut at 10 MB.".format(*FASTER.values()),
-        common.PMAX_NOTE,
-        "A bandit's reward is D(L) alone and its gamma 0. It keeps all that it saw, prefers no reward, and half of its first"
-        " decisions are at random, 1 % at the first change.",
-    ),
+    facts=common.FACTS,
     runs=RUNS,
 )

@@ -3,8 +3,8 @@
 
 ACC: with D linear in L / 10 MB (design 1 of its appendix) the rewards of different actions are alike; only the step function
 (design 2) separates them. It does not give the traffic. Here 15 senders with 8 flows each, which have no end, send to one, and
-each row holds one of the ten thresholds E(n) as a step. Both rewards are of the same run: r = 0.7 txRate / BW + 0.3 D(L), with
-the mean queue L of each slot of 500 us.
+each row holds one of the ten thresholds E(n) as a step, for 60 ms, of which the last 40 count. Both rewards are of the same run:
+r = 0.7 txRate / BW + 0.3 D(L), with the mean queue L of each slot of 500 us.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, QUEUE, THROUGHPUT_WEIGHT, USE, port_reward
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, less_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, VariantEvidence
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantEvidence, VariantLine, above, less_than, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +36,13 @@ COLORS = {STEP: "#332288", LINEAR: "#CC6677"}
 THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
 """The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, and a linear D tells, too."""
+COMPARED_KB = [each for each in THRESHOLDS_KB if each <= HIGH_KB]
 REWARD = Measure("reward", "reward", digits=4)
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
 ALIKE = 0.015
-"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours."""
+"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours.
+"""
 
 
 def name(threshold_kb: int) -> str:
@@ -81,12 +79,10 @@ def with_ranges(evidence: Evidence) -> Evidence:
     """Adds both designs as variants, with the range of D's part over the thresholds for each seed."""
     found = {}
     for design, reward in REWARDS.items():
-        parts = [
-            {seed: value - THROUGHPUT_WEIGHT * evidence.values(name(each), USE.name)[seed] for seed, value in values.items()}
-            for each in THRESHOLDS_KB
-            if each <= HIGH_KB and (values := evidence.values(name(each), reward.name))
-        ]
-        by_seed = {seed: max(part[seed] for part in parts) - min(part[seed] for part in parts) for seed in parts[0]}
+        rows = [(evidence.values(name(each), reward.name), evidence.values(name(each), USE.name)) for each in COMPARED_KB]
+        parts = [{seed: value - THROUGHPUT_WEIGHT * use[seed] for seed, value in values.items()} for values, use in rows]
+        seeds = sorted(set.intersection(*map(set, parts)))
+        by_seed = {seed: max(part[seed] for part in parts) - min(part[seed] for part in parts) for seed in seeds}
         found[design] = VariantEvidence(design, design, COLORS[design], {RANGE.name: by_seed})
     return replace(evidence, variants={**evidence.variants, **found})
 
@@ -121,17 +117,6 @@ STUDY = Study(
     derive=with_ranges,
     claims=CLAIMS,
     draw=_figure,
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        ("Traffic", "15 senders with 8 flows each to one, without an end"),
-        (
-            "Reward",
-            f"{THROUGHPUT_WEIGHT:g} txRate / BW + {1 - THROUGHPUT_WEIGHT:.1f} D(L), over slots of 500 us of the last 40 ms",
-        ),
-    ),
-    notes=(
-        "The traffic and the buffer are ours: ACC gives none.",
-        f"Alike: 0.3 D(L) differs by less than {ALIKE:g} between thresholds up to {HIGH_KB} kB (ours).",
-    ),
+    facts=common.FACTS,
     runs="reward-design",
 )

@@ -21,9 +21,7 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import EAGER, PAUSES, QUEUE, RIVALS, TRAINED, USE
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Measure, Study, above, below
 
 SOURCE = "ACC, figure 6"
 HOSTS, MOST_FLOWS = 16, 32
@@ -31,7 +29,8 @@ PHASE_MS, SETTLING_MS, PHASES = 40, 20, 5
 STATIC = ("SECN0", *RIVALS)
 REWARD = Measure("reward", "ACC's reward of the port", digits=4)
 SHORTER, MORE = 10, 1.261
-"""The factors of the paper."""
+"""The factors of the paper.
+"""
 FILE = "incast-s{seed}.csv"
 
 
@@ -102,15 +101,6 @@ STUDY = Study(
     measures=(QUEUE, USE, PAUSES, REWARD),
     measure=measure,
     claims=CLAIMS,
-    facts=(
-        *common.rack_facts(f"{HOSTS} servers"),
-        ("Traffic", f"2 to {HOSTS - 1} senders with 1 to {MOST_FLOWS} flows each to one, drawn anew every {PHASE_MS} ms"),
-        ("Counted", f"the last {PHASE_MS - SETTLING_MS} ms of each draw"),
-        common.AGENTS,
-    ),
-    notes=(
-        f"Scaled: {PHASES} draws of {PHASE_MS} ms; ACC draws anew every 100 s and shows three.",
-        "The senders, the flows and the buffer are ours: ACC gives none. Which static marking its factors are over is open.",
-    ),
+    facts=common.FACTS,
     runs="redrawn-incast",
 )

@@ -3,7 +3,8 @@
 
 ACC: messages of 1 KB, 10 KB, 100 KB, 1 MB and 10 MB at loads of 20 and 60 % of the receiver's link. It gives the tail of messages
 up to 10 KB by factors, and the queue at 60 %. It does not give how often each size is drawn, and which percentile the tail is.
-Here all sizes are as likely, messages start as a Poisson process at each sender, and the tail is the 99th percentile.
+Here all sizes are as likely, messages start as a Poisson process at each sender, for 6 s (20 %) and 2 s (60 %), and the tail is
+the 99th percentile. A message has a queue pair of its own, which begins at line rate. ACC's may share queue pairs.
 
 ACC's net was trained offline and learns on in the paper. Both forms have a row: the net that comes with dc-gym as it is, and the
 same net in a switch that learns.
@@ -20,12 +21,8 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, LEARNING, LINE_BPS, PAUSES, QUEUE, RIVALS, TRAINED
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, below
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, below, series
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
 
 TITLE = "Messages of five sizes, two senders to one"
 SOURCE = "ACC, figure 7"
@@ -39,7 +36,8 @@ WHO = (*RIVALS, TRAINED, LEARNING)
 PAPER_KB = {"SECN1": (20.4, 49.6), "SECN2": (37.5, 109.3), TRAINED: (5.6, 13.3), LEARNING: (5.6, 13.3)}
 """The queue at 60 %: mean and standard deviation."""
 SHORTER = {"20 %": 1.5, "60 %": 2.0}
-"""The least factor by which the paper's tail is shorter; the largest is 3 and 7."""
+"""The least factor by which the paper's tail is shorter; the largest is 3 and 7.
+"""
 TAIL = Measure("small_p99_s", "99th percentile up to 10 kB (us)", 1e6, 3)
 FAR_TAIL = Measure("small_p999_s", "99.9th percentile up to 10 kB (us)", 1e6, 3)
 SMALL = Measure("small_s", "mean up to 10 kB (us)", 1e6, 3)
@@ -152,18 +150,6 @@ STUDY = Study(
         title=TITLE,
         base=None,
     ),
-    facts=(
-        *common.rack_facts("3 servers"),
-        (
-            "Traffic",
-            "messages of 1 kB to 10 MB, all five sizes as likely, as a Poisson process at each of two senders, for "
-            + " and ".join(f"{last_ms / 1e3:g} s ({load})" for load, last_ms in LAST_START_MS.items()),
-        ),
-        (common.AGENTS[0], f"{common.AGENTS[1]}; without and with learning in the run"),
-    ),
-    notes=(
-        "How often each size is drawn, the percentile of the tail, the buffer and both Pmax are ours: ACC gives none.",
-        "A message has a queue pair of its own, which begins at line rate. ACC's messages may share queue pairs.",
-    ),
+    facts=common.FACTS,
     runs="messages",
 )

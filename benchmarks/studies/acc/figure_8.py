@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 8 of ACC (Yan et al., SIGCOMM 2021): TCP beside RDMA at one port, whose scheduler gives RDMA 70 % and TCP 30 %.
 
-ACC: 8 servers on one switch at 100 Gbit/s, 2 and 7 senders to one, 1 to 32 queue pairs at random. Static marking lets TCP take
-10 to 20 % more than its share. ACC gives neither the TCP, nor how many flows it has, nor how often queue pairs are drawn.
+ACC: 8 servers on one switch at 100 Gbit/s, 2 and 7 senders to one, 1 to 32 queue pairs at random. Static marking lets TCP take 10
+to 20 % more than its share. ACC gives neither the TCP, nor how many flows it has, nor how often queue pairs are drawn.
 
 Here TCP is CUBIC without ECN, two flows from each sender, and each sender's queue pairs are drawn anew every 3 ms. Beside that
 stand the same senders with a number of queue pairs that does not change: the scheduler then keeps the shares. The scheduler
 leaves no time unused, so TCP gets what RDMA does not ask for.
 
-Choices of ours have rows of their own, on which ACC's claims are judged once more: how often queue pairs are drawn (also each
-2 ms), Pmax of SECN1 and SECN2 (also 100 %), and what a draw changes. In rows named "kept" a draw only begins or ends as many
-queue pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s" SECN2's
-thresholds do not grow with the link's rate.
+Choices of ours have rows of their own, on which ACC's claims are judged once more: how often queue pairs are drawn (also each 2
+ms), Pmax of SECN1 and SECN2 (also 100 %), and what a draw changes. In rows named "kept" a draw only begins or ends as many queue
+pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s" SECN2's thresholds do
+not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import PAUSED, PAUSES, RIVALS
 from dc_gym.records.results import Result, number
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, more_than
 
 SOURCE = "ACC, figure 8 (text only)"
 TCP_PERCENT, RDMA_PERCENT = 30, 70
@@ -72,7 +70,8 @@ CASES = [
     *((each, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for each, one in product(SENDERS, of)),
     (START_SENDERS, LATE, "SECN0", OWN_MARKING),
 ]
-"""Senders, queue pairs, ACC's marking and what is changed of it."""
+"""Senders, queue pairs, ACC's marking and what is changed of it.
+"""
 
 
 def name(senders: int, pairs: str, marking: str, changed: str = OWN_MARKING) -> str:
@@ -187,18 +186,6 @@ STUDY = Study(
     measures=(BEYOND, RDMA, TCP, PAUSES),
     measure=measure,
     claims=CLAIMS,
-    facts=(
-        ("Network", "8 servers on one switch, 100 Gbit/s; 12 MB shared, pauses of RDMA's class by ACC's rule (11.11 %)"),
-        ("Scheduler", f"deficit round robin, RDMA {RDMA_PERCENT} %, TCP {TCP_PERCENT} %"),
-        ("RDMA", f"DCQCN with its paper's parameters; 1 to {MOST_PAIRS} queue pairs a sender, drawn anew each 3 ms"),
-        ("TCP", f"CUBIC without ECN, {TCP_FLOWS} flows a sender"),
-        ("Measured", "TCP's part of the goodput of both, less 30 %"),
-    ),
-    notes=(
-        "ACC does not say how often queue pairs are drawn; 3 ms is ours, and so is 2 ms.",
-        f"In rows named {KEPT!r} queue pairs that two draws share stay; draws come each 2 ms, runs last {DURATION_MS[KEPT]} ms.",
-        "ACC gives no Pmax for SECN1 and SECN2. Ours is 1 % (DCQCN's paper) and 20 % (HPCC's simulator); some rows have 100 %.",
-        "The buffer, the TCP and its flows are ours: ACC gives none.",
-    ),
+    facts=common.FACTS,
     runs="rdma-beside-tcp",
 )

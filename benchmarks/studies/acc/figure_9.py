@@ -6,8 +6,9 @@ ACC: 18 servers compute and 6 store, with the mixes of its table 1. The static m
 gained. ACC gives neither the distribution of block sizes, nor how copies are made, nor the times of the disks.
 
 Here 6 servers compute and 2 store, on one switch at 25 Gbit/s. As many operations are under way for each storage server as in
-ACC. `--full` has 18 and 6, on one switch, too. There are no disks, so the network is what operations wait for at every depth. The
-operations of a pair of servers share a queue pair, as those of a connection do.
+ACC. `--length full` has 18 and 6, on one switch, too. There are no disks, so the network is what operations wait for at every
+depth. The operations of a pair of servers share a queue pair, as those of a connection do. The powers of two in a range of blocks
+are equally likely. Operations count that end from 4 to 12 ms.
 
 Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show what a marking costs.
 """
@@ -15,23 +16,16 @@ Rows whose queues keep the last action of ACC's template, which marks nothing be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
-from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSES, TRAINED, UNMARKED, rack, reward_of
+from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSES, QUEUE, REWARD, TRAINED, UNMARKED
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, alike
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
-from dc_gym.traffic.storage import MIXES
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, above, alike, series
 
 TITLE = "Storage: operations a second by IO depth"
 SOURCE = "ACC, figure 9"
@@ -51,15 +45,13 @@ WHO: Mapping[str, Mapping[str, Any]] = {
 }
 COLORS = {**common.COLORS, VENDOR: "#117733"}
 GAINS = {(VDI, 16): 5.0, (VDI, 128): 15.3, (BACKUP, 128): 30.0}
-"""By how many percent operations a second are more with ACC than with the vendor's marking."""
+"""By how many percent operations a second are more with ACC than with the vendor's marking.
+"""
 ALIKE = 0.02
 IOPS = Measure("iops", "operations a second (1000)", 1e-3, 4)
 TIME = Measure("operation_s", "mean time of an operation (us)", 1e6, 4)
 TAIL = Measure("operation_p99_s", "its 99th percentile (us)", 1e6, 4)
-QUEUE = Measure("queue_bytes", "mean queue (kB)", 1e-3, 3)
-REWARD = Measure("reward", "ACC's reward", digits=3)
 ENDED = Measure("places_at_end", "places without an operation left (%)", 100, 3)
-MEASURES = (IOPS, TIME, TAIL, QUEUE, PAUSES, REWARD, ENDED)
 
 
 def name(mix: str, depth: int, who: str) -> str:
@@ -74,20 +66,7 @@ def rounds(mix: str, depth: int) -> int:
 def _variant(mix: str, depth: int, who: str, keys: Mapping[str, Any]) -> Variant:
     return Variant(
         name(mix, depth, who),
-        {
-            **rack(COMPUTING + STORING),
-            "nic.queue_pairs": "hosts",
-            "workload.kind": "storage",
-            "workload.mix": mix,
-            "workload.storage": STORING,
-            "workload.outstanding": depth,
-            "workload.rounds": rounds(mix, depth),
-            **keys,
-            "time.duration": f"{DURATION_MS}ms",
-            "time.warmup": f"{WARMUP_MS}ms",
-            "monitor.interval": "100us",
-            "monitor.tcp_interval": "25ms",
-        },
+        {"workload.mix": mix, "workload.outstanding": depth, "workload.rounds": rounds(mix, depth), **keys},
         COLORS[who],
         full={"topology.hosts": 24, "workload.storage": 6},
     )
@@ -97,12 +76,6 @@ VARIANTS = (
     *(_variant(mix, depth, who, keys) for mix, depths in DEPTHS.items() for depth in depths for who, keys in WHO.items()),
     *(_variant(mix, depth, UNMARKED, CONTESTANTS[UNMARKED]) for mix, depth in ((VDI, 1), *GAINS)),
 )
-
-
-def _told(mix: str) -> str:
-    found = MIXES[mix]
-    sizes = f"{found.least_bytes // 1024} to {found.most_bytes // 1024} KiB"
-    return f"{found.reads} reads to {10 - found.reads} writes, {sizes}"
 
 
 CLAIMS = (
@@ -120,24 +93,6 @@ CLAIMS = (
         alike(name(VDI, 1, TRAINED), name(VDI, 1, VENDOR), IOPS, ALIKE),
     ),
 )
-FACTS = (
-    (
-        "Network",
-        f"{COMPUTING} computing and {STORING} storage servers on one switch, 25 Gbit/s; 12 MB shared, pauses by ACC's rule",
-    ),
-    ("Controller", "DCQCN in the NICs, with the parameters of its own paper; a queue pair for each pair of servers"),
-    (
-        "Traffic",
-        "; ".join(f"{MIX_LABELS[mix]}: {_told(mix)}" for mix in DEPTHS),
-    ),
-    ("Counted", f"operations that end from {WARMUP_MS} to {DURATION_MS} ms"),
-    ("ACC", "controller.start = acc-deployed, once in 500 us, in force 10 us later"),
-)
-NOTES = (
-    "Scaled: 6 + 2 servers instead of 18 + 6 (--full), with as many operations under way for each storage server.",
-    "There are no disks: the network is what operations wait for. The powers of two in a range of blocks are equally likely.",
-    f"The rows `{UNMARKED}` are ours: it marks nothing below 10 MB.",
-)
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -154,30 +109,32 @@ def measure(result: Result) -> dict[str, float]:
         TIME.name: float(took_s.mean()),
         TAIL.name: float(np.percentile(took_s, 99)),
         QUEUE.name: number(result.summary["mean_queue_bytes"]),
-        PAUSES.name: number(result.summary.get("pauses")),
-        REWARD.name: reward_of(result),
+        REWARD.name: common.reward_of(result),
         ENDED.name: float((last["end_ns"] >= 0).mean()),
+        **common.pauses(result),
     }
 
 
-def _figure(evidence: Evidence) -> Figure:
-    lines = [
-        VariantLine(f"{MIX_LABELS[mix]}, {who}", COLORS[who], {float(depth): name(mix, depth, who) for depth in depths}, *how)
-        for (mix, depths), how in zip(DEPTHS.items(), (("o", "-"), ("s", "--")), strict=True)
-        for who in WHO
-    ]
-    return series.figure(evidence, lines, (IOPS, TIME, QUEUE), "IO depth", TITLE)
-
-
+LINES = [
+    VariantLine(f"{MIX_LABELS[mix]}, {who}", COLORS[who], {float(depth): name(mix, depth, who) for depth in depths}, *how)
+    for (mix, depths), how in zip(DEPTHS.items(), (("o", "-"), ("s", "--")), strict=True)
+    for who in WHO
+]
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
+    base={
+        **common.rack(COMPUTING + STORING),
+        "nic.queue_pairs": "hosts",
+        "workload.kind": "storage",
+        "workload.storage": STORING,
+        **common.sampled(DURATION_MS, 100, 25, WARMUP_MS),
+    },
     variants=VARIANTS,
-    measures=MEASURES,
+    measures=(IOPS, TIME, TAIL, QUEUE, PAUSES, REWARD, ENDED),
     measure=measure,
     claims=CLAIMS,
-    draw=_figure,
-    facts=FACTS,
-    notes=NOTES,
+    draw=partial(series.figure, series=LINES, columns=(IOPS, TIME, QUEUE), xlabel="IO depth", title=TITLE),
+    facts=common.FACTS,
     runs="storage",
 )

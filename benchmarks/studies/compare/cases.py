@@ -25,9 +25,7 @@ from dc_gym.metrics.convergence import HOLD
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import drawing, scaled
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Measure, Study, Variant, drawing, scaled
 from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 
 K_FRAMES = 60
@@ -112,6 +110,7 @@ TRAFFIC = {
 DUMBBELL_LONGER = 3
 """A dumbbell carries fewer flows of WebSearch, so its runs are so many times as long."""
 CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn", "hpcc", "powertcp", "fdcc", ACC)
+DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
 DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
 
 

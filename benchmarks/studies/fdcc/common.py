@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.figures import styles
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Criterion, less_than
+from dc_gym.study import Criterion, Evidence, Measure, Variant, VariantLine, less_than, series
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Facts, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study.model import Facts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,13 +78,12 @@ def variant(
     keys: Mapping[str, Any],
     full: Mapping[str, Any],
     changes: Iterable[Change] = (),
-    paper: Mapping[str, float] | None = None,
-    tracks: int | None = None,
+    **more: Any,
 ) -> Variant:
-    """Returns the variant of a contestant with the window that the thesis gives all of them. Changes hold at both lengths."""
+    """Returns the variant of a contestant with the window that the thesis gives all of them. `more`: other fields of Variant."""
     changed = {key: value for each in changes for key, value in each.keys.items()}
     values = {**CONTESTANTS[who], "nic.inflight": "1bdp", "nic.trace": "off", **keys, **changed}
-    return Variant(name, values, color_of(who), paper=paper or {}, full={**full, **changed}, tracks=tracks)
+    return Variant(name, values, color_of(who), full={**full, **changed}, **more)
 
 
 def facts(network: str, traffic: str) -> Facts:
@@ -106,14 +102,8 @@ def figure(
 ) -> Figure:
     """Draws a line for each contestant in each set-up, in a panel for each measure.
 
-    Args:
-        evidence: what is drawn.
-        points: numbers on the x axis by the set-up's name, which is empty if there is one.
-        name: returns a variant's name from the set-up's, the contestant's and the number.
-        measures: the panels.
-        xlabel: what the numbers are.
-        title: the figure's title.
-        base: base of the logarithmic x axis; None makes it linear.
+    `points`: numbers on the x axis by the set-up's name, which is empty if there is one. `name` returns a variant's name from the
+    set-up's, the contestant's and the number. `base`: of the logarithmic x axis; None makes it linear.
     """
     lines = [
         VariantLine(named(who, after=setup), color_of(who), {float(each): name(setup, who, each) for each in numbers}, line=style)

@@ -8,7 +8,8 @@ figure is a test of the testbed. The link, the number of senders and the three c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,38 +17,40 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED
 from dc_gym.benchmarks.studies.fdcc.over_time import POINTS
-from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Criterion, less_than, more_than
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track
-from dc_gym.study.model import Study, Variant
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import (
+    Criterion,
+    Evidence,
+    Floats,
+    Measure,
+    Study,
+    Track,
+    Variant,
+    VariantEvidence,
+    drawing,
+    less_than,
+    more_than,
+)
 
 TITLE = "The queue when the sum of ingress is above, equal to and below the egress"
 FILE = "three-loads.csv"
 LINK_BPS, SENDERS, PORT = 10**9, 4, "s1-eth5"
-PARTS = 8
-"""A flow has this part of the link."""
+PARTS = 8  # a flow has this part of the link
 PHASES = {"above": (0, 10, (3, 3, 2, 2)), "equal": (10, 20, (2, 2, 2, 2)), "below": (20, 32, (2, 2, 1, 1))}
 """From and to (ms), and each sender's flows."""
 PAYLOAD_BYTES = 1472
-RATE_BPS = LINK_BPS // PARTS * PAYLOAD_BYTES // FRAME_BYTES
-"""Payload of a flow; with headers it is its part of the link."""
+RATE_BPS = LINK_BPS // PARTS * PAYLOAD_BYTES // FRAME_BYTES  # payload of a flow; with headers it is its part of the link
 DIFFERENCE_BPS = {name: (sum(flows) - PARTS) * LINK_BPS / PARTS for name, (_, _, flows) in PHASES.items()}
 MARGIN_MS, EMPTY_MS = 0.5, 2.0
 """Left out at both ends of a phase, and the end of the last phase, in which nothing is queued any more."""
 BIN_SWEEPS = 25
-TOLERANCE = 0.01
-"""Of the egress' share of the difference."""
+TOLERANCE = 0.01  # of the egress' share of the difference
 GROWTH = {name: Measure(f"{name}_bps", f"growth, ingress {name} (Gbit/s)", 1e-9) for name in PHASES}
 LONGEST = Measure("longest_bytes", "longest queue (kB)", 1e-3)
 LEFT = Measure("left_bytes", "queue in the end (kB)", 1e-3)
-QUEUE = Measure("queue_bytes", "queue (kB)", 1e-3)
-INGRESS, EGRESS = Measure("ingress_bps", "sum of ingress", 1e-9), Measure("egress_bps", "egress", 1e-9)
-VARIANT = "four to one"
-INK, SENT_COLOR, LAW_COLOR = "#332288", "#CC6677", "#999933"
+QUEUE = Measure("queue", "queue (kB)", 1e-3)  # an axis of bytes would be logarithmic, and a line no line
+INGRESS, EGRESS = Measure("ingress_bps", "sum of ingress (Gbit/s)", 1e-9), Measure("egress_bps", "egress (Gbit/s)", 1e-9)
+VARIANT, LAW = "four to one", "the law: the differences added up"
 
 
 def growing(name: str) -> tuple[Criterion, Criterion]:
@@ -102,7 +105,7 @@ def track(result: Result) -> Track:
         span_s = np.maximum((t_ms[at] - t_ms[before]) / 1e3, 1e-9)
         return np.where(before > 0, (sent[at] - sent[before]) * 8 / span_s, np.nan)
 
-    return Track(t_ms[at], {QUEUE.name: queue[at], INGRESS.name: rate(ingress), EGRESS.name: rate(egress)})
+    return Track(t_ms[at] / 1e3, {QUEUE.name: queue[at], INGRESS.name: rate(ingress), EGRESS.name: rate(egress)})
 
 
 def law(t_ms: Floats) -> Floats:
@@ -114,29 +117,12 @@ def law(t_ms: Floats) -> Floats:
     return np.maximum(np.interp(t_ms, edges, heights), 0)
 
 
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the rates above, and below them the queue of each seed beside the law."""
-    tracks = list(evidence.variants[VARIANT].over_time.values())
-    with kit.style():
-        canvas = kit.new_figure(7.4, 5.0)
-        rates, queue = canvas.subplots(2, 1, sharex=True)
-        for what, color in ((INGRESS, SENT_COLOR), (EGRESS, INK)):
-            rates.plot(tracks[0].x, tracks[0].values[what.name] * what.factor, color=color, label=what.title)
-        for number, each in enumerate(tracks):
-            values, label = each.values[QUEUE.name] * QUEUE.factor, "" if number else "queue, each seed"
-            queue.plot(each.x, values, color=INK, linewidth=0.9, label=label)
-        x = tracks[0].x
-        queue.plot(x, law(x) * QUEUE.factor, color=LAW_COLOR, linestyle="--", label="the law: the differences added up")
-        texts = (f"Rates, means over {BIN_SWEEPS * 20 / 1e3:g} ms (seed 1)", "Queue of the receiver's port")
-        for ax, unit, text in zip((rates, queue), ("Gbit/s", "kB"), texts, strict=True):
-            ax.set(ylabel=unit, ylim=(0, None))
-            ax.set_title(text, loc="left")
-            ax.legend(loc="lower center", ncols=2)
-            for _, stop, _ in PHASES.values():
-                ax.axvline(stop, color="#BBBBBB", linewidth=0.8)
-        queue.set_xlabel("Time (ms)")
-        kit.title(canvas, TITLE)
-    return canvas
+def with_law(evidence: Evidence) -> Evidence:
+    """Returns the evidence with the law beside it: how the queue grows if nothing but the differences counts."""
+    t_s = next(iter(evidence.variants[VARIANT].over_time.values())).x
+    growth = {GROWTH[name].name: {1: difference_bps} for name, difference_bps in DIFFERENCE_BPS.items()}
+    made = VariantEvidence(LAW, LAW, "#999933", growth, {1: Track(t_s, {QUEUE.name: law(t_s * 1e3)})})
+    return replace(evidence, variants={**evidence.variants, LAW: made})
 
 
 STUDY = Study(
@@ -162,7 +148,7 @@ STUDY = Study(
                 "monitor.interval": "20us",
                 "monitor.tcp_interval": "1ms",
             },
-            INK,
+            "#332288",
         )
     ],
     files={FILE: flows()},
@@ -174,7 +160,8 @@ STUDY = Study(
         less_than(VARIANT, LEFT, 2 * FRAME_BYTES),
         less_than(VARIANT, DROPPED, 1),
     ),
-    draw=_figure,
+    derive=with_law,
+    draw=partial(drawing.figure, panels=(QUEUE, INGRESS, EGRESS), title=TITLE),
     facts=(
         ("Network", "one switch, four senders and a receiver, 1 Gbit/s, 1 us a link, 4 MB a port"),
         ("Traffic", "UDP at fixed rates, each flow an eighth of the link: 10 flows for 10 ms, 8 for 10 ms, 6 for 12 ms"),

@@ -16,9 +16,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, HPCC, LINE_BPS, SIZE_BYTES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, more_than
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, above, more_than
 
 TITLE = "Four equal flows through a dumbbell: when each ends"
 SOURCE = "FDCC, figure 3.3 and table 6.2 (text only)"
@@ -29,8 +27,7 @@ SPREAD = Measure("spread", "last less first to end, over the mean completion tim
 UNFAIR = Measure("unfair", "unfair ratio", digits=3)
 SLOWDOWN = Measure("slowdown", "mean slowdown", digits=3)
 QUEUE = Measure("queue_bytes", "mean queue while all send (kB)", 1e-3, 3)
-APART = 0.05
-"""Ours: flows end apart if the times between the first and the last are more than this part of a completion time."""
+APART = 0.05  # ours: flows end apart if the times between the first and the last are more than this part of a completion time
 DCQCN_KEYS = {"controller.name": "dcqcn", "topology.marking": "secn2"}
 PAPER = {HPCC: {UNFAIR.name: 0.299, SLOWDOWN.name: 3.3}, DCQCN: {UNFAIR.name: 0.00002, SLOWDOWN.name: 4.0}}
 
@@ -88,7 +85,7 @@ STUDY = Study(
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, DCQCN, UNFAIR),)),
         Claim("HPCC is less fair than DCQCN", SOURCE, (above(HPCC, BOUNDED, UNFAIR),), setup=WINDOW),
     ),
-    draw=partial(over_time.figure, title=TITLE),
+    draw=partial(over_time.figure, title=TITLE, of="the line"),
     facts=(
         ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
         ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),

@@ -15,10 +15,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, LINE_BPS, MB, PAUSED, PAUSES, SIZE_BYTES
 from dc_gym.records.results import Result, number
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, less_than, more_than
-from dc_gym.study.evidence import Floats, Measure, Track
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Floats, Measure, Study, Track, Variant, drawing, less_than, more_than
 
 TITLE = "64 flows to one within 1 us: the buffer with and without a window"
 SOURCE = "FDCC, figure 4.1 (text only)"
@@ -26,13 +23,12 @@ FLOWS, PORT = 64, "s1-eth65"
 WITHOUT, WITH = "without a window", "with a window of one BDP"
 FULL_BYTES = 6.5 * MB
 """Ours: the buffer counts as full above it. All 64 ports pause at a sixteenth of the free room, which is at 6.8 MB in all."""
-PART = 0.25
-"""Ours: with the window the longest queue is below that part of a full buffer."""
+PART = 0.25  # ours: with the window the longest queue is below that part of a full buffer
 LONGEST = Measure("longest_bytes", "longest queue (kB)", 1e-3)
 MEAN = Measure("queue_bytes", "mean queue (kB)", 1e-3)
 CARRIED = Measure("goodput", "goodput (of the line)", digits=3)
-QUEUE = Measure("queue", "queue of the shared link (MB)", 1e-6)
-HELD = Measure("held_share", "senders paused, mean of 64 (%)", 100)
+QUEUE = Measure("queue", "shared link's queue (MB)", 1e-6)
+HELD = Measure("held_share", "senders paused (%)", 100)
 
 
 def _backlog(result: Result) -> Floats:

@@ -14,9 +14,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, above, less_than, more_than
 
 TITLE = "A long flow, and a short one from 1 ms to 1.5 ms"
 SOURCE = "FDCC, figure 6.1 (text only)"
@@ -27,12 +25,7 @@ SHARED = Measure("shared", "link use, both flows (1.1 to 1.5 ms)", digits=3)
 AFTER = Measure("after", "link use after the short flow (1.5 to 2 ms)", digits=3)
 USED = Measure("used", "link use from 1 ms to the end", digits=3)
 SHORT = Measure("short", "the short flow's part of it (1.25 to 1.5 ms)", digits=3)
-SPANS_MS = {
-    ALONE.name: (0.5, START_MS),
-    SHARED.name: (1.1, STOP_MS),
-    AFTER.name: (STOP_MS, 2.0),
-    USED.name: (START_MS, DURATION_MS),
-}
+SPANS_MS = {"alone": (0.5, START_MS), "shared": (1.1, STOP_MS), "after": (STOP_MS, 2.0), "used": (START_MS, DURATION_MS)}
 SHORT_MS = (1.25, STOP_MS)
 BY_HAND, CROWDS = "FDCC, policy by hand", "FDCC, never trained alone"
 OTHER_POLICIES = {BY_HAND: "fdcc-scripted", CROWDS: "fdcc-crowds"}
@@ -60,7 +53,7 @@ CLAIMS = (
 
 def measure(result: Result) -> dict[str, float]:
     """Returns the use of the link in spans of time, and the short flow's part."""
-    t_ms, shares = over_time.rates(result, over_time.intervals(result, INTERVAL_US))
+    t_ms, shares = over_time.rates(result, INTERVAL_US)
 
     def mean(span_ms: tuple[float, float]) -> Floats:
         return np.asarray(shares[:, (t_ms > span_ms[0]) & (t_ms < span_ms[1])].mean(axis=1))

@@ -14,15 +14,12 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Floats, Measure, Study, below
 
 TITLE = "Four flows that join one after the other"
 SOURCE = "FDCC, figure 6.2 (text only)"
 FLOWS, INTERVAL_US = 4, 100
-JOIN_MS, FULL_JOIN_MS = 5, 35
-"""Time between two joins: ours, and the thesis'."""
+JOIN_MS, FULL_JOIN_MS = 5, 35  # time between two joins: ours, and the thesis'
 FILE, FULL_FILE = "joins.csv", "joins-full.csv"
 UNFAIR = Measure("unfair", "unfair ratio, mean of the phases with 2, 3 and 4 flows", digits=3)
 LAST_UNFAIR = Measure("last_unfair", "unfair ratio with 4 flows", digits=3)
@@ -43,7 +40,7 @@ def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
 
 def measure(result: Result) -> dict[str, float]:
     """Returns how unfair and how unsteady the rates are in the phases."""
-    t_ms, shares = over_time.rates(result, over_time.intervals(result, INTERVAL_US))
+    t_ms, shares = over_time.rates(result, INTERVAL_US)
     means = [phase.mean(axis=1) for phase in phases(t_ms, shares)]
     unfair = [float((each.max() - each.mean()) / each.mean()) for each in means[1:]]
     swings = [float((phase.std(axis=1) / mean.mean()).mean()) for phase, mean in zip(phases(t_ms, shares), means, strict=True)]

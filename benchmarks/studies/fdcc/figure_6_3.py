@@ -20,9 +20,7 @@ from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, T
 from dc_gym.benchmarks.studies.fdcc.table_6_1 import COUNTS, LINKS, MOST_FLOWS, SENDERS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, above, below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,9 +37,8 @@ VARIANTS = [
         for who, flows, changes in (*OURS, (FDCC, MOST_FLOWS, (FIRST,)))
     ),
 ]
-PERCENTILES = np.array([0.0, 1, *range(10, 100, 10), 99, 100])
-DIGITS = 4
-"""Of a percentile that is drawn."""
+PERCENTILES = (0.0, 1.0, *map(float, range(10, 100, 10)), 99.0, 100.0)
+DIGITS = 3  # of a percentile that is drawn
 BY_SLOWDOWN = Measure("slowdown", "slowdown")
 BY_PAUSE = Measure("paused", "paused (% of life)", 100)
 BY_DISTANCE = Measure("distance", "distance from mean rate (%)", 100)
@@ -105,8 +102,9 @@ def measure(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns percentiles of each quantity, over the flows of a run."""
-    found = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
-    return Track(PERCENTILES, {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in found.items()})
+    rows = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
+    rounded = {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in rows.items()}
+    return Track(np.array(PERCENTILES), rounded)
 
 
 def _figure(evidence: Evidence) -> Figure:

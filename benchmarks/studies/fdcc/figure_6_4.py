@@ -11,7 +11,7 @@ policy by hand for next to no queue, and others one that aims at 85 % of the lin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,29 +19,24 @@ import numpy as np
 
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import common
-from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DELAY_NS, FDCC, HPCC, LINE_BPS, RIVALS, Change
+from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DELAY_NS, FDCC, LINE_BPS, RIVALS, RLCC, TIMELY, Change
 from dc_gym.nets.fdcc import LOG_SPAN, OBSERVATIONS, FdccNet
 from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, below
+from dc_gym.study import Claim, Floats, Measure, Study, Variant, below
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Floats, Measure
-from dc_gym.study.model import Study, Variant
 
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
 SOURCE = "FDCC, figures 6.4 and 6.5 (text only)"
 WORKLOADS = {"WebSearch": "websearch", "FB_Hadoop": "fb_hadoop"}
-LOADS = (20, 50, 80)
-"""Percent of each host's link."""
+LOADS = (20, 50, 80)  # percent of each host's link
 LAST_START_US, DURATION_MS = 400, 8
 FULL_LAST_START_MS, FULL_DURATION_MS = 10, 60
 UPLINK_BPS, RACK_HOSTS = 400 * 10**9, 16
-LARGEST = "3MB"
-"""Ours: sizes are cut at it, or a run of milliseconds could not finish them; --length full has them whole."""
-SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000
-"""Ours: short flows have up to 100 kB, long ones 1 MB and more."""
+LARGEST = "3MB"  # ours: sizes are cut at it, or a run of milliseconds could not finish them; --length full has them whole
+SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000  # ours: short flows have up to 100 kB, long ones 1 MB and more
 ALL = Measure("slowdown", "slowdown, all flows", digits=4)
 SHORT = Measure("short", "slowdown up to 100 kB", digits=4)
 OWN_SHORT = Measure("own_short", "slowdown up to 100 kB, over the time of its own frames", digits=4)
@@ -51,46 +46,42 @@ LONG = Measure("long", "slowdown from 1 MB on", digits=4)
 FLOWS = Measure("flows", "flows")
 
 
-def name(workload: str, load: int, who: str, *changes: Change) -> str:
-    return common.named(workload, f"{load} %", who, changes=changes)
-
-
-def traffic(distribution: str, load: int) -> dict[str, Any]:
-    """Returns the keys of flows between drawn hosts, of which all that start in the first part of a run count."""
-    return {
-        "workload.kind": "poisson",
-        "workload.distribution": distribution,
-        "workload.truncate": LARGEST,
-        "workload.load": load / 100,
-        "workload.last_start": f"{LAST_START_US}us",
-        "time.duration": f"{DURATION_MS}ms",
-        "time.warmup": "0s",
-        "monitor.interval": "20us",
-        "monitor.tcp_interval": "1ms",
-    }
-
-
+BASE: Mapping[str, Any] = {
+    **common.FAT_TREE,
+    "topology.uplink_rate": f"{UPLINK_BPS}bit/s",
+    "workload.kind": "poisson",
+    "workload.truncate": LARGEST,
+    "workload.last_start": f"{LAST_START_US}us",
+    "time.duration": f"{DURATION_MS}ms",
+    "time.warmup": "0s",
+    "monitor.interval": "20us",
+    "monitor.tcp_interval": "1ms",
+}
+"""Flows between drawn hosts, of which all that start in the first part of a run count."""
 FULL: Mapping[str, Any] = {
     "workload.truncate": "30MB",
     "workload.last_start": f"{FULL_LAST_START_MS}ms",
     "time.duration": f"{FULL_DURATION_MS}ms",
     "monitor.interval": "100us",
 }
-
-
-def _variant(workload: str, load: int, who: str, *changes: Change) -> Variant:
-    keys = {**common.FAT_TREE, "topology.uplink_rate": f"{UPLINK_BPS}bit/s", **traffic(WORKLOADS[workload], load)}
-    return common.variant(name(workload, load, who, *changes), who, keys, FULL, changes)
-
-
 NO_QUEUE, CHANGED_LOAD = Change("no queue", {"nic.policy": "no-queue.npz"}), 80
 NO_QUEUE_BDP = 0.003
 BY_HAND = {"made": "written by hand, not trained", "command": "dcgym reproduce fdcc figure-6.4"}
 AIMED, AIMED_LOAD = Change("aims at 85 %", {"nic.policy": "aimed.npz"}), 0.85
-HIGHER_LOADS = LOADS[1:]
-"""The loads at which that policy is to be the best: at 20 % flows are often alone."""
+HIGHER_LOADS = LOADS[1:]  # the loads at which that policy is to be the best: at 20 % flows are often alone
 AIMED_GAIN, AIMED_FAIRNESS = 0.35, 0.02
 """A decision goes a quarter of the way, in octaves; a flow with half as large a window aims at 1.4 % more."""
+
+
+def name(workload: str, load: int, who: str, *changes: Change) -> str:
+    return common.named(workload, f"{load} %", who, changes=changes)
+
+
+def _variant(workload: str, load: int, who: str, *changes: Change) -> Variant:
+    keys = {**BASE, "workload.distribution": WORKLOADS[workload], "workload.load": load / 100}
+    return common.variant(name(workload, load, who, *changes), who, keys, FULL, changes)
+
+
 VARIANTS = [
     *(_variant(workload, load, who) for workload in WORKLOADS for load in LOADS for who in CONTESTANTS),
     *(_variant(workload, CHANGED_LOAD, FDCC, NO_QUEUE) for workload in WORKLOADS),
@@ -98,30 +89,23 @@ VARIANTS = [
 ]
 
 
-def _fastest(workload: str, loads: tuple[int, ...], text: str, others: tuple[str, ...], *changes: Change) -> Claim:
+def _fastest(workload: str, loads: Sequence[int], text: str, others: Iterable[str], *changes: Change) -> Claim:
     """Returns the claim that FDCC, with these changes, has the lowest slowdown of short flows."""
     pairs = [(name(workload, load, FDCC, *changes), name(workload, load, other)) for load in loads for other in others]
     return Claim(f"{workload}{text}", SOURCE, tuple(below(*pair, SHORT) for pair in pairs), ours=bool(changes))
 
 
-ALL_RIVALS = tuple(RIVALS)
-SLOWER = tuple(each for each in RIVALS if each != HPCC)
 LOWEST = "FDCC has the lowest mean slowdown of short flows"
 FASTER = "with no queue FDCC's short flows are faster than DCQCN's, TIMELY's and RL-CC's"
 CLAIMS = (
-    *(_fastest(each, LOADS, f": {LOWEST}, at every load", ALL_RIVALS) for each in WORKLOADS),
-    *(_fastest(each, (CHANGED_LOAD,), f", {CHANGED_LOAD} %: {FASTER}", SLOWER, NO_QUEUE) for each in WORKLOADS),
+    *(_fastest(each, LOADS, f": {LOWEST}, at every load", RIVALS) for each in WORKLOADS),
+    *(_fastest(each, [CHANGED_LOAD], f", {CHANGED_LOAD} %: {FASTER}", (DCQCN, TIMELY, RLCC), NO_QUEUE) for each in WORKLOADS),
     *(
-        _fastest(each, (load,), f", {load} %: with a policy that {AIMED.label} {LOWEST}", ALL_RIVALS, AIMED)
+        _fastest(each, [load], f", {load} %: with a policy that {AIMED.label} {LOWEST}", RIVALS, AIMED)
         for each in WORKLOADS
         for load in HIGHER_LOADS
     ),
 )
-
-
-def no_queue() -> NicPolicy:
-    """Returns the policy by hand with another target, so that its flows leave next to no queue."""
-    return NicPolicy(scripted_network(NO_QUEUE_BDP), provenance=BY_HAND)
 
 
 def aimed() -> NicPolicy:
@@ -186,7 +170,10 @@ STUDY = Study(
     title=TITLE,
     source=SOURCE,
     variants=VARIANTS,
-    files={str(NO_QUEUE.keys["nic.policy"]): no_queue(), str(AIMED.keys["nic.policy"]): aimed()},
+    files={
+        str(NO_QUEUE.keys["nic.policy"]): NicPolicy(scripted_network(NO_QUEUE_BDP), provenance=BY_HAND),
+        str(AIMED.keys["nic.policy"]): aimed(),
+    },
     measures=(ALL, SHORT, OWN_SHORT, SHORT_TAIL, LONG, FLOWS, common.UNFINISHED, common.PAUSED, common.PAUSES, common.DROPPED),
     measure=measure,
     claims=CLAIMS,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,25 +17,17 @@ from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, Criterion
+from dc_gym.study import Claim, Criterion, Measure, Variant
 from dc_gym.study.collect import wire_bytes
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Variant
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Changes = Mapping[str, tuple[Change, ...]]
-"""Changes by contestant."""
+Changes = Mapping[str, tuple[Change, ...]]  # by contestant
 MOST_BYTES = 960 * MB
 """Ours: the flows of a run send that much together, unless --length full; with fewer flows each has the thesis' 20 MB."""
-PATIENCE, EXTRA_NS = 3, 4 * MS
-"""A run lasts that many times as long as the line needs for all flows, and EXTRA_NS more."""
+PATIENCE, EXTRA_NS = 3, 4 * MS  # a run lasts that many times as long as the line needs for all flows, and EXTRA_NS more
 SCALE = 10
 SCALED: Mapping[str, Any] = {"topology.rate": "10Gbit/s", "topology.delay": f"{SCALE * common.DELAY_NS}ns"}
 """A tenth of the rate at ten times the delay: windows and queues have as many packets as at 100 Gbit/s."""
-TOGETHER = Change("starts within 1 us", {"workload.jitter": "1us"})
-"""No flow has the line alone before others start."""
+TOGETHER = Change("starts within 1 us", {"workload.jitter": "1us"})  # no flow has the line alone before others start
 SMALL = Change("packets of 320 bytes", {"nic.payload": "320B"})
 """Frames of 394 bytes, 436 with telemetry, so that a BDP has 31 to 34 of them instead of 11."""
 GOODPUT = Measure("goodput", "goodput", digits=3)
@@ -46,8 +39,7 @@ SLOWDOWN = Measure("slowdown", "mean slowdown", digits=4)
 SLOWDOWN_TAIL = Measure("slowdown_p99", "99th percentile of slowdown", digits=4)
 UNFAIR = Measure("unfair", "unfair ratio", digits=3)
 RETRANSMITS = Measure("retransmits", "frames sent again")
-PRINTED = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT)
-"""The columns of the thesis' table 6.2, in its order."""
+PRINTED = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT)  # the columns of the thesis' table 6.2, in its order
 MEASURES = (*PRINTED, OWN_GOODPUT, PAUSED, PAUSES, RETRANSMITS, common.DROPPED, common.UNFINISHED)
 TRAFFIC = (
     f"to one receiver, Gaussian starts within 1 ms; 20 MB a flow, together at most {MOST_BYTES // MB} MB unless --length full"
@@ -94,18 +86,14 @@ def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
     return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
 
 
-def variant(
-    who: str,
-    traffic: Traffic,
-    network: Mapping[str, Any],
-    *changes: Change,
-    place: str = "",
-    paper: Mapping[str, float] | None = None,
-    tracks: int | None = None,
-) -> Variant:
-    """Returns the variant of a contestant."""
+figure = partial(common.figure, name=lambda place, who, flows: name(who, flows, place=place), xlabel="flows")
+"""Draws the contestants over the numbers of flows, which `points` has by the network's name."""
+
+
+def variant(who: str, traffic: Traffic, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any) -> Variant:
+    """Returns the variant of a contestant. `more`: what else `common.variant` takes."""
     called = name(who, traffic.flows, *changes, place=place)
-    return common.variant(called, who, {**network, **traffic.keys()}, traffic.keys(full=True), changes, paper, tracks)
+    return common.variant(called, who, {**network, **traffic.keys()}, traffic.keys(full=True), changes, **more)
 
 
 def compared(
@@ -169,8 +157,3 @@ def _queue(result: Result, ended: np.ndarray) -> dict[str, float]:
     at_switches = backlog[:, [row for row, port in enumerate(ports) if port["side"] == "switch"]]
     longest = at_switches[:, at_switches.mean(axis=0).argmax()]
     return {QUEUE.name: float(longest.mean()), TAIL.name: float(np.percentile(longest, 99))}
-
-
-def figure(evidence: Evidence, counts: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Figure:
-    """Draws the contestants over the numbers of flows, which `counts` has by the network's name."""
-    return common.figure(evidence, counts, lambda place, who, flows: name(who, flows, place=place), measures, "flows", title)

@@ -17,17 +17,14 @@ from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, LINE_BPS, MS, US
 from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
+from dc_gym.study import Evidence, Floats, Track, Variant
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.evidence import Evidence, Floats, Track
-from dc_gym.study.model import Variant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES
-"""Payload that frames without telemetry can carry."""
-POINTS = 100
-"""Number of points of a track."""
+MOST_BPS = LINE_BPS * PAYLOAD_BYTES / FRAME_BYTES  # payload that frames without telemetry can carry
+POINTS = 100  # number of points of a track
 FLOW_COLORS = ("#332288", "#CC6677", "#117733", "#999933")
 NETWORK = {
     **common.LOSSLESS,
@@ -66,25 +63,24 @@ def variants(senders: int, own: dict[str, Any], full: dict[str, Any]) -> list[Va
     return [common.variant(who, who, {**network, **own}, full, tracks=1) for who in CONTESTANTS]
 
 
-def rates(result: Result, intervals: int, most_bps: float = MOST_BPS) -> tuple[Floats, Floats]:
-    """Returns the middles of intervals in ms, and each flow's goodput in them: [flows, intervals], of `most_bps`."""
+def rates(result: Result, interval_us: int | None = None, most_bps: float = MOST_BPS) -> tuple[Floats, Floats]:
+    """Returns the middles of intervals in ms, and each flow's goodput in them: [flows, intervals], of `most_bps`.
+
+    `interval_us`: length of an interval; None: POINTS intervals.
+    """
     duration_ns = parse_time_ns(result.manifest["spec"]["time"]["duration"], "time.duration")
+    intervals = POINTS if interval_us is None else duration_ns // (interval_us * US)
     drawn = series(result.stored, duration_ns, Window(0, duration_ns), intervals)
     return drawn.t_s * 1e3, np.nan_to_num(drawn.goodput_bps) / most_bps
 
 
-def intervals(result: Result, interval_us: int) -> int:
-    """Returns how many intervals a run has."""
-    return parse_time_ns(result.manifest["spec"]["time"]["duration"], "time.duration") // (interval_us * US)
-
-
 def track(result: Result, most_bps: float = MOST_BPS) -> Track:
     """Returns each flow's goodput over time in ms, by its number."""
-    t_ms, shares = rates(result, POINTS, most_bps)
+    t_ms, shares = rates(result, most_bps=most_bps)
     return Track(t_ms, {str(flow): share.round(4) for flow, share in enumerate(shares)})
 
 
-def figure(evidence: Evidence, title: str, names: Sequence[str] = ()) -> Figure:
+def figure(evidence: Evidence, title: str, names: Sequence[str] = (), of: str = "what the line can carry") -> Figure:
     """Draws each flow's goodput, a panel for each variant (seed 1). `names`: those of the flows, whose sum is then drawn, too."""
     with kit.style():
         canvas = kit.new_figure(7.4, 1.6 * len(evidence.variants))
@@ -97,7 +93,7 @@ def figure(evidence: Evidence, title: str, names: Sequence[str] = ()) -> Figure:
             for flow, share in enumerate(flows):
                 look = {"color": FLOW_COLORS[flow], "label": names[flow]} if names else {"color": each.color}
                 ax.plot(one.x, share, linewidth=0.9, **look)
-            ax.set_title(f"{each.name}: goodput, of what the line can carry (seed 1)", loc="left")
+            ax.set_title(f"{each.name}: goodput, of {of} (seed 1)", loc="left")
             ax.set_ylim(0, 1.1)
         panels[-1].set_xlabel("Time (ms)")
         if names:

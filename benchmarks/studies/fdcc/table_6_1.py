@@ -14,8 +14,7 @@ from functools import partial
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, PAUSED, RLCC, TIMELY, Change
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, MEASURES, OWN_GOODPUT, UNFAIR, Changes, Traffic
-from dc_gym.study.claims import above, below
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Study, Variant, above, below
 
 TITLE = "n flows from three racks to a host of the fourth"
 SOURCE = "FDCC, table 6.1"
@@ -53,11 +52,11 @@ RLCC_LESS = "192 and 768 flows: RL-CC carries less than DCQCN and TIMELY"
 MORE_THAN_RLCC = "192 and 768 flows: FDCC carries more than RL-CC"
 CLAIMS = (
     *(
-        _claim(f"{flows} flows: HPCC carries the least", below, HPCC, OTHERS, [GOODPUT], [flows], *how)
-        for *how, counts in HOW
+        _claim(f"{flows} flows: HPCC carries the least", below, HPCC, OTHERS, [GOODPUT], [flows], changes, setup)
+        for changes, setup, counts in HOW
         for flows in counts
     ),
-    *(_claim(RLCC_LESS, below, RLCC, (DCQCN, TIMELY), [GOODPUT], CROWDED, *how) for *how, _ in HOW),
+    *(_claim(RLCC_LESS, below, RLCC, OTHERS[:2], [GOODPUT], CROWDED, changes, setup) for changes, setup, _ in HOW),
     _claim("FDCC carries more than HPCC, with every number of flows", above, FDCC, [HPCC], [GOODPUT], COUNTS),
     _claim(MORE_THAN_RLCC, above, FDCC, [RLCC], [GOODPUT], CROWDED),
     _claim(MORE_THAN_RLCC, above, FDCC, [RLCC], [OWN_GOODPUT], CROWDED, setup="telemetry counts against nobody"),
@@ -77,7 +76,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(GOODPUT, UNFAIR, PAUSED), title=TITLE),
+    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(GOODPUT, UNFAIR, PAUSED), title=TITLE),
     facts=FACTS,
     notes=n_to_one.NOTES,
     runs=RUNS,

@@ -8,21 +8,8 @@ from functools import partial
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, RIVALS, RLCC, TIMELY, Change
-from dc_gym.benchmarks.studies.fdcc.n_to_one import (
-    GOODPUT,
-    MEASURES,
-    PRINTED,
-    QUEUE,
-    SLOWDOWN,
-    SMALL,
-    TOGETHER,
-    UNFAIR,
-    Changes,
-    Traffic,
-    name,
-)
-from dc_gym.study.claims import Claim, Criterion, above, below, less_than, more_than
-from dc_gym.study.model import Study, Variant
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, SLOWDOWN, SMALL, TOGETHER, UNFAIR, Changes, name
+from dc_gym.study import Claim, Criterion, Study, Variant, above, below, less_than, more_than
 
 TITLE = "n flows to one through a dumbbell"
 SOURCE = "FDCC, table 6.2"
@@ -54,14 +41,12 @@ WINDOWS = Change("windows alone", {"topology.marking": "none"})
 SECN1 = Change("secn1", {"topology.marking": "secn1"})
 """The marking of DCQCN's own paper."""
 OTHER_COUNTS = (16, 256)
-CROWDED = (16, 256, 1024)
-"""The numbers of flows with which FDCC is not the fairest here."""
+CROWDED = (16, 256, 1024)  # the numbers of flows with which FDCC is not the fairest here
 TIMES = Change("times of 2 and 12 us", {"nic.parameters.t_low": 2000, "nic.parameters.t_high": 12000})
 """Ours: 12 us is the round trip that the thesis' queue of TIMELY makes with 16 flows, 131 kB."""
 ACTING = {who: (TOGETHER, SMALL) for who in CONTESTANTS} | {DCQCN: (SECN1, TOGETHER, SMALL), TIMELY: (TIMES, TOGETHER, SMALL)}
 """Changes with which each contestant acts with 16 flows, and windows have more than three packets."""
-NEAR = 0.1
-"""Ours: a queue is the thesis' within that part of it."""
+NEAR = 0.1  # ours: a queue is the thesis' within that part of it
 OTHERS = (DCQCN, TIMELY, RLCC)
 NOTES = (
     *n_to_one.NOTES,
@@ -71,9 +56,9 @@ NOTES = (
 
 
 def _variant(who: str, flows: int, *changes: Change) -> Variant:
-    paper = {column.name: value for column, value in zip(PRINTED, PAPER[who, flows], strict=True)}
+    paper = {column.name: value for column, value in zip(n_to_one.PRINTED, PAPER[who, flows], strict=True)}
     unlike = WINDOWS in changes or SECN1 in changes
-    return n_to_one.variant(who, Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
+    return n_to_one.variant(who, n_to_one.Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]
@@ -154,11 +139,11 @@ STUDY = Study(
     title=TITLE,
     source=SOURCE,
     variants=VARIANTS,
-    measures=MEASURES,
+    measures=n_to_one.MEASURES,
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, counts={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
+    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
     facts=common.facts(f"a dumbbell of {PAIRS} pairs", n_to_one.TRAFFIC),
     notes=NOTES,
 )

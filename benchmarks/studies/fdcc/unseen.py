@@ -11,15 +11,13 @@ The thesis has neither. Its training, as ours, has one bottleneck, at most 32 fl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DROPPED, DUMBBELL, FDCC, HPCC, LOSSLESS, RIVALS
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, Traffic, name
-from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Study, above, below, less_than
 
 TITLE = "FDCC on a lossy fabric, and on a network and numbers of flows that its training never had"
 SOURCE = "ours"
@@ -27,37 +25,25 @@ BUFFER = "2MB"
 PAUSING = ("topology.shared_buffer", "topology.reserve", "topology.pfc", "topology.xoff")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A network, and the numbers of flows on it."""
-
-    network: Mapping[str, Any]
-    senders: int
-    counts: tuple[int, ...]
-    links: int
-    scale: int = 1
-
-
 LOSSY, LEAF_SPINE = "lossy dumbbell", "leaf-spine at 25 Gbit/s"
-PLACES: Mapping[str, Place] = {
-    LOSSY: Place(
-        {**{key: value for key, value in DUMBBELL.items() if key not in PAUSING}, "topology.buffer": BUFFER}, 64, (16, 256), 3
-    ),
-    LEAF_SPINE: Place({**{key: LOSSLESS[key] for key in PAUSING}, "topology.preset": "acc24a"}, 23, (69, 552), 4, 4),
+NETWORKS: Mapping[str, Mapping[str, Any]] = {
+    LOSSY: {**{key: value for key, value in DUMBBELL.items() if key not in PAUSING}, "topology.buffer": BUFFER},
+    LEAF_SPINE: {**{key: LOSSLESS[key] for key in PAUSING}, "topology.preset": "acc24a"},
 }
-COUNTS = {place: at.counts for place, at in PLACES.items()}
+COUNTS = {LOSSY: (16, 256), LEAF_SPINE: (69, 552)}
+SENDERS = {LOSSY: 64, LEAF_SPINE: 23}
+PATHS = {LOSSY: {"links": 3, "scale": 1}, LEAF_SPINE: {"links": 4, "scale": 4}}
 _claim = partial(n_to_one.compared, SOURCE, ours=True)
 
 
 STUDY = Study(
     title=TITLE,
     variants=[
-        replace(
-            n_to_one.variant(who, Traffic(flows, at.senders, at.scale), at.network, place=place),
-            given={"links": at.links, "scale": at.scale},
+        n_to_one.variant(
+            who, Traffic(flows, SENDERS[place], PATHS[place]["scale"]), NETWORKS[place], place=place, given=PATHS[place]
         )
-        for place, at in PLACES.items()
-        for flows in at.counts
+        for place, counts in COUNTS.items()
+        for flows in COUNTS[place]
         for who in CONTESTANTS
     ],
     measures=n_to_one.MEASURES,
@@ -70,16 +56,16 @@ STUDY = Study(
         ),
         _claim("Lossy, 256 flows: FDCC loses less than DCQCN", below, FDCC, [DCQCN], [DROPPED], [256], place=LOSSY),
         *(
-            _claim(f"{place}: FDCC carries more than HPCC", above, FDCC, [HPCC], [GOODPUT], at.counts, place=place)
-            for place, at in PLACES.items()
+            _claim(f"{place}: FDCC carries more than HPCC", above, FDCC, [HPCC], [GOODPUT], counts, place=place)
+            for place, counts in COUNTS.items()
         ),
         *(
             _claim(f"{place}, {flows} flows: FDCC is the fairest", below, FDCC, RIVALS, [UNFAIR], [flows], place=place)
-            for place, at in PLACES.items()
-            for flows in at.counts
+            for place, counts in COUNTS.items()
+            for flows in counts
         ),
     ),
-    draw=partial(n_to_one.figure, counts=COUNTS, measures=(GOODPUT, UNFAIR, QUEUE), title=TITLE),
+    draw=partial(n_to_one.figure, points=COUNTS, measures=(GOODPUT, UNFAIR, QUEUE), title=TITLE),
     facts=(
         (LOSSY, f"table 6.2's 64 pairs, 100 Gbit/s, 160 ns a link; {BUFFER} a port and no pauses"),
         (LEAF_SPINE, "24 hosts, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a); 9 MB a switch; PFC with FDCC's rule"),

@@ -20,10 +20,7 @@ import numpy.typing as npt
 
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import parse_time_ns
-from dc_gym.study import drawing, trained
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Evidence, Measure, Track, VariantEvidence
-from dc_gym.study.model import Study
+from dc_gym.study import Claim, Evidence, Measure, Study, Track, VariantEvidence, drawing, measured, trained
 from dc_gym.study.trained import BASELINES, Setup, TrainedLength, TrainedRuns
 
 THESIS = "iroko-thesis"
@@ -146,8 +143,7 @@ def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
 def _last_tenth(learner: VariantEvidence) -> dict[str, dict[int, float]]:
     """Returns the means over the last tenth of each training, by quantity and seed."""
     last = {seed: track.x > LAST_TENTH * track.x.max(initial=0.0) for seed, track in learner.learning.items()}
-    names = {each.name: drawing.LEARNED_NAMES.get(each.name, each.name) for each in COMPARED}
-    return {name: _means(learner.learning, own, last) for name, own in names.items()}
+    return {each.name: _means(learner.learning, each.name, last) for each in COMPARED}
 
 
 def _beginning(contender: VariantEvidence, until_s: float) -> dict[str, dict[int, float]]:
@@ -166,11 +162,14 @@ def study(
     setup: Setup, title: str, claims: Sequence[Claim], panels: Sequence[Measure] = PANELS, note: str = "", **more: Any
 ) -> Study:
     """Returns the study of a figure with one setup, whose figure draws the curves of `panels`."""
+    compared = COMPARED if setup.algorithms else ()
     given: dict[str, Any] = {
         "title": title,
         "source": "F. Ruffy Varga's thesis",
         "variants": setup.variants(),
         "measures": COLUMNS,
+        "measure": measured.numbers,
+        "track": partial(measured.track, names=tuple(dict.fromkeys(each.name for each in (*panels, *compared)))),
         "claims": claims,
         "draw": lambda evidence: drawing.figure(evidence, panels, title),
         "facts": trained.facts(setup),

@@ -14,8 +14,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, above, less_than, more_than
-from dc_gym.study.evidence import Measure
+from dc_gym.study import Claim, Measure, above, less_than, measured, more_than
 from dc_gym.study.trained import Setup, TrainedLength
 
 TITLE = "Three answers at once over a parking lot, and an agent that knows of them"
@@ -57,12 +56,13 @@ CLAIMS = (
 )
 
 
-def _answers(result: Result) -> dict[str, float]:
+def measure(result: Result) -> dict[str, float]:
+    """Returns what all runs are measured by, and when the last answer was complete."""
     flows = result.records("flows")
     answers = flows[flows["size_bytes"] == ANSWER_BYTES]
     ended = bool((answers["end_ns"] >= 0).all())
     took_s = float((answers["end_ns"].max() - answers["start_ns"].min()) / 1e9) if ended else float("nan")
-    return {LAST.name: took_s, RETRANSMITS.name: float(flows["retransmits"].sum())}
+    return measured.numbers(result) | {LAST.name: took_s, RETRANSMITS.name: float(flows["retransmits"].sum())}
 
 
 SETUP = Setup(
@@ -72,12 +72,12 @@ SETUP = Setup(
     full=LENGTH,
     baselines=("cubic", "dctcp", "nv", "fair-share", "fair-share-ahead"),
     files={FILE: FLOWS},
-    more=_answers,
 )
 STUDY = common.study(
     SETUP,
     TITLE,
     CLAIMS,
     (common.GOODPUT, SWITCH, common.HOST),
+    measure=measure,
     measures=(LAST, DROPS, RETRANSMITS, LONGEST, common.HOST, common.REWARD),
 )

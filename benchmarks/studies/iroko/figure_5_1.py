@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 from dc_gym.benchmarks.perf import scale
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH, WHILE_LEARNING, episode, learning
-from dc_gym.study.claims import Claim, above, below
+from dc_gym.study import Claim, above, below
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.2"

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, DELAY, GOODPUT, HOST, RTT, SWITCH, WHILE_LEARNING, episode, learning
-from dc_gym.study import drawing
-from dc_gym.study.claims import Claim, above, below
+from dc_gym.study import Claim, above, below, drawing
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: RTT over the last tenth"
 SOURCE = "thesis, section 5, figure 5.3"
@@ -26,5 +25,7 @@ STUDY = common.study(
     TITLE,
     CLAIMS,
     measures=(RTT, DELAY, SWITCH, HOST, GOODPUT),
+    of=("iroko/figure-5.2",),
+    derive=lambda evidence: evidence,
     draw=lambda evidence: drawing.dots(evidence, RTT, TITLE),
 )

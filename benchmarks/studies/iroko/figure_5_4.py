@@ -10,8 +10,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.benchmarks.studies.iroko.cuts import StepCuts
-from dc_gym.study.claims import Claim, above, below, learned
-from dc_gym.study.evidence import Floats
+from dc_gym.study import Claim, Floats, above, below, learned
 from dc_gym.study.trained import THESIS_AGENT, over_cubic
 
 TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"

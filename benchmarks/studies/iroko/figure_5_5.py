@@ -14,8 +14,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.benchmarks.studies.iroko.disjoint import DisjointFlows
-from dc_gym.study.claims import Claim, above, below, learned
-from dc_gym.study.evidence import Floats
+from dc_gym.study import Claim, Floats, above, below, learned
 from dc_gym.study.trained import over_cubic
 
 TITLE = "Fat-tree, hotspot, UDP under the agent: reward, goodput and queues"

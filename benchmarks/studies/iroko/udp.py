@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, REWARD, SWITCH
-from dc_gym.study.claims import Claim, above, below
+from dc_gym.study import Claim, above, below
 
 TITLE = "Dumbbell at 10 Mbit/s, UDP under the agent: reward, goodput and queues"
 SOURCE = "thesis, section 5: UDP on the dumbbell, equal or better for learning agents"

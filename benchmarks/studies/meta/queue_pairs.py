@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, below, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

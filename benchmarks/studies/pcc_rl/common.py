@@ -3,33 +3,27 @@
 
 The available version of the paper has no appendices: it does not give hosts, link rate, round trip and durations. 100 Gbit/s,
 5 MB of buffer (from its figure 1) and one switch with links of 1.45 us are our choice.
-
-- DCQCN stands in for DC2QCN, its unpublished successor, with the parameters of DCQCN's own paper.
-- HPCC is that of its own paper (Li et al., SIGCOMM 2019), whose telemetry the switches write. PCC-RL does not say which it ran.
-- PCC-RL's own network is not published. The tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064).
-  Beside it the tables have the paper's network trained here for the paper's reward; no claims are about that.
+PCC-RL's own network is not published. The tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064).
+Beside it the tables have the paper's network trained here for the paper's reward; no claims are about that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
-from dc_gym.study.findings import Findings
+from dc_gym.study import VariantLine
+from dc_gym.study.scaled import ScaledNetwork
 
 HPCC = "HPCC"
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift", HPCC: "hpcc"}
 AS_STATED = "PCC-RL 2021"
-FORMS = (rlcc.PCC, rlcc.HELD)
-"""The variants that are another form of Swift."""
-SWIFT_PCC = rlcc.of_variant("Swift", rlcc.PCC)
+SWIFT_PCC = rlcc.of_setup("Swift", rlcc.PCC)
 """Swift by a rate alone. Claims about it are counted apart."""
 IN_TABLES = WHO | {AS_STATED: "rlcc-lstm", SWIFT_PCC: WHO["Swift"]}
-VALUES: Mapping[str, Mapping[str, Any]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}, SWIFT_PCC: rlcc.PRESETS[rlcc.PCC]}
-"""Additional keys of a contestant's runs."""
-VARIANT_OF = {SWIFT_PCC: rlcc.PCC}
+KEYS = {AS_STATED: {"nic.policy": "pccrl-lstm"}, SWIFT_PCC: rlcc.PRESETS[rlcc.PCC]}
+"""More keys of a contestant's variants."""
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
 COLORS[SWIFT_PCC] = COLORS["Swift"]
 LOOKS = {SWIFT_PCC: ("^", "-.")}
@@ -40,7 +34,8 @@ STAND_INS = {
     AS_STATED: "its network and its reward, trained here",
     HPCC: "its own paper's form",
 }
-QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
+NINE = ScaledNetwork("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+MEASURES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
 """SU, FR, QL and DR of the paper."""
 SCALES = (1e-2, 1e-2, 1e-6, 1e9)
 """The paper's units: %, %, us, Gbit/s."""
@@ -53,26 +48,21 @@ NOTES = (
 )
 
 
-def printed(values: Sequence[float]) -> dict[str, float]:
-    """Returns a cell of a table in SI units, by quantity."""
-    return {column.name: value * unit for column, value, unit in zip(QUANTITIES, values, SCALES, strict=False)}
+def label(name: str) -> str:
+    """Returns the label of a contestant or a variant: who stands in for whom."""
+    who, comma, rest = name.partition(", ")
+    return f"{who} ({STAND_INS[who]}){comma}{rest}" if who in STAND_INS else name
 
 
-def swift(variant: str) -> str:
-    """Returns the name of Swift in a comparison of a variant."""
-    return rlcc.of_variant("Swift", variant) if variant in FORMS else "Swift"
+def told(name: str, who: str, printed: Sequence[float] = ()) -> dict[str, Any]:
+    """Returns style and printed values of a variant; `printed` is a cell of a table in the paper's units."""
+    paper = {each.name: value * unit for each, value, unit in zip(MEASURES, printed, SCALES, strict=False)}
+    return {"color": COLORS[who], "label": label(name), "paper": paper}
 
 
-def label(who: str) -> str:
-    return f"{who} ({STAND_INS[who]})" if who in STAND_INS else who
-
-
-def completed(found: Findings, *notes: str) -> Findings:
-    """Adds the notes, with those of a figure behind them, and who stands in for whom."""
-    named = [replace(each, label=_labelled(each.name)) for each in found.variants]
-    return replace(found, variants=named, notes=(*NOTES, *notes))
-
-
-def _labelled(name: str) -> str:
-    who, _, rest = name.partition(", ")
-    return f"{label(who)}, {rest}"
+def lines(counts: Sequence[int], name: Callable[[str, int], str]) -> list[VariantLine]:
+    """Returns a line per contestant of the tables, over the number of flows or hosts."""
+    return [
+        VariantLine(label(who), COLORS[who], {count: name(who, count) for count in counts}, *LOOKS.get(who, ()))
+        for who in IN_TABLES
+    ]

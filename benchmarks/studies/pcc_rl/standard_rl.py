@@ -13,15 +13,16 @@ rates above 0.9. The papers give neither hyper-parameters nor training lengths o
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dc_gym.base.errors import UsageError
-from dc_gym.base.files import machine_errors
+from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import FlowsConfig
@@ -29,12 +30,24 @@ from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
-from dc_gym.study import series, trainings
-from dc_gym.study.claims import Claim, Criterion, CriterionOutcome, Explanation, judge
-from dc_gym.study.evidence import Evidence, Measure, Shortfall, Track, VariantEvidence, fewer
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.series import VariantLine
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    StudyOptions,
+    Track,
+    Variant,
+    VariantLine,
+    bounded,
+    collect,
+    series,
+    trainings,
+)
+from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.model import Collected, Facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +55,8 @@ if TYPE_CHECKING:
 TITLE = "Standard algorithms on RL-CC's task, and the analytic gradient"
 SOURCE = "PCC-RL, sections 1 and 4: DQN, DDPG, PPO and others fail"
 FLOWS = closed_loop.FLOWS
-SEEDS, STEPS, FULL_SEEDS, FULL_STEPS = 3, 250_000, 5, 1_000_000
+LENGTHS = {False: (3, 250_000), True: (5, 1_000_000)}
+"""Seeds and decisions of each training; True: with `--length full`."""
 LABS = 4
 """Number of bottlenecks for each number of flows."""
 ANALYTIC = "RLCC"
@@ -73,7 +87,14 @@ OVER = Measure("inflation_over_eq_2", "inflation over eq. 2", digits=3)
 JAIN = Measure("jain", "Jain's index", digits=3)
 RATES = Measure("sum_of_rates", "sum of rates", digits=3)
 SPREAD = Measure("inflation_std", "deviation of inflation", digits=2)
+MEASURES = (OVER, JAIN, RATES, SPREAD)
 WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
+
+NOTES = (
+    f"Criterion: inflation within {WITHIN:.0%} of eq. 2, Jain's index above {LEAST_JAIN}, sum of rates above {LEAST_RATES}, for"
+    f" {', '.join(map(str, FLOWS))} flows.",
+    f"Inflation by eq. 2 with so many flows: {', '.join(f'{flows}: {Scaling().inflation(flows):.3f}' for flows in FLOWS)}.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +125,6 @@ class StandardTraining(trainings.Training):
         last = max(row["iteration"] for row in rows)
         return {int(row["flows"]): row for row in rows if row["iteration"] == last}
 
-    def curve(self) -> Track:
-        """Returns the mean reward of decisions, exploration included."""
-        with (self.out / "progress.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        steps, rewards = (np.array([float(row[name]) for row in rows]) for name in ("steps", "reward"))
-        return Track(steps, {"reward": rewards})
-
 
 @dataclass(frozen=True, slots=True)
 class GradientTraining(StandardTraining):
@@ -122,7 +136,9 @@ class GradientTraining(StandardTraining):
         return ["rlcc", "train", "--ground=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
 
     def steps_so_far(self) -> int:
-        return int(self._curve()["decisions"].sum()) if self.policy.is_file() else 0
+        if not self.policy.is_file():
+            return 0
+        return int(np.genfromtxt(self.out / CURVE_CSV, delimiter=",", names=True)["decisions"].sum())
 
     def order(self) -> dict[str, object]:
         told = {"algorithm": self.algorithm, "seed": self.seed, "bottlenecks": LABS, "batch": BATCH}
@@ -132,124 +148,94 @@ class GradientTraining(StandardTraining):
         file = NicPolicy.read(self.policy)
         return {flows: closed_loop.totals(file.policy, flows, file.scaling) for flows in FLOWS}
 
-    def curve(self) -> Track:
-        found = self._curve()
-        return Track(found["decisions"].cumsum().astype(float), {"reward": found["mean_reward"]})
-
-    def _curve(self) -> Any:
-        return np.atleast_1d(np.genfromtxt(self.out / CURVE_CSV, delimiter=",", names=True))
-
 
 def name(algorithm: str, flows: int) -> str:
     return f"{LABELS[algorithm]}, {flows} flows"
 
 
-def masters(evidence: Evidence, algorithm: str, seed: int) -> bool:
-    """Returns whether the criterion holds with every number of flows."""
-
-    def value(column: Measure, flows: int) -> float:
-        return evidence.values(name(algorithm, flows), column.name)[seed]
-
-    return all(
-        abs(value(OVER, flows) - 1) <= WITHIN and value(JAIN, flows) > LEAST_JAIN and value(RATES, flows) > LEAST_RATES
-        for flows in FLOWS
-    )
-
-
 def _mastered(algorithm: str, wanted: bool) -> Criterion:
     """Returns a criterion: the task is mastered by every seed, or by none."""
+    names = {flows: name(algorithm, flows) for flows in FLOWS}
 
-    def judge(evidence: Evidence) -> CriterionOutcome:
-        seeds = evidence.values(name(algorithm, FLOWS[0]), OVER.name)
-        passed = [seed for seed in seeds if masters(evidence, algorithm, seed)]
-        worst = [max(abs(evidence.values(name(algorithm, flows), OVER.name)[seed] - 1) for flows in FLOWS) for seed in seeds]
-        said = f"{LABELS[algorithm]}: {len(passed)} of {len(seeds)} seeds; off eq. 2 by up to "
-        said += ", ".join(f"{each:.0%}" for each in worst)
-        holds = len(passed) == (len(seeds) if wanted else 0)
-        return CriterionOutcome(holds, said, sure=not holds)  # one seed is enough to break it
+    def judge(evidence: Evidence) -> Outcome:
+        seeds, masters, off = list(evidence.values(names[FLOWS[0]], OVER.name)), 0, []
+        for seed in seeds:
+            rows = [
+                [evidence.values(each, one.name).get(seed, math.nan) for one in (OVER, JAIN, RATES)] for each in names.values()
+            ]
+            off.append(max(abs(over - 1) for over, _, _ in rows))
+            masters += all(abs(over - 1) <= WITHIN and jain > LEAST_JAIN and rates > LEAST_RATES for over, jain, rates in rows)
+        said = (
+            f"{LABELS[algorithm]}: {masters} of {len(seeds)} seeds; off eq. 2 by up to {', '.join(f'{each:.0%}' for each in off)}"
+        )
+        return bounded(masters == (len(seeds) if wanted else 0), said)
 
     words = f"{LABELS[algorithm]} {'masters the task with every seed' if wanted else 'does not master the task with any seed'}"
-    return Criterion(words, tuple(name(algorithm, flows) for flows in FLOWS), judge)
+    return Criterion(words, tuple(names.values()), judge, (OVER.name, JAIN.name, RATES.name))
 
 
-DECISIONS = Explanation(
-    hypothesis="250,000 decisions of 56 flows are too few for eq. 3 with some seeds",
-    experiment="dcgym rlcc train --ground fluid --bottlenecks 4 --batch-size 250 --learning-rate 0.005 --updates 2000",
-    page="docs/rlcc.md#flows-as-agents",
-    showed="with 500,000 decisions six seeds of six that the figure does not have (4 to 9) master the task, off eq. 2 by at most"
-    " 3.3 %; with 250,000 three of the six do",
+CLAIMS = (
+    Claim("The analytic gradient masters the task", "PCC-RL, section 4; RL-CC, eq. 3", (_mastered(ANALYTIC, True),)),
+    *(Claim(f"{LABELS[each]} fails", SOURCE, (_mastered(each, False),)) for each in STANDARD),
 )
+PLACES = {name(each, flows): (each, flows) for each in LABELS for flows in FLOWS}
+"""Algorithm and number of flows of each variant."""
+VARIANTS = [Variant(title, color=COLORS[each], extra=each not in (ANALYTIC, *STANDARD)) for title, (each, _) in PLACES.items()]
 
 
-def claims(algorithms: Sequence[str]) -> list[Claim]:
-    analytic = Claim(
-        "The analytic gradient masters the task",
-        "PCC-RL, section 4; RL-CC, eq. 3",
-        (_mastered(ANALYTIC, True),),
-        explanation=DECISIONS,
-    )
-    return [analytic] + [Claim(f"{LABELS[each]} fails", SOURCE, (_mastered(each, False),)) for each in algorithms]
+@dataclass(frozen=True, slots=True)
+class FluidTrainings:
+    """The `Study.collect`: a training for each algorithm and seed, whose policy then runs with each number of flows."""
+
+    lengths: Mapping[bool, tuple[int, int]]
+    """Seeds and decisions of the study's own length, and with `--length full`."""
+    settings: Mapping[str, Any]
+    """What trainings are told: part of the identity of the evidence."""
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        algorithms = _algorithms(study, options)
+        own_seeds, own_steps = self.lengths[options.full]
+        steps, seeds = options.steps or own_steps, range(1, (options.seeds or own_seeds) + 1)
+        folder = collect.folder("standard-rl", options) / trainings.FOLDER
+        collect.write(folder, {f"{each}.toml": CONFIGS[each] for each in algorithms if each in CONFIGS})
+        asked = [training(folder, each, seed, steps) for seed in seeds for each in algorithms]
+        trainings.run_all(asked, options.jobs, progress, options.force)
+        progress.phase("measuring")
+        found = {each: {one.seed: one for one in asked if one.algorithm == each} for each in algorithms}
+        loops = {each: {seed: one.closed_loop() for seed, one in own.items()} for each, own in found.items()}
+        made = {}
+        for each in (each for each in study.variants if PLACES[each.name][0] in algorithms):
+            who, flows = PLACES[each.name]
+            values = {seed: {one.name: loop[flows][one.name] for one in MEASURES} for seed, loop in loops[who].items()}
+            curves = {seed: Track(np.array([float(one.trained())]), {}) for seed, one in found[who].items()}
+            made[each.name] = collect.of_variant(each, collect.by_measure(values), learning=curves)
+        shorter = f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else ""
+        return Collected(Evidence(made, shortfall=Shortfall(trainings=shorter, seeds=fewer("seed", len(seeds), own_seeds))))
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        raise TestbedError(f"study {study.name}: it has no runs to repeat; `dcgym study run {study.name}` trains anew")
 
 
-def run(options: StudyOptions, progress: Progress) -> Findings:
+def _algorithms(study: Study, options: StudyOptions) -> list[str]:
+    """Returns the algorithms that a command asks for. Raises UsageError if one does not train flows."""
     if options.preset:
-        raise UsageError(f"--preset {options.preset}: this figure has hyper-parameters of its own; leave it out")
-    standard = [each.upper() for each in options.algorithms] if options.algorithms is not None else list(STANDARD)
-    if unknown := [each for each in standard if each not in CONFIGS]:
+        raise UsageError(f"--preset {options.preset}: this study has hyper-parameters of its own; leave it out")
+    if options.algorithms is None:
+        return list(dict.fromkeys(PLACES[each.name][0] for each in study.chosen(options)))
+    asked = [each.upper() for each in options.algorithms]
+    if unknown := [each for each in asked if each not in CONFIGS]:
         raise UsageError(f"--algorithms {unknown[0]}: does not train flows here; give some of {', '.join(CONFIGS)}")
-    algorithms = [ANALYTIC, *standard]
-    folder = options.out / ("standard-rl" + ("-full" if options.full else "")) / trainings.FOLDER
-    seeds = range(1, (options.seeds or (FULL_SEEDS if options.full else SEEDS)) + 1)
-    steps = options.steps or (FULL_STEPS if options.full else STEPS)
-    asked = [_training(folder, each, seed, steps) for seed in seeds for each in algorithms]
-    with machine_errors("write", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in standard:
-            (folder / f"{each}.toml").write_text(CONFIGS[each])
-    trainings.run_all(asked, options.jobs, progress, options.force)
-    evidence = Evidence(
-        {one.name: one for each in algorithms for one in _contenders(each, [t for t in asked if t.algorithm == each])},
-        shortfall=_shortfall(options, len(seeds), steps),
-    )
-    return findings(evidence, algorithms, steps)
+    return [ANALYTIC, *asked]
 
 
-def _training(folder: Path, algorithm: str, seed: int, steps: int) -> StandardTraining:
+def training(folder: Path, algorithm: str, seed: int, steps: int) -> StandardTraining:
     kind, name = GradientTraining if algorithm == ANALYTIC else StandardTraining, f"{algorithm}-s{seed}"
     return kind(name, folder, folder / name, algorithm=algorithm, seed=seed, steps=steps)
 
 
-def _shortfall(options: StudyOptions, seeds: int, steps: int) -> Shortfall:
-    own_seeds, own_steps = (FULL_SEEDS, FULL_STEPS) if options.full else (SEEDS, STEPS)
-    return Shortfall(
-        trainings=f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else "",
-        seeds=fewer("seed", seeds, own_seeds),
-    )
-
-
-def _contenders(algorithm: str, asked: Sequence[StandardTraining]) -> list[VariantEvidence]:
-    """Returns one row per number of flows."""
-    rows = {each.seed: each.closed_loop() for each in asked}
-    curves = {each.seed: each.curve() for each in asked}
-    columns = (OVER, JAIN, RATES, SPREAD)
+def facts(options: StudyOptions) -> Facts:
+    flows, steps = FlowsConfig(), options.steps or LENGTHS[options.full][1]
     return [
-        VariantEvidence(
-            name(algorithm, flows),
-            name(algorithm, flows),
-            COLORS[algorithm],
-            {column.name: {seed: found[flows][column.name] for seed, found in rows.items()} for column in columns},
-            learning=curves,
-        )
-        for flows in FLOWS
-    ]
-
-
-def findings(evidence: Evidence, algorithms: Sequence[str], steps: int) -> Findings:
-    lines = [VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in algorithms]
-    columns = (OVER, JAIN, RATES, SPREAD)
-    figure = series.figure(evidence, lines, columns[:3], "flows", TITLE, curves={OVER.name: _band})
-    flows = FlowsConfig()
-    facts = [
         ("Ground", "the fluid model, not labs: a NIC's table throws no dice, and a standard algorithm explores"),
         ("Trained on", f"{LABS} bottlenecks each of {', '.join(map(str, flows.flows))} flows, which come and go"),
         ("Reward", f"-(delta / target)^2, delta counted up to {flows.max_error:g} targets (RL-CC's eq. 1)"),
@@ -257,22 +243,24 @@ def findings(evidence: Evidence, algorithms: Sequence[str], steps: int) -> Findi
         ("Policy", "one for all flows; standard algorithms: two layers of 64; eq. 3: the artifact's 4-12-12-1"),
         ("Measured", "without exploration, 400 base RTTs of which the second half counts"),
     ]
-    verdicts = [judge(claim, evidence) for claim in claims([each for each in algorithms if each != ANALYTIC])]
-    return Findings(TITLE, facts, list(evidence.variants.values()), columns, verdicts, figure, _notes(evidence, algorithms))
-
-
-def _notes(evidence: Evidence, algorithms: Sequence[str]) -> list[str]:
-    """Returns the criterion and its outcome as text."""
-    rest = f"Jain's index above {LEAST_JAIN}, sum of rates above {LEAST_RATES}"
-    said = [f"Criterion: inflation within {WITHIN:.0%} of eq. 2, {rest}, for {', '.join(map(str, FLOWS))} flows."]
-    for each in algorithms:
-        seeds = evidence.values(name(each, FLOWS[0]), OVER.name)
-        passed = sum(masters(evidence, each, seed) for seed in seeds)
-        said.append(f"{LABELS[each]}: {passed} of {len(seeds)} seeds master the task.")
-    law = ", ".join(f"{flows}: {float(Scaling().inflation(flows)):.3f}" for flows in FLOWS)
-    return [*said, f"Inflation by eq. 2 with so many flows: {law}."]
 
 
 def _band(ax: Axes) -> None:
     """Draws the band that the criterion allows."""
     ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)
+
+
+LINES = [VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
+STUDY = Study(
+    TITLE,
+    MEASURES,
+    VARIANTS,
+    source=SOURCE,
+    claims=CLAIMS,
+    draw=partial(series.figure, series=LINES, columns=MEASURES[:3], xlabel="flows", title=TITLE, curves={OVER.name: _band}),
+    facts=facts,
+    notes=NOTES,
+    seeds=LENGTHS[False][0],
+    collect=FluidTrainings(LENGTHS, {"labs": LABS, "batch": BATCH, "learning_rate": LEARNING_RATE, "configs": CONFIGS}),
+    trains=True,
+)

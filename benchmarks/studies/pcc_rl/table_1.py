@@ -1,30 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table 1 of PCC-RL: many-to-one with 128 to 8192 flows; switch utilization, fairness, queue latency, drop rate.
 
-The paper does not say how many hosts send; here there are 8. The default runs 128 and 1024 flows, --full all four.
+The paper does not say how many hosts send; here there are 8. The default runs 128 and 1024 flows, `--cases all` all four.
 """
 
 from __future__ import annotations
 
-from dc_gym.base.progress import Progress
+from collections.abc import Iterator
+from functools import partial
+
 from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
-from dc_gym.benchmarks.studies.pcc_rl.common import COLORS, HPCC, IN_TABLES, LOOKS, QUANTITIES, VALUES, VARIANT_OF, printed, swift
+from dc_gym.benchmarks.studies.pcc_rl.common import HPCC, IN_TABLES, MEASURES, SWIFT_PCC
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.findings import Findings
-from dc_gym.study.options import StudyOptions
-from dc_gym.study.scaled import MS, RunLength, ScaledNetwork
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, above, below, less_than, series
+from dc_gym.study.scaled import MS, RunLength
 
 TITLE = "Many-to-one by number of flows: utilization, fairness, queue and drops"
 SOURCE = "PCC-RL, Table 1"
-NETWORK = ScaledNetwork("eight", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
 FLOWS = (128, 1024, 4096, 8192)
-DEFAULT = (128, 1024)
-LENGTHS = {128: RunLength(40 * MS, 25 * MS), 1024: RunLength(60 * MS, 40 * MS)}
-FULL = RunLength(1_000 * MS, 500 * MS)
+DEFAULT = FLOWS[:2]
+LENGTHS = {128: RunLength(40 * MS, 25 * MS)}
+LENGTH, FULL = RunLength(60 * MS, 40 * MS), RunLength(1_000 * MS, 500 * MS)
 PAPER = {
     "PCC-RL": ((92, 95, 8, 0), (90, 70, 15, 0), (91, 44, 26, 0), (92, 29, 42, 0)),
     "DC2QCN": ((96, 84, 8, 0), (88, 82, 17, 0), (85, 67, 110, 0.2), (100, 72, 157, 1.3)),
@@ -34,78 +31,51 @@ PAPER = {
 """SU in %, FR in %, QL in us, DR in Gbit/s, by number of flows."""
 NONE = 1e-3
 
-
-ROWS = [
+VARIANTS = [
     rlcc.many_to_one(
         name(who, flows),
         controller,
-        NETWORK,
+        pccrl.NINE,
         flows,
-        length=LENGTHS.get(flows, LENGTHS[1024]),
+        length=LENGTHS.get(flows, LENGTH),
         full=FULL,
-        paper={} if who in VARIANT_OF else printed(paper),
-        values=VALUES.get(who, {}),
-        variant=VARIANT_OF.get(who, rlcc.OWN),
-        color=COLORS[who],
+        keys=pccrl.KEYS.get(who),
+        extra=flows not in DEFAULT,
+        **pccrl.told(name(who, flows), who, () if who == SWIFT_PCC else printed),
     )
     for who, controller in IN_TABLES.items()
-    for flows, paper in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
+    for flows, printed in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
 ]
 
 
-def _claims(variant: str) -> tuple[Claim, ...]:
-    return (
-        *(
-            Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
-            for flows in FLOWS
-        ),
-        *(
-            Claim(
-                f"With {flows} flows the rivals drop",
-                SOURCE,
-                tuple(above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", swift(variant))),
-            )
-            for flows in FLOWS[2:]
-        ),
-        *(
-            Claim(
-                f"With {flows} flows PCC-RL's queue is shorter than Swift's",
-                SOURCE,
-                (below(name("PCC-RL", flows), name(swift(variant), flows), rlcc.QUEUE),),
-            )
-            for flows in FLOWS
-        ),
-        *(
-            Claim(
-                f"With {flows} flows HPCC uses the switch less than PCC-RL",
-                SOURCE,
-                (below(name(HPCC, flows), name("PCC-RL", flows), rlcc.UTILIZATION),),
-            )
-            for flows in FLOWS
-        ),
-        Claim(
-            "HPCC's fairness falls with the number of flows",
-            SOURCE,
-            (below(name(HPCC, FLOWS[1]), name(HPCC, FLOWS[0]), rlcc.FAIRNESS),),
-        ),
-        Claim(
-            "PCC-RL's fairness falls with the number of flows",
-            SOURCE,
-            (below(name("PCC-RL", FLOWS[1]), name("PCC-RL", FLOWS[0]), rlcc.FAIRNESS),),
-        ),
-    )
+def _claims(setup: str) -> Iterator[Claim]:
+    for flows in FLOWS:
+        yield Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
+    for flows in FLOWS[2:]:
+        drop = tuple(
+            above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", rlcc.of_setup("Swift", setup))
+        )
+        yield Claim(f"With {flows} flows the rivals drop", SOURCE, drop)
+    for flows in FLOWS:
+        shorter = (below(name("PCC-RL", flows), name(rlcc.of_setup("Swift", setup), flows), rlcc.QUEUE),)
+        yield Claim(f"With {flows} flows PCC-RL's queue is shorter than Swift's", SOURCE, shorter)
+    for flows in FLOWS:
+        less = (below(name(HPCC, flows), name("PCC-RL", flows), rlcc.UTILIZATION),)
+        yield Claim(f"With {flows} flows HPCC uses the switch less than PCC-RL", SOURCE, less)
+    few, many = DEFAULT
+    for who in (HPCC, "PCC-RL"):
+        falls = (below(name(who, many), name(who, few), rlcc.FAIRNESS),)
+        yield Claim(f"{who}'s fairness falls with the number of flows", SOURCE, falls)
 
 
-CLAIMS = rlcc.with_variants((rlcc.PCC,), _claims)
-
-
-def run(options: StudyOptions, progress: Progress) -> Findings:
-    names = {name(who, flows) for who in IN_TABLES for flows in DEFAULT}
-    rows = [row for row in ROWS if options.full or row.name in names]
-    evidence = rlcc.run("table-1", rows, options, progress)
-    lines = [
-        VariantLine(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}, *LOOKS.get(who, ()))
-        for who in IN_TABLES
-    ]
-    figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
-    return pccrl.completed(rlcc.findings(TITLE, rows, options, evidence, QUANTITIES, CLAIMS, figure))
+STUDY = rlcc.study(
+    TITLE,
+    SOURCE,
+    VARIANTS,
+    MEASURES,
+    rlcc.with_setups((rlcc.PCC,), _claims),
+    partial(series.figure, series=pccrl.lines(FLOWS, name), columns=MEASURES, xlabel="flows", title=TITLE),
+    networks=(pccrl.NINE,),
+    setups=(rlcc.PCC,),
+    notes=pccrl.NOTES,
+)

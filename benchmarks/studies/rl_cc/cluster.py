@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dc_gym.benchmarks.studies.compare.measured import recovery_s
+from dc_gym.benchmarks.studies.compare.cases import recovery_s
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import (
     FIRMWARE,
@@ -33,12 +33,8 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import series
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, series
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
-from dc_gym.study.series import VariantLine
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS, EVERYBODY = ("DCQCN", "Swift"), tuple(WHO)

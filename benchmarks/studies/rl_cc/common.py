@@ -22,10 +22,8 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
 from dc_gym.spec import without_code
-from dc_gym.study import scaled
-from dc_gym.study.claims import Claim
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Facts, Study, StudyOptions, Variant
+from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, scaled
+from dc_gym.study.model import Facts
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, LINKS, MS, RunLength, ScaledNetwork
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHARE, LONG_SHORT, RECOVERY, RIVALS, SHORT, SLOWDOWN, UNFINISHED, WHO
-from dc_gym.study.claims import Claim, above, alike, below
+from dc_gym.study import Claim, above, alike, below
 from dc_gym.study.scaled import JITTER_NS
 
 SOURCE = "RL-CC, section VI, figure 10 (text only)"
@@ -54,7 +54,7 @@ def _alike(text: str, short: int, whose: Iterable[str], other: str) -> Claim:
     """Returns our claim that short flows alone take the same time under some algorithms as under another."""
     title = f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})"
     criteria = (criterion for who in whose for criterion in alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE))
-    return Claim(title, "docs/reproduce-rl-cc.md", tuple(criteria), ours=True)
+    return Claim(title, "ours: what the runs showed", tuple(criteria), ours=True)
 
 
 STUDY = cluster.study(

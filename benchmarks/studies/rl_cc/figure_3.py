@@ -26,12 +26,8 @@ from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW, name, of_setup
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.study import series, theory
-from dc_gym.study.claims import Claim, Criterion, Outcome, below, bounded
-from dc_gym.study.evidence import Evidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Criterion, Evidence, Outcome, Variant, VariantLine, below, bounded, series, theory
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
-from dc_gym.study.series import VariantLine
 from dc_gym.study.theory import Root
 
 if TYPE_CHECKING:
@@ -215,7 +211,7 @@ CLAIMS = (
     *common.with_setups((WINDOW, CALIBRATED), _claims),
     Claim(
         "Swift leaves its own law upwards, the farther the larger its additive step",
-        "docs/reproduce-rl-cc.md; the paper says that the step is too large at low rates",
+        "ours; the paper says that the step is too large at low rates",
         (
             _above_its_law(),
             *(

@@ -18,9 +18,7 @@ from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.figures import kit
 from dc_gym.figures.axes import bar_of, log_ticks
-from dc_gym.study.claims import Claim, above, below
-from dc_gym.study.evidence import Evidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Variant, above, below
 from dc_gym.study.scaled import MS, RunLength
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import FLOWS, MANY_TO_ONE, row_name
-from dc_gym.study.claims import Claim, above, below
+from dc_gym.study import Claim, above, below
 
 SOURCE = "RL-CC, section VI, figure 6 (text only)"
 NEAR, FAR = 0.95, 0.5

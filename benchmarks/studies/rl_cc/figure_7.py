@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import A_HOST, ALL_TO_ALL, row_name
-from dc_gym.study.claims import Claim, above, below
+from dc_gym.study import Claim, above, below
 
 SOURCE = "RL-CC, section VI, figure 7 (text only)"
 

@@ -20,9 +20,7 @@ from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, OWN, S
 from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure, Track
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Measure, Track, Variant, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 
 if TYPE_CHECKING:

@@ -24,9 +24,7 @@ from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, RIVALS, WHO, WHOSE
 from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study.claims import Claim, alike, below
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.collectives import decide, sizes
 
@@ -114,7 +112,7 @@ def _as_uncontrolled(what: str, whose: Iterable[str], some: Iterable[int], setup
     other, text = setup if than is None else than, f"{what} the time of no control at all (ours: within {ALIKE:.0%})"
     pairs = ((on(who, setup, size), on(NO_CONTROL, other, size), size) for size, who in product(some, whose))
     criteria = (criterion for who, other, size in pairs for criterion in alike(who, other, LATENCIES[size], ALIKE))
-    return Claim(text, "docs/reproduce-rl-cc.md", tuple(criteria), ours=True)
+    return Claim(text, "ours: what the runs showed", tuple(criteria), ours=True)
 
 
 CLAIMS = (
@@ -124,7 +122,7 @@ CLAIMS = (
     _as_uncontrolled("Afresh and without loss, at 256 and 512KiB RL-CC takes", ["RL-CC"], APART[FRESH][0][:-1], FRESH),
     Claim(
         "In pairs Swift takes longer than RL-CC and DCQCN at 256 and 512KiB",
-        "docs/reproduce-rl-cc.md",
+        "ours: what the runs showed",
         tuple(
             below(on(who, PAIRS, size), on("Swift", PAIRS, size), LATENCIES[size])
             for size in APART[PAIRS][0][:-1]

@@ -26,10 +26,8 @@ from dc_gym.ctrl.nic import kernels
 from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
-from dc_gym.study import collect
-from dc_gym.study.claims import Claim, below, less_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import SEEDS, Study, StudyOptions, Variant
+from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, below, collect, less_than
+from dc_gym.study.model import SEEDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

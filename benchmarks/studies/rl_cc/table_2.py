@@ -19,12 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import FULL_QUEUE, NO_PATIENCE, OWN, TIMEOUTS, name, of_setup
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, above, below, less_than
-from dc_gym.study.evidence import Evidence
-from dc_gym.study.model import Variant
+from dc_gym.study import Claim, Evidence, Variant, VariantLine, above, below, less_than, series
 from dc_gym.study.scaled import MS, US, RunLength
-from dc_gym.study.series import VariantLine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,7 +137,7 @@ CLAIMS = (
     *common.with_setups(LOOKS, _claims),
     Claim(
         f"With {FEW} flows goodput falls with the time of a decision: 17 us, 30 us, 100 us",
-        "docs/reproduce-rl-cc.md",
+        "ours: what the runs showed",
         tuple(
             below(name(later, FEW), name(sooner, FEW), common.GOODPUT)
             for sooner, later in pairwise(("MLP", *(f"{us} us" for us in LATER_US)))

@@ -22,11 +22,8 @@ from dc_gym.methods.rlcc.scenario import open_loop_actions
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import Result
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, Criterion, Outcome, above, alike, below, bounded
-from dc_gym.study.evidence import Evidence, Measure
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, VariantLine, above, alike, below, bounded, series
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
-from dc_gym.study.series import VariantLine
 from dc_gym.study.theory import crossing
 
 TITLE = "The network and its trees, a decision taking 2 us: goodput and latency"
@@ -127,7 +124,7 @@ CLAIMS = (
     ),
     Claim(
         "Inflation is that at which a policy keeps its rate on average while the queue swings as measured",
-        "docs/reproduce-rl-cc.md",
+        "ours: what the runs showed",
         tuple(_rests_by_swing(name(who, flows)) for who in WHO for flows in FLOWS),
         ours=True,
     ),

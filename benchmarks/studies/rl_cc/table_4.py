@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COUNTS, LONG_SHORT, MANY_TO_ONE, SHORT, WHOSE, name, row_name
 from dc_gym.benchmarks.studies.rl_cc.common import OWN
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, below, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study
-from dc_gym.study.series import VariantLine
+from dc_gym.study import Claim, Evidence, Measure, Study, VariantLine, below, less_than, more_than, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

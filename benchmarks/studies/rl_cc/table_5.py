@@ -18,10 +18,7 @@ from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_9
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHORT, MANY_TO_ONE, WHO, on
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW
 from dc_gym.figures import kit
-from dc_gym.study import collect
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, Variant
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,10 +16,20 @@ from dc_gym.figures import kit, styles
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy, response
-from dc_gym.study import collect
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded, less_than, more_than
-from dc_gym.study.evidence import Evidence, Measure
-from dc_gym.study.model import Study, StudyOptions, Variant
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    StudyOptions,
+    Variant,
+    bounded,
+    collect,
+    less_than,
+    more_than,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym reproduce`: another name of `dcgym study` for the papers' figures."""
+"""`dcgym reproduce` and `dcgym bench compare`: other names of `dcgym study`."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies import LIBRARY
+from dc_gym.benchmarks.studies.compare import cases
 from dc_gym.study import command
 
 PAPERS = ("iroko", "rl-cc", "pcc-rl", "fdcc", "acc")
@@ -25,3 +27,17 @@ def main(args: Namespace, progress: Progress) -> int:
     told = vars(args) | {"verb": verb, "names": names}
     told |= {"length": "full", "cases": ALL} if args.full else {}
     return command.main(LIBRARY, Namespace(**told), progress)
+
+
+def compare(args: Namespace, progress: Progress) -> int:
+    """Runs the studies of `compare` with the options of `dcgym bench compare`: some networks, workloads and controllers."""
+    who, traffic = args.controllers or cases.CONTROLLERS, args.workloads or cases.DEFAULT_TRAFFIC
+    studies = [
+        replace(cases.study(network, traffic, who), name=f"compare/{network}")
+        for network in args.topologies or cases.DEFAULT_NETWORKS
+    ]
+    own = not (args.controllers or args.workloads)
+    told = {"evidence": None if own else (args.out or command.OUT) / "evidence", "address": None}
+    told |= {"length": "full" if args.full else "default", "cases": ALL, "ground": args.ground or "lab", "variants": []}
+    none = {"steps": None, "algorithms": None, "preset": None, "duration": None}
+    return command.run(command.Desk(LIBRARY, Namespace(**(vars(args) | told | none)), progress), studies)

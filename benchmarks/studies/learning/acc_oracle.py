@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of what could be gained ACC's shipped net gains, over DCQCN and over DCTCP, in cases that nobody trained on.
+
+The cases are another fabric, another rate and an all-reduce. The oracle of a case is the best single action of the template over
+all seeds. Its gain is its reward less that of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in the
+NICs, and never with TCP. It does not explore. Each seed draws the traffic of every case anew. All contestants have labs of the
+same case and seed, so their rewards are paired. A reward is the mean over all queues of the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.stats import Estimate, estimate
+from dc_gym.benchmarks.studies.learning import acc_labs
+from dc_gym.benchmarks.studies.learning.acc_labs import (
+    ACTIONS,
+    BEST,
+    CHANCE,
+    COLORS,
+    RIVALS,
+    SECN,
+    STATIC,
+    USUAL_BPS,
+    Kept,
+    Rewards,
+)
+from dc_gym.figures import kit
+from dc_gym.methods.acc import held_out
+from dc_gym.methods.acc.scenarios import lab_spec
+from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
+from dc_gym.nets.acc_template import DEPLOYED, Template, told
+from dc_gym.spec import Spec
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, StudyOptions, Variant, bounded, collect
+from dc_gym.topologies.ecmp import draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NET = "ACC"
+SLOTS = 30
+"""Decision times of a lab: 15 ms, of which the first ten do not count (held_out.WARMUP)."""
+LITTLE = 1e-3
+"""The oracle's gain below which no share of it is told."""
+FABRIC = {"kind": "leafspine", "leaves": 2, "hosts_per_leaf": 4, "spines": 2, "uplinks": 1, "uplink_rate": f"{USUAL_BPS}bit/s"}
+"""Two racks whose uplinks carry half of what their servers do."""
+ONE_SWITCH = {"kind": "single", "hosts": 8}
+OVER: Mapping[str, Mapping[str, Any]] = {
+    "DCQCN": {
+        "topology": {"shared_buffer": "12MB", "pfc": "classes", "xoff": "acc"},
+        "controller": {"name": "dcqcn"},
+        "nic": {"preset": "paper", "trace": "off"},
+    },
+    "DCTCP": {"topology": {"buffer": "4MB"}, "controller": {"name": "dctcp"}},
+}
+"""The keys of a congestion control: RDMA without loss, or the kernel's TCP."""
+
+
+@dataclass(frozen=True, slots=True)
+class OracleCase:
+    """A network and its traffic that no training had."""
+
+    network: Mapping[str, Any]
+    rate_bps: int
+    workload: Mapping[str, Any]
+    over: str = "DCQCN"
+
+    def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
+        """Returns the spec of a lab."""
+        own = OVER[self.over]
+        links = {"rate": f"{self.rate_bps}bit/s", "delay": "580ns", "marking": "secn1"}
+        data = {
+            "name": "acc-oracle",
+            "seed": seed,
+            **own,
+            "topology": {**self.network, **links, **own["topology"]},
+            "workload": dict(self.workload),
+            "monitor": {"tcp_interval": "5ms"},
+        }
+        return lab_spec(data, template, duration_ns)
+
+
+TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
+    "rate": (ONE_SWITCH, 10 * 10**9, {"kind": "many_to_one", "flows": 14, "jitter": "2ms"}),
+    "fabric": (FABRIC, USUAL_BPS, {"kind": "poisson", "distribution": "websearch", "truncate": "10MB", "load": 0.6}),
+    "all-reduce": (
+        FABRIC,
+        USUAL_BPS,
+        {"kind": "alltoall", "schedule": "linear", "size": "500kB", "rounds": 20, "interval": "200us", "jitter": "50us"},
+    ),
+}
+"""Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two such all-to-alls."""
+CASES = {
+    f"{over}, {name}": OracleCase(network, rate_bps, workload, over)
+    for (name, (network, rate_bps, workload)), over in product(TRAFFIC.items(), OVER)
+}
+
+
+def rows(options: StudyOptions, progress: Progress) -> Rewards:
+    """Returns the rewards of all contestants, by case and seed."""
+    shipped, found = SHIPPED[DEPLOYED.name], Rewards()
+    policy, sha = AccPolicy.read(shipped), hashlib.sha256(shipped.read_bytes()).hexdigest()
+    kept = Kept(collect.folder("acc-oracle", options), (sha, repr((CASES, SLOTS, SECN, DEPLOYED))))
+    for seed, (name, case) in product(range(1, (options.seeds or STUDY.seeds) + 1), CASES.items()):
+        progress.phase(f"measure {name}, seed {seed}")
+        lab_seed = draw(0, "acc oracle", name, seed) % 2**32
+        contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
+        contestants |= acc_labs.secn(case.rate_bps) | STATIC
+        acc_labs.add(found, name, seed, kept.of(f"{name} {seed}", case, lab_seed, contestants, SLOTS, all_queues=True))
+    return found
+
+
+def mean(values: Mapping[int, float]) -> float:
+    return float(np.mean([*values.values()]))
+
+
+def best_action(evidence: Evidence, case: str) -> str:
+    """Returns the single action that earns most over the seeds of a case."""
+    return max(STATIC, key=lambda name: mean(evidence.values(name, case)))
+
+
+def with_oracle(evidence: Evidence) -> Evidence:
+    if not all(name in evidence.variants for name in STATIC):
+        return evidence
+    best = acc_labs.best_of(evidence, lambda rows: max(rows.values(), key=mean))
+    return replace(evidence, variants={**evidence.variants, BEST: best})
+
+
+def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | None:
+    """Returns how much more the net earns than a rival, over the seeds of cases."""
+    mine, other = ([evidence.values(who, case) for case in cases] for who in (NET, rival))
+    return estimate([own[seed] - its[seed] for own, its in zip(mine, other, strict=True) for seed in own if seed in its])
+
+
+def share(evidence: Evidence, case: str, rival: str) -> str:
+    """Returns what share of the oracle's gain over a rival the net gains, in words."""
+    possible = mean(evidence.values(BEST, case)) - mean(evidence.values(rival, case))
+    own = gain(evidence, [case], rival)
+    assert own is not None
+    if possible < LITTLE:
+        return f"over {rival} the oracle gains {possible:+.4f}, too little to share (ACC {own.mean:+.4f})"
+    return f"over {rival} ACC gains {own.mean / possible:.0%} of {possible:+.4f}"
+
+
+def notes(evidence: Evidence) -> list[str]:
+    if not {BEST, NET, *SECN} <= evidence.variants.keys():
+        return []
+    found = []
+    for case in CASES:
+        best = best_action(evidence, case)
+        which = f"{best} ({told(DEPLOYED.actions[list(STATIC).index(best)])})"
+        found.append(f"{case}: the oracle is {which}; {'; '.join(share(evidence, case, rival) for rival in SECN)}.")
+    return found
+
+
+def better(over: str, rival: str) -> Criterion:
+    """Returns the criterion that the net earns more than a rival over all cases of a congestion control."""
+    cases = [case for case in CASES if case.startswith(over)]
+
+    def judge(evidence: Evidence) -> Outcome:
+        found = gain(evidence, cases, rival)
+        said = f"{found.mean:+.4f} \u00b1 {found.half or 0:.4f}" if found else "-"
+        return bounded(None if found is None else found.mean > 0, f"{over}, {NET} above {rival}: {said}")
+
+    return Criterion(f"{over}: reward of {NET} above that of {rival}, all cases", (NET, rival), judge, tuple(cases))
+
+
+LINEAR, APART = 0.02, 0.14
+"""The axis is linear down to that difference. So far apart contestants stand in the row of a case."""
+TICKS = (-1.0, -0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
+MARKERS = {"SECN1": "s", "SECN2": "D", NET: "o"}
+
+
+def figure(evidence: Evidence) -> Figure:
+    """Draws what each contestant earns less than the oracle, by case."""
+    with kit.style({"axes.grid.axis": "x"}):
+        canvas = kit.new_figure(8.5, 1.6 + 0.75 * len(CASES))
+        ax = canvas.subplots()
+        for row, case in enumerate(CASES):
+            earned = {who: mean(evidence.values(who, case)) for who in (*STATIC, *MARKERS) if evidence.values(who, case)}
+            top = max((reward for who, reward in earned.items() if who in STATIC), default=0.0)
+            static = [reward - top for who, reward in earned.items() if who in STATIC]
+            label = "" if row else "actions of the template, static"
+            ax.plot(static, [row + 2 * APART] * len(static), "|", color=kit.FAINT, markersize=9, label=label)
+            for place, (who, marker) in enumerate(MARKERS.items()):
+                if who in earned:
+                    look = {"color": COLORS.get(who, "#332288"), "markersize": 6, "label": "" if row else who}
+                    ax.plot(earned[who] - top, row + (place - 1.5) * APART, marker, **look)  # type: ignore[arg-type]
+        ax.set_xscale("symlog", linthresh=LINEAR)
+        low, high = ax.get_xlim()
+        ticks = [tick for tick in TICKS if low <= tick <= high]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.axvline(0, color=kit.INK, linewidth=0.8)
+        ax.set_yticks(range(len(CASES)), list(CASES))
+        ax.set_ylim(len(CASES) - 0.5, -0.5)
+        ax.set_xlabel("Reward less that of the oracle, the best static marking of the template")
+        kit.legend_below(canvas, ax, 4)
+        kit.title(canvas, "ACC and static markings in cases that no training had")
+    return canvas
+
+
+STUDY = Study(
+    title="ACC's net beside the oracle in cases that no training had",
+    variants=[Variant(NET, color="#332288"), *RIVALS, *ACTIONS],
+    measures=[Measure(case, f"reward, {case}", digits=4) for case in CASES],
+    derive=with_oracle,
+    notes=notes,
+    seeds=3,
+    claims=[
+        Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),), ours=True)
+        for over, rival in product(OVER, (*SECN, CHANCE))
+    ],
+    draw=figure,
+    facts=[("Labs", f"{SLOTS} decision times of the deployed template each")],
+    collect=collect.function(rows),
+)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains the policies of a study first, each by a command of its own as a user runs it, then runs the specs that read them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.interpreter import dcgym
+from dc_gym.base.progress import Progress
+from dc_gym.methods.checkpoint import NAME as CHECKPOINT
+from dc_gym.study import Criterion, Evidence, Outcome, Study, StudyOptions, bounded, collect
+from dc_gym.study.collect import SpecRuns
+from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.model import Collected
+
+POLICY = "policy.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How the policies of a study are trained: `dcgym METHOD train`."""
+
+    name: str
+    option: str
+    """The option that says how long it trains."""
+    steps: int
+    """What the option is by default."""
+
+    def place(self, name: str, options: StudyOptions) -> Path:
+        """Returns the folder of trainings and runs; shorter trainings have their own."""
+        return collect.folder(self.runs(name, options), options)
+
+    def runs(self, name: str, options: StudyOptions) -> str:
+        return f"{name}-of-{options.steps}" if options.steps else name
+
+    def policy(self, out: Path, seed: int, options: StudyOptions, more: Iterable[str] = ()) -> Path:
+        """Returns the policy file of a seed, trained now, or gone on with, or trained before."""
+        if not (out / POLICY).is_file():
+            resume = ["--resume"] if (out / CHECKPOINT).is_file() else []
+            told = ["--seed", str(seed), self.option, str(options.steps or self.steps), "--out", str(out), *more, *resume]
+            if code := subprocess.run(dcgym(self.name, "train", *told)).returncode:
+                raise TestbedError(f"dcgym {self.name} train --out {out} ended with exit code {code}; it says why above")
+        return (out / POLICY).absolute()
+
+    def shortfall(self, other: Shortfall, options: StudyOptions) -> Shortfall:
+        """Returns what is shorter; claims on policies of shorter trainings are not tested."""
+        short = fewer(self.option.removeprefix("--").removesuffix("s"), options.steps or self.steps, self.steps)
+        return replace(other, runs=", ".join(filter(None, (other.runs, f"trainings of {short}" if short else ""))))
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTraining:
+    """The `Study.collect` of specs that read policies from the folders of trainings beside the runs."""
+
+    method: Method
+    trainings: Callable[[int], dict[str, tuple[str, ...]]]
+    """Returns the folders that runs of a seed read, with more options of their training."""
+
+    def _trained(self, study: Study, seeds: Iterable[int], options: StudyOptions) -> Study:
+        name = study.name.rpartition("/")[2]
+        for seed in seeds:
+            for folder, more in self.trainings(seed).items():
+                own = int(folder.rpartition("-")[2])
+                self.method.policy(self.method.place(name, options) / folder, own, options, more)
+        return replace(study, runs=self.method.runs(name, options))
+
+    def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
+        progress.phase("training")
+        made = SpecRuns()(self._trained(study, range(1, (options.seeds or study.seeds) + 1), options), options, progress)
+        evidence = replace(made.evidence, shortfall=self.method.shortfall(made.evidence.shortfall, options))
+        return replace(made, evidence=evidence)
+
+    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
+        return SpecRuns().repeat(self._trained(study, [sample.seed], options), sample, options, progress)
+
+
+def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], said: str) -> Criterion:
+    """Returns the criterion that `holds(evidence, seed)` for at least a share of the seeds that the first variant has.
+
+    `said`: the measure, by whose values of the first variant the outcome is told.
+    """
+
+    def judge(evidence: Evidence) -> Outcome:
+        values = evidence.values(about[0], said)
+        good = [seed for seed in values if holds(evidence, seed)]
+        told = f"{about[0]}: {len(good)} of {len(values)} seeds ({', '.join(f'{value:.4g}' for value in values.values())})"
+        return bounded(len(good) >= share * len(values) if values else None, told, sure=True)
+
+    return Criterion(f"{words}, with {share:.0%} of the seeds", about, judge, (said,))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's training: networks trained on labs from random weights, then run on the lab's data path.
+
+Each seed is a `dcgym rlcc train --seed N`, which never has more than eight flows; the first also runs with `--net lstm`.
+Policies run on one bottleneck (methods/rlcc/bottleneck.py) with 2 to 128 flows, all of which begin at line rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method
+from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
+from dc_gym.methods.rlcc.on_lab import USUAL
+from dc_gym.nets.decision import Scaling
+from dc_gym.records.results import Result, number
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series, theory
+from dc_gym.study.claims import between
+
+SENDERS = 8
+SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}
+"""Settling time in ms by the number of flows; nothing before it is measured."""
+MEASURED_MS, NEAR = 200, 0.1
+NETS = {"mlp": ("nic.policy", "mlp-{seed}/policy.npz", "#332288"), "lstm": ("nic.policy", "lstm-1/policy.npz", "#CC6677")}
+INFLATION = Measure("inflation", "RTT inflation", digits=4)
+GOODPUT = Measure("goodput", "goodput (of the line)", digits=4)
+UTILIZATION = Measure("utilization", "utilization (%)", 100, 4)
+JAIN, DROPS = Measure("jain", "Jain's index"), Measure("drops", "frames dropped")
+MEASURES = (INFLATION, GOODPUT, UTILIZATION, JAIN, DROPS)
+BASE = {
+    "nic.trace": "changes",
+    "nic.message": "72kB",
+    "workload.kind": "matrix",
+    "monitor.interval": "100us",
+    "monitor.tcp_interval": "1ms",
+    "topology.kind": "single",
+    "topology.hosts": SENDERS + 1,
+    "topology.rate": "10Gbit/s",
+    "topology.delay": "25us",
+    "topology.host_buffer": "400kB",
+}
+
+
+def keys(net: str, flows: int, settled_ms: int, measured_ms: int, buffer_bytes: int = BUFFER_BYTES) -> dict[str, Any]:
+    """Returns the keys of a run of the bottleneck besides the policy."""
+    return {
+        "controller.name": f"rlcc-{net}",
+        "workload.file": f"{flows}-flows.csv",
+        "time.duration": f"{settled_ms + measured_ms}ms",
+        "time.warmup": f"{settled_ms}ms",
+        "topology.buffer": f"{buffer_bytes}B",
+    }
+
+
+def flows_file(flows: int) -> str:
+    """Returns the list of flows; flows are assigned to senders in turn, and stay."""
+    rows = [f"h{n % SENDERS + 1},h{SENDERS + 1},{5001 + n},{n * START_GAP_S:.6f},0.000000,inf" for n in range(flows)]
+    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+
+
+def measure(result: Result) -> dict[str, float]:
+    """Returns numbers of settled flows. The inflation is a mean over time: probes would count short round trips more often."""
+    summary = result.summary
+    found = {each.name: number(summary.get(each.name)) for each in (UTILIZATION, JAIN, DROPS)}
+    return found | {
+        INFLATION.name: 1 + number(summary["queueing_delay_s"]) * 1e9 / BASE_NS,
+        GOODPUT.name: number(summary["goodput_bps"]) / LINE_BPS / PAYLOAD_SHARE,
+    }
+
+
+def name(net: str, flows: int) -> str:
+    return f"{net}, {flows} flows"
+
+
+def lines(evidence: Evidence, colors: dict[str, str], counts: tuple[int, ...], title: str) -> Any:
+    """Draws inflation, goodput and fairness over the number of flows."""
+    shown = [VariantLine(net, color, {float(each): name(net, each) for each in counts}) for net, color in colors.items()]
+    return series.figure(evidence, shown, (INFLATION, GOODPUT, JAIN), "flows", title)
+
+
+ALL = [(net, flows) for net in NETS for flows in SETTLED_MS]
+STUDY = Study(
+    title="Networks trained on labs from random weights, beside eq. 2",
+    source="RL-CC, eq. 2",
+    base=BASE,
+    variants=[
+        Variant(
+            name(net, flows),
+            keys(net, flows, SETTLED_MS[flows], MEASURED_MS),
+            NETS[net][2],
+            paper={INFLATION.name: theory.EQ_2(flows)},
+            by_seed={NETS[net][0]: NETS[net][1]},
+        )
+        for net, flows in ALL
+    ],
+    files={f"{flows}-flows.csv": flows_file(flows) for flows in SETTLED_MS},
+    measures=MEASURES,
+    measure=measure,
+    seeds=3,
+    claims=[
+        Claim(
+            f"{net}: RTT inflation is that of eq. 2",
+            "RL-CC, eq. 2",
+            tuple(
+                between(name(net, flows), INFLATION, (1 - NEAR) * law, (1 + NEAR) * law)
+                for flows in SETTLED_MS
+                for law in [float(Scaling().inflation(flows))]
+            ),
+        )
+        for net in NETS
+    ]
+    + [
+        Claim(
+            "The line is full and shared equally",
+            "ours: 90 % of it with probes, Jain's index above 0.95",
+            tuple(
+                criterion
+                for each in ALL
+                for criterion in (more_than(name(*each), UTILIZATION, 0.9), more_than(name(*each), JAIN, 0.95))
+            ),
+            ours=True,
+        ),
+        Claim(
+            "Settled flows lose nothing",
+            "ours: the buffer is 5 MB",
+            tuple(less_than(name(*each), DROPS, 1) for each in ALL),
+            ours=True,
+        ),
+    ],
+    draw=lambda evidence: lines(evidence, {net: each[2] for net, each in NETS.items()}, tuple(SETTLED_MS), "Trained on labs"),
+    facts=[("Bottleneck", "8 senders on a switch, 10 Gbit/s, 25 us a link; flows begin at line rate, 0.5 ms apart")],
+    collect=AfterTraining(
+        Method("rlcc", "--updates", USUAL["mlp"].updates),
+        lambda seed: {f"mlp-{seed}": (), "lstm-1": ("--net", "lstm")},
+    ),
+    trains=True,
+)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Incast: N senders answer one receiver at once, through one switch port.
+
+The setting follows V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a
+static buffer of 100 kB per port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB.
+The goodput is that of all senders together, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
+
+The arithmetic is in full frames. B is the buffer (66), P what a round trip holds without queueing (10.3), S the segments of a
+flow (46), and W = 10 Linux's initial window. What is outstanding and not in the pipe is queued:
+
+    CUBIC   slow start sends two frames for each acknowledged one until the flow has no more, so it has at most
+            (S + W) / 2 outstanding; drops begin when N (S + W) / 2 - P > B
+    DCTCP   the first window sees no mark, and the K frames that found room below K are acknowledged without one, one frame
+            more for each; drops begin when N W + K - P > B
+    later   a window has at least 2 segments: N lasting flows queue 2 N - P frames where that is above K, and keep losing
+            where it is above B (DCTCP's paper: 35 senders)
+
+A flow that loses a whole window waits for its retransmission timer: the round then takes 200 ms more, whatever the line rate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.base.units import FRAME_BYTES, parse_time_ns
+from dc_gym.figures import kit, styles
+from dc_gym.records.results import Result
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series
+from dc_gym.study.claims import between
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RATE_BPS, DELAY_NS, ACK_BYTES, MSS_BYTES = 10**9, 25_000, 66, 1448
+SIZE_BYTES, BUFFER_BYTES, K_FRAMES = 64 << 10, 100_000, 20
+INITIAL_WINDOW, LEAST_WINDOW, RTO_S = 10, 2, 0.2
+BUFFER = BUFFER_BYTES // FRAME_BYTES
+SENDERS, LASTING = (2, 4, 8, 16, 32, 48, 64, 128, 256), (16, 24, 32, 48)
+FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
+CUBIC, DCTCP, SLOW, FAST = "cubic", "dctcp", "200ms", "1ms"
+VASUDEVAN, ALIZADEH = "V. Vasudevan et al., SIGCOMM 2009", "M. Alizadeh et al., SIGCOMM 2010, section 4.2.1"
+OURS = "ours: the arithmetic above"
+GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
+DROPS = Measure("drops", "frames dropped")
+QUEUE, LATE_DROPS = Measure("queue_frames", "mean queue (frames)"), Measure("late_drops", "frames dropped after the warm-up")
+
+
+def pipe_frames() -> float:
+    """Returns what the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
+    rtt_s = 4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS
+    return rtt_s * RATE_BPS / (8 * FRAME_BYTES)
+
+
+def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
+    """Returns the smallest number of senders whose outstanding frames exceed what pipe and buffer hold."""
+    return math.floor((BUFFER + pipe_frames() - more_frames) / frames_a_sender) + 1
+
+
+def onset(controller: str) -> int:
+    """Returns the smallest number of senders of 64 KiB that lose a frame."""
+    if controller == DCTCP:
+        return first_overflow(INITIAL_WINDOW, K_FRAMES)
+    return first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2)
+
+
+def least_queue_frames(senders: int) -> float:
+    """Returns the frames that flows with the smallest window keep queued."""
+    return LEAST_WINDOW * senders - pipe_frames()
+
+
+def one_timeout_bps(senders: int) -> float:
+    """Returns the goodput of a round that waits once for a timer of 200 ms and otherwise fills the line."""
+    return senders * SIZE_BYTES * 8 / (RTO_S + senders * SIZE_BYTES * 8 / FULL_BPS)
+
+
+def measure(result: Result, lasting: bool = False) -> dict[str, float]:
+    """Returns a round's goodput and drops, or what flows without an end queue and lose after the warm-up."""
+    if not lasting:
+        flows = result.records("flows")
+        taken_ns = float(flows["end_ns"].max() - flows["start_ns"].min()) if (flows["end_ns"] > 0).all() else math.inf
+        return {GOODPUT.name: len(flows) * SIZE_BYTES * 8e9 / taken_ns, DROPS.name: float(result.summary["drops"])}
+    queues, warmup_ns = result.records("queues"), parse_time_ns(result.manifest["spec"]["time"]["warmup"])
+    port = result.names.port.index(result.summary["bottleneck_port"])
+    mine = queues[(queues["port"] == port) & (queues["t_ns"] >= warmup_ns)]
+    dropped = int(mine["drops"][-1]) - int(mine["drops"][0])
+    return {QUEUE.name: float(mine["backlog_bytes"].mean()) / FRAME_BYTES, LATE_DROPS.name: float(dropped)}
+
+
+def name(controller: str, rto_min: str, senders: int) -> str:
+    return f"{controller}, RTO >= {rto_min}, {senders} senders"
+
+
+def lasting(senders: int) -> str:
+    return f"dctcp, {senders} lasting senders"
+
+
+def round_of(controller: str, rto_min: str, senders: int) -> Variant:
+    keys: dict[str, Any] = {"controller.name": controller, "controller.rto_min": rto_min, "topology.hosts": senders + 1}
+    return Variant(name(controller, rto_min, senders), {**keys, "workload.size": f"{SIZE_BYTES >> 10}KiB"}, look(controller)[0])
+
+
+def look(controller: str) -> tuple[str, str]:
+    known = styles.find(controller)
+    assert known is not None
+    return known.color, known.label
+
+
+TRIED = {each: sorted({*SENDERS, onset(each) - 1, onset(each)}) for each in (CUBIC, DCTCP)}
+"""Numbers of senders with the usual timer: those of the figure, and those between which drops begin."""
+LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in (CUBIC, DCTCP)]
+
+
+def draw(evidence: Evidence) -> Figure:
+    lines = [
+        VariantLine(
+            f"{look(who)[1]}, RTO at least {rto_min}",
+            look(who)[0],
+            {float(each): name(who, rto_min, each) for each in SENDERS},
+            line="-" if rto_min == SLOW else "--",
+        )
+        for who, rto_min in LINES
+    ]
+
+    def marks(axes: Axes) -> None:
+        told = {f"{look(each)[1]} drops": onset(each) for each in TRIED} | {"2 segments each": first_overflow(LEAST_WINDOW)}
+        for words, senders in told.items():
+            axes.axvline(senders, color=kit.FAINT, linestyle=":", linewidth=1)
+            axes.text(senders * 1.03, 330, f"{words}: {senders}", rotation=90, va="center", fontsize=7.5, color=kit.FAINT)
+
+    title = f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames"
+    return series.figure(evidence, lines, (GOODPUT, DROPS), "senders of 64 KiB", title, curves={GOODPUT.name: marks})
+
+
+LOST = [each for each in SENDERS if least_queue_frames(each) > BUFFER]
+FITS = [each for each in LASTING if least_queue_frames(each) <= BUFFER]
+FLOODS = [each for each in LASTING if each not in FITS]
+STUDY = Study(
+    title="Goodput and drops of 2 to 256 senders to one receiver",
+    source=f"{VASUDEVAN}; {ALIZADEH}",
+    base={
+        "topology.kind": "single",
+        "topology.rate": "1Gbit/s",
+        "topology.delay": "25us",
+        "topology.buffer": "100kB",
+        "topology.host_buffer": "4MB",
+        "topology.k_bytes": K_FRAMES * FRAME_BYTES,
+        "workload.kind": "many_to_one",
+        "workload.jitter": "20us",
+        "time.duration": "20s",
+        "monitor.interval": "100ms",
+    },
+    variants=[
+        *(round_of(who, rto_min, each) for who, rto_min in LINES for each in (TRIED[who] if rto_min == SLOW else SENDERS)),
+        *(
+            Variant(
+                lasting(each),
+                {
+                    "controller.name": DCTCP,
+                    "topology.hosts": each + 1,
+                    "time.duration": "400ms",
+                    "time.warmup": "200ms",
+                    "monitor.interval": "1ms",
+                },
+                look(DCTCP)[0],
+                given={"lasting": True},
+            )
+            for each in LASTING
+        ),
+    ],
+    measures=(GOODPUT, DROPS, QUEUE, LATE_DROPS),
+    measure=measure,
+    seeds=3,
+    claims=[
+        Claim(
+            "CUBIC collapses from 16 senders on, below a third of the line",
+            VASUDEVAN,
+            tuple(less_than(name(CUBIC, SLOW, each), GOODPUT, FULL_BPS / 3) for each in SENDERS if each >= 16),
+        ),
+        Claim(
+            "With 16 and 32 senders CUBIC waits for one timer",
+            OURS,
+            tuple(
+                between(name(CUBIC, SLOW, each), GOODPUT, 0.85 * one_timeout_bps(each), 1.01 * one_timeout_bps(each))
+                for each in (16, 32)
+            ),
+            ours=True,
+        ),
+        Claim(
+            "ECN ends the collapse of 8 and 16 senders",
+            ALIZADEH,
+            tuple(more_than(name(DCTCP, SLOW, each), GOODPUT, 0.8 * FULL_BPS) for each in (8, 16)),
+        ),
+        Claim(
+            "DCTCP collapses where two segments each are too many",
+            ALIZADEH,
+            tuple(less_than(name(DCTCP, SLOW, each), GOODPUT, FULL_BPS / 3) for each in LOST),
+        ),
+        Claim(
+            "With a timer of 1 ms nothing collapses",
+            VASUDEVAN,
+            tuple(more_than(name(who, FAST, each), GOODPUT, FULL_BPS / 3) for who in TRIED for each in SENDERS),
+        ),
+        *(
+            Claim(
+                f"{look(who)[1]}: drops begin at {onset(who)} senders",
+                OURS,
+                (less_than(name(who, SLOW, onset(who) - 1), DROPS, 1), more_than(name(who, SLOW, onset(who)), DROPS, 0)),
+                ours=True,
+            )
+            for who in TRIED
+        ),
+        Claim(
+            "Lasting DCTCP flows queue 2 N - P frames, and lose none that fit",
+            OURS,
+            tuple(
+                criterion
+                for each in FITS
+                for criterion in (
+                    between(lasting(each), QUEUE, least_queue_frames(each) - 1, least_queue_frames(each) + 1),
+                    less_than(lasting(each), LATE_DROPS, 1),
+                )
+            ),
+            ours=True,
+        ),
+        Claim(
+            "Where 2 N - P frames do not fit, the buffer is full and drops",
+            ALIZADEH,
+            tuple(
+                criterion
+                for each in FLOODS
+                for criterion in (more_than(lasting(each), QUEUE, 64), more_than(lasting(each), LATE_DROPS, 0))
+            ),
+        ),
+    ],
+    draw=draw,
+    facts=[
+        ("Network", f"one switch, 1 Gbit/s, 25 us a link, 100 kB a port, K of {K_FRAMES} frames"),
+        ("Traffic", "each sender opens a connection and sends 64 KiB; lasting senders never end"),
+    ],
+)
