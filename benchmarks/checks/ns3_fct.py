@@ -64,15 +64,12 @@ BINS = {"<= 10 kB": 10**4, "<= 100 kB": 10**5, "<= 1 MB": 10**6, "<= 10 MB": 10*
 """The largest size of each bin."""
 EXPLAINED = (0.1, 0.2)
 ACKED = "ns-3, an ACK a segment"
-LONE_BYTES = (1, 1_448, 10_000, 14_480, 30_000, 100_000, 300_000, 1_000_000, 10_000_000)
-LONE_GAP_NS, LONE_TOLERANCE = 10**8, 0.02
 FIGURE, NAME = Path("results/ns3-fct.png"), "beside a peer"
 
 
 def checks() -> Iterable[Check]:
     yield version_check()
     with runs.scratch("ns3-fct") as folder:
-        yield from lone_checks(folder)
         path = write_experiment(folder, flow_rows(FLOWS, LOAD, SEED))
         pairs, experiment = run_pairs(path, folder), Experiment.of(spec.load(path))
         acked = ns3.run(ns3.ensure(), folder / "peer", experiment.spec.time.duration_ns, (ns3.EACH_SEGMENT,))
@@ -155,15 +152,3 @@ def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], told: Mapp
         binned.set_xticks(range(len(BINS)), list(BINS))
         binned.legend()
         return kit.save(figure, place, mark=runs.mark_of(NAME))
-
-
-def lone_checks(folder: Path) -> Iterator[Check]:
-    """Yields checks on one flow at a time on the idle network: the same sizes in both, one check each."""
-    inside = folder / "lone"
-    inside.mkdir(mode=0o755)
-    rows = [f"h1,h5,5001,{number * LONE_GAP_NS / 1e9:.9f},0,{size}" for number, size in enumerate(LONE_BYTES)]
-    (pair,) = run_pairs(write_experiment(inside, rows), inside, pairs=1)
-    times = [ends - np.arange(len(LONE_BYTES)) * float(LONE_GAP_NS) for ends in pair.ends_ns().values()]
-    for size, lab, peer in zip(LONE_BYTES, *times, strict=True):
-        words, near = f"lab {lab / 1e3:.2f} us, ns-3 {peer / 1e3:.2f} us", abs(lab / peer - 1) <= LONE_TOLERANCE
-        yield Check(f"a lone flow of {size:,} B", f"equal within {LONE_TOLERANCE:.0%}", words, bool(near))

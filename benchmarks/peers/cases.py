@@ -107,15 +107,15 @@ class PeerCase:
         rows = [f"{a},{b},{FIRST_PORT + n},{n * self.gap_ns / 1e9:.9f},0,{FLOW_BYTES}" for n, (a, b) in enumerate(self.ends())]
         return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
 
-    def shared(self, cables: Iterable[tuple[str, str]]) -> list[str]:
-        """Returns the ports of switches through which several flows go, of all cables by the names of their two ports."""
-        both = [end for a, b in cables for end in ((a, owner(b)), (b, owner(a)))]
-        receiver = f"h{self.flows + 1}"
-        return sorted({port for port, to in both if to == receiver or not (port.startswith("h") or to.startswith("h"))})
-
 
 def owner(port: str) -> str:
     return port.rpartition("-")[0]
+
+
+def shared_ports(flows: int, cables: Iterable[tuple[str, str]]) -> list[str]:
+    """Returns the ports of switches through which several flows go, of all cables by the names of their two ports."""
+    both, receiver = [end for a, b in cables for end in ((a, owner(b)), (b, owner(a)))], f"h{flows + 1}"
+    return sorted({port for port, to in both if to == receiver or not (port.startswith("h") or to.startswith("h"))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def write_files(case: PeerCase, folder: Path, protocol: str | None = None) -> li
     (folder / case.file).write_text(case.flow_list())
     made = Experiment.of(spec.vary({"name": case.name}, folder, case.name, (), {**BASE, **keys(case)}, case.name))
     files.write_all(folder, made, protocol or case.algorithm)
-    return case.shared((cable.a.ifname, cable.b.ifname) for cable in made.graph.cables)
+    return shared_ports(case.flows, ((cable.a.ifname, cable.b.ifname) for cable in made.graph.cables))
 
 
 def converged_us(progress: Progress, case: PeerCase) -> float:
@@ -239,13 +239,6 @@ def converged_us(progress: Progress, case: PeerCase) -> float:
     return NEVER
 
 
-def rates_bps(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
-    """Returns each flow's rate in the window, from its first sample to the last one, with which a peer may end before it."""
-    t_ns, received = progress
-    first = np.searchsorted(t_ns, case.from_us * 1000)
-    return np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))
-
-
 def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: int) -> float:
     """Returns the CPU time for a packet of data on a link; `delivered_bytes` in units of `packet_bytes`."""
     return round(cpu_s * 1e9 / (delivered_bytes / packet_bytes * case.links), 1)
@@ -254,15 +247,18 @@ def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: i
 def read_back(case: PeerCase, shared: Sequence[str], folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
     """Returns a peer's row from its queues-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
 
+    Rates are those from the window's first sample to the last one, with which a peer may end before the window does.
     `packet_bytes`: what a packet adds to the received bytes.
     """
     queues, progress = files.read_queues(folder), files.read_progress(folder, case.flows)
-    rates = rates_bps(case, progress)
+    t_ns, received = progress
+    first = np.searchsorted(t_ns, case.from_us * 1000)
+    rates = np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))
     carried_bps = rates.sum() * OURS[case.algorithm].frame_bytes / packet_bytes * (case.links // 2)  # on all shared ports
     return PeerRow(
         round(float(np.mean([queues[port] for port in shared])), 1),
         round(float(carried_bps) / len(shared) / (case.rate_gbps * 1e9), 4),
         round(jain(rates) or 0, 4),
         converged_us(progress, case),
-        hop_ns(cpu_s, case, float(progress[1][-1].sum()), packet_bytes),
+        hop_ns(cpu_s, case, float(received[-1].sum()), packet_bytes),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -72,39 +72,33 @@ def write_inputs(case: PeerCase, folder: Path) -> Path:
     number = {name: index for index, name in enumerate(nodes)}
     switches = [number[name] for name, address in nodes.items() if address == files.NO_ADDRESS]
     ends = [f"{number[owner(a)]} {number[owner(b)]} {rate // 10**9}Gbps {delay}ns 0" for a, b, rate, delay in links]
-    first, listed = f"{len(nodes)} {len(switches)} {len(links)}", " ".join(map(str, switches))
-    _lines(folder / "topology.txt", [first, listed, *ends])
+    listed = " ".join(map(str, switches))
     rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in flows]
-    _lines(folder / "flows.txt", [str(len(rows)), *rows])
-    _lines(folder / "traced.txt", [str(len(switches)), listed])
+    for name, lines in (
+        ("topology.txt", [f"{len(nodes)} {len(switches)} {len(links)}", listed, *ends]),
+        ("flows.txt", [str(len(rows)), *rows]),
+        ("traced.txt", [str(len(switches)), listed]),
+    ):
+        (folder / name).write_text("\n".join(lines) + "\n")
     path = folder / "config.txt"
     path.write_text(configuration(case, folder))
     return path
 
 
-def _lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("\n".join(lines) + "\n")
-
-
 def configuration(case: PeerCase, folder: Path) -> str:
     """Returns the configuration. Marking's thresholds are run.py's: 100 and 400 kB at 25 Gbit/s."""
     asked, rate_gbps = ALGORITHMS[case.algorithm], case.rate_gbps
-    return CONFIGURATION.read_text().format(
-        mode=asked.mode,
-        alpha_us=asked.alpha_us,
-        cut_us=asked.cut_us,
-        raise_us=asked.raise_us,
-        raise_mbps=asked.raise_mbps * rate_gbps / 100,
-        fast_raise_mbps=asked.fast_raise_mbps * rate_gbps / 100,
-        window=int(asked.window),
-        no_window=int(not asked.window),
-        telemetry_unit=max(1, rate_gbps // 25) if asked.window else 1,
-        rate_bps=rate_gbps * 10**9,
-        kmin_kb=4 * rate_gbps,
-        kmax_kb=16 * rate_gbps,
-        stop_s=case.until_us / 1e6,
-        folder=folder,
-    )
+    values = asdict(asked) | {
+        "raise_mbps": asked.raise_mbps * rate_gbps / 100,
+        "fast_raise_mbps": asked.fast_raise_mbps * rate_gbps / 100,
+        "no_window": not asked.window,
+        "telemetry_unit": max(1, rate_gbps // 25) if asked.window else 1,
+        "rate_bps": rate_gbps * 10**9,
+        "kmin_kb": 4 * rate_gbps,
+        "kmax_kb": 16 * rate_gbps,
+        "stop_s": case.until_us / 1e6,
+    }
+    return CONFIGURATION.read_text().format(folder=folder, **values)
 
 
 def run(program: Path, case: PeerCase) -> PeerRow:

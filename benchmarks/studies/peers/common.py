@@ -20,11 +20,20 @@ from dc_gym.benchmarks.peers import cases
 from dc_gym.benchmarks.peers.cases import BASE, OURS, SIMULATORS, PeerCase, PeerRow, Progress
 from dc_gym.figures.kit import FLOW_COLORS
 from dc_gym.records.results import Result, number
-from dc_gym.study import series
-from dc_gym.study.claims import Claim, Criterion, Outcome, bounded, plain
-from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
-from dc_gym.study.model import Study, Variant
-from dc_gym.study.series import VariantLine
+from dc_gym.study import (
+    Claim,
+    Criterion,
+    Evidence,
+    Measure,
+    Outcome,
+    Study,
+    Variant,
+    VariantEvidence,
+    VariantLine,
+    bounded,
+    series,
+)
+from dc_gym.study.claims import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +97,7 @@ def measure(result: Result, case: PeerCase) -> dict[str, float]:
     ports = result.derived("port_metrics")
     if ports is None:
         raise ProtocolError(f"{result.path}: it has no table of ports")
-    shared = case.shared((port["name"], port["peer"]) for port in result.ports)
+    shared = cases.shared_ports(case.flows, ((port["name"], port["peer"]) for port in result.ports))
     mask = np.isin(ports["port"].to_pylist(), shared)
     return {
         QUEUE.name: float(np.asarray(ports["mean_queue_bytes"], np.float64)[mask].mean()),
