@@ -63,14 +63,16 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert cases.stored("one", path) == {CASE: row} and cases.stored("other", path) == {}
 
 
-def test_a_case_is_the_same_network_for_the_lab_and_for_peers(tmp_path: Path) -> None:
-    shared = cases.write_files(CASE, tmp_path)
-    nodes, links, flows = files.read_experiment(tmp_path)
-    assert sum(address != files.NO_ADDRESS for address in nodes.values()) == 16 and len(links) == 20
-    assert [(flow.src, flow.dst) for flow in flows] == CASE.ends() and {flow.protocol for flow in flows} == {"swift"}
-    assert len({flow.dst for flow in flows}) == 16
-    leaves = [{port for port in (a, b) if not port.startswith("h")} for a, b, *_ in links]
-    assert sorted(shared) == sorted(port for both in leaves if len(both) == 2 for port in both) and len(shared) == 8
+def test_a_case_s_flows_and_shared_ports(tmp_path: Path) -> None:
+    made = cases.experiment(CASE, tmp_path)
+    flows = [flow.request for flow in made.schedule.flows]
+    assert [(flow.src, flow.dst) for flow in flows] == CASE.ends() and len({flow.dst for flow in flows}) == 16
+    assert [flow.start_ns for flow in flows] == [20_000 * number for number in range(16)]
+    fabric = [cable for cable in made.graph.cables if not cable.a.node.startswith("h") and not cable.b.node.startswith("h")]
+    shared = cases.shared_here(CASE, made.graph)
+    assert shared == sorted(port.ifname for cable in fabric for port in (cable.a, cable.b)) and len(shared) == 8
+    one = cases.experiment(replace(CASE, topology="single", flows=2), tmp_path)
+    assert cases.shared_here(replace(CASE, topology="single", flows=2), one.graph) == ["s1-eth3"]
 
 
 def test_convergence_is_the_first_fair_bin_after_the_last_start() -> None:
@@ -84,11 +86,12 @@ def test_convergence_is_the_first_fair_bin_after_the_last_start() -> None:
 
 def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
     case = replace(CASE, topology="single", flows=2, rate_gbps=8, from_us=100, until_us=300)
-    (port,) = shared = cases.write_files(case, tmp_path)
+    graph = cases.experiment(case, tmp_path).graph
+    (port,) = cases.shared_here(case, graph)
     (tmp_path / "queues-out.csv").write_text(f"port,queue_bytes\n{port},4000\ns1-eth1,9\n")
     rows = [f"{t},{flow},{t // 1000 * (flow + 1)}" for t in (100_000, 200_000, 300_000) for flow in (0, 1)]
     (tmp_path / "progress-out.csv").write_text("\n".join(["t_ns,flow,received_bytes", *rows]) + "\n")
-    row = cases.read_back(case, shared, tmp_path, 1.0, 1048)
+    row = cases.read_back(case, graph, tmp_path, 1.0, 1048)
     carried = (200 + 400) * 8 / (8 * 200_000)
     assert row == PeerRow(4000.0, round(carried, 4), 0.9, 200.0, round(1e9 * 1048 / (900 * 2), 1))
     (tmp_path / "progress-out.csv").write_text("t_ns,flow,received_bytes\n1,0,1\n")
@@ -99,12 +102,14 @@ def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("samples", [3, 2])
 def test_a_permutation_s_shared_ports_carry_two_links_of_each_flow(tmp_path: Path, samples: int) -> None:
     """Also if the peer ended before its last sample."""
-    shared = cases.write_files(CASE, tmp_path)
-    (tmp_path / "queues-out.csv").write_text("port,queue_bytes\n" + "".join(f"{port},8\n" for port in shared))
+    graph = cases.experiment(CASE, tmp_path).graph
+    (tmp_path / "queues-out.csv").write_text(
+        "port,queue_bytes\n" + "".join(f"{port},8\n" for port in cases.shared_here(CASE, graph))
+    )
     line_bytes = CASE.rate_gbps * 1_000_000 // 8
     rows = [f"{ms * 1_000_000},{flow},{ms * line_bytes * (flow == 0)}" for ms in range(3, 3 + samples) for flow in range(16)]
     (tmp_path / "progress-out.csv").write_text("\n".join(["t_ns,flow,received_bytes", *rows]) + "\n")
-    found = cases.read_back(CASE, shared, tmp_path, 1.0, 1048)
+    found = cases.read_back(CASE, graph, tmp_path, 1.0, 1048)
     assert found.utilization == 2 / 8, "one uplink and one downlink of eight"
 
 
@@ -221,7 +226,7 @@ def test_a_tree_without_a_build_and_a_program_that_does_not_build(
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(UsageError, match=r"no C\+\+ compiler 'no-such-compiler': apt-get install g"):
         sources.built(source, library, (), (), "a tree")
-    monkeypatch.setattr(cases, "SIMULATORS", {"htsim": replace(cases.SIMULATORS["htsim"], commit=git(tree, "rev-parse", "HEAD"))})
+    monkeypatch.setattr(cases, "SIMULATORS", {"htsim": {"commit": git(tree, "rev-parse", "HEAD")}})
     with pytest.raises(UsageError, match=r"it has no sim/libhtsim\.a; build it"):
         htsim.program_of(tree)
     with pytest.raises(UsageError, match="it has no build/scratch/third"):

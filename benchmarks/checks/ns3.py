@@ -95,7 +95,7 @@ def run_pairs(
     """Runs the experiment of a spec file in both, `pairs` times; `options` are ns-3's."""
     loaded, program, peer, found = spec.load(path, settings), ns3.ensure(), folder / "peer", []
     peer.mkdir(exist_ok=True)
-    files.write_all(peer, Experiment.of(loaded))
+    files.write(peer, Experiment.of(loaded))
     for number in range(pairs):
         first = ns3.run(program, peer, loaded.time.duration_ns, options) if number % 2 else None
         result, cost = meter.run_spec(path, folder / f"{path.stem}-{len(settings)}-{number}", settings)

@@ -6,7 +6,7 @@ A case is written once, as keys of a spec and a list of flows. A peer gets the C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
+from dc_gym.topologies.graph import Graph
 
 STORED, BUILDS = (Path(__file__).resolve().with_name(name) for name in ("stored.tsv", "simulators.tsv"))
 """What peers gave, a row a case, so that a comparison needs no peer; and of which builds these rows are."""
@@ -48,15 +49,8 @@ def table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Simulator:
-    title: str
-    repository: str
-    commit: str
-    build: str
-
-
-SIMULATORS: Mapping[str, Simulator] = {row["peer"]: read(Simulator, row) for row in table(BUILDS)}
+SIMULATORS: Mapping[str, Mapping[str, str]] = {row["peer"]: row for row in table(BUILDS)}
+"""By peer: `title`, `repository`, `commit`, `build`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +140,8 @@ def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:
 
 def row_text(peer: str, case: PeerCase, row: PeerRow) -> str:
     """Returns a row of stored.tsv."""
-    return "\t".join(str(each) for each in (peer, *astuple(case), *astuple(row)))
+    values = (peer, *astuple(case), *astuple(row))
+    return "\t".join(f"{each:.10g}" if isinstance(each, float) else str(each) for each in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +210,14 @@ def keys(case: PeerCase) -> dict[str, object]:
     }
 
 
-def write_files(case: PeerCase, folder: Path, protocol: str | None = None) -> list[str]:
-    """Writes a case's network, routes and flows for a peer, and returns its shared ports.
-
-    `protocol`: what flows.csv says, if not the algorithm's name.
-    """
+def experiment(case: PeerCase, folder: Path) -> Experiment:
+    """Returns the lab's experiment of a case, whose list of flows it writes to `folder`."""
     (folder / case.file).write_text(case.flow_list())
-    made = Experiment.of(spec.vary({"name": case.name}, folder, case.name, (), {**BASE, **keys(case)}, case.name))
-    files.write_all(folder, made, protocol or case.algorithm)
-    return shared_ports(case.flows, ((cable.a.ifname, cable.b.ifname) for cable in made.graph.cables))
+    return Experiment.of(spec.vary({"name": case.name}, folder, case.name, (), {**BASE, **keys(case)}, case.name))
+
+
+def shared_here(case: PeerCase, graph: Graph) -> list[str]:
+    return shared_ports(case.flows, ((cable.a.ifname, cable.b.ifname) for cable in graph.cables))
 
 
 def converged_us(progress: Progress, case: PeerCase) -> float:
@@ -244,13 +238,13 @@ def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: i
     return round(cpu_s * 1e9 / (delivered_bytes / packet_bytes * case.links), 1)
 
 
-def read_back(case: PeerCase, shared: Sequence[str], folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
+def read_back(case: PeerCase, graph: Graph, folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
     """Returns a peer's row from its queues-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
 
     Rates are those from the window's first sample to the last one, with which a peer may end before the window does.
     `packet_bytes`: what a packet adds to the received bytes.
     """
-    queues, progress = files.read_queues(folder), files.read_progress(folder, case.flows)
+    queues, progress, shared = files.read_queues(folder), files.read_progress(folder, case.flows), shared_here(case, graph)
     t_ns, received = progress
     first = np.searchsorted(t_ns, case.from_us * 1000)
     rates = np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))

@@ -23,8 +23,6 @@ from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 from dc_gym.traffic.flows import FlowRequest
 
 Row = Sequence[object]
-PeerLink = tuple[str, str, int, int]
-"""A row of links.csv, without its queues: two ports, bit/s, ns."""
 
 NODES = ("name", "address")
 NO_ADDRESS = "-"
@@ -70,7 +68,7 @@ class PortCount:
     drops: int
 
 
-def write_all(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
+def write(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
     """Writes the four files of an experiment to `folder`. Raises UsageError if its flows are not what peers know."""
     flows = []
     for number, asked in enumerate(each.request for each in experiment.schedule.flows):
@@ -122,17 +120,6 @@ def read_progress(folder: Path, flows: int) -> tuple[npt.NDArray[np.int64], npt.
         raise ProtocolError(f"{folder / 'progress-out.csv'}: {len(rows)} rows are not whole samples of {flows} flows")
     samples = rows.reshape(-1, flows, 3)
     return samples[:, 0, 0], samples[:, :, 2].astype(np.float64)
-
-
-def read_experiment(folder: Path) -> tuple[dict[str, str], list[PeerLink], list[PeerFlow]]:
-    """Returns what write_experiment wrote, for a peer that is told in another form: nodes with their addresses, links, flows."""
-    nodes = {name: address for name, address in _rows(folder / "nodes.csv", NODES)}
-    links = [(a, b, int(rate), int(delay)) for a, b, rate, delay, *_ in _rows(folder / "links.csv", LINKS)]
-    flows = [
-        PeerFlow(src, dst, int(port), int(start), int(size), protocol)
-        for _, protocol, src, dst, port, start, size in _rows(folder / "flows.csv", FLOWS)
-    ]
-    return nodes, links, flows
 
 
 def _links(graph: Graph) -> Iterator[Row]:

@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.benchmarks.peers import cases, files, sources
-from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow, owner
+from dc_gym.benchmarks.peers import cases, sources
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
+from dc_gym.topologies.graph import Graph
 
 PROGRAM = Path("build/scratch/third")
 """The simulator's program, two folders below its libraries."""
@@ -66,18 +68,23 @@ ALGORITHMS = {
 """By name; run.py's `--cc` is hp, dcqcn, dcqcn_paper and timely."""
 
 
-def write_inputs(case: PeerCase, folder: Path) -> Path:
-    """Writes what the simulator reads, from the four files of a case in the folder, and returns the configuration."""
-    nodes, links, flows = files.read_experiment(folder)
-    number = {name: index for index, name in enumerate(nodes)}
-    switches = [number[name] for name, address in nodes.items() if address == files.NO_ADDRESS]
-    ends = [f"{number[owner(a)]} {number[owner(b)]} {rate // 10**9}Gbps {delay}ns 0" for a, b, rate, delay in links]
-    listed = " ".join(map(str, switches))
-    rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in flows]
+def numbers(graph: Graph) -> dict[str, int]:
+    """Returns the simulator's numbers of the nodes: hosts, then switches."""
+    names = [*(host.name for host in graph.hosts), *(switch.name for switch in graph.switches)]
+    return {name: number for number, name in enumerate(names)}
+
+
+def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
+    """Writes what the simulator reads, and returns the configuration."""
+    number, cables = numbers(made.graph), made.graph.cables
+    switches = [str(number[switch.name]) for switch in made.graph.switches]
+    ends = [f"{number[c.a.node]} {number[c.b.node]} {c.rate_bps // 10**9}Gbps {c.delay_ns}ns 0" for c in cables]
+    asked = [each.request for each in made.schedule.flows]
+    rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in asked]
     for name, lines in (
-        ("topology.txt", [f"{len(nodes)} {len(switches)} {len(links)}", listed, *ends]),
+        ("topology.txt", [f"{len(number)} {len(switches)} {len(cables)}", " ".join(switches), *ends]),
         ("flows.txt", [str(len(rows)), *rows]),
-        ("traced.txt", [str(len(switches)), listed]),
+        ("traced.txt", [str(len(switches)), " ".join(switches)]),
     ):
         (folder / name).write_text("\n".join(lines) + "\n")
     path = folder / "config.txt"
@@ -105,15 +112,15 @@ def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
-        shared = cases.write_files(case, folder)
-        path = write_inputs(case, folder)
+        made = cases.experiment(case, folder)
+        path = write_inputs(case, made, folder)
         done = meter.run(["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)])
         if done.status:
             raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
         pauses = count_pauses((folder / "pauses.txt").read_text())
         if pauses and "topology.pfc" not in cases.OURS[case.algorithm].keys:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
-        return measure(case, Ports.of(shared, folder), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
+        return measure(case, Ports.of(case, made), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
 
 
 def count_pauses(text: str) -> int:
@@ -126,7 +133,7 @@ def program_of(simulator: Path) -> Path:
     program = simulator.resolve() / PROGRAM
     if not program.is_file():
         raise UsageError(f"{simulator}: it has no {PROGRAM}; build the simulator as docs/peers.md says, and give `simulation`")
-    sources.require_commit(simulator, cases.SIMULATORS["hpcc-ns3"].commit)
+    sources.require_commit(simulator, cases.SIMULATORS["hpcc-ns3"]["commit"])
     return program
 
 
@@ -151,16 +158,15 @@ class Ports:
     """By flow: the port to its receiver. One flow alone is told apart by its sender."""
 
     @classmethod
-    def of(cls, shared: Sequence[str], folder: Path) -> Ports:
+    def of(cls, case: PeerCase, made: Experiment) -> Ports:
         """Numbers a node's interfaces from 1 in the order of its links, as ns-3 does."""
-        nodes, links, flows = files.read_experiment(folder)
-        number, used, ports, to = {name: index for index, name in enumerate(nodes)}, Counter[str](), {}, {}
-        for a, b, *_ in links:
-            for port, other in ((a, b), (b, a)):
-                used[owner(port)] += 1
-                ports[port] = number[owner(port)] << 8 | used[owner(port)]
-                to[owner(other)] = ports[port]
-        return cls([ports[port] for port in shared], [to[flow.dst] for flow in flows])
+        number, used, ports, to = numbers(made.graph), Counter[str](), {}, {}
+        for cable in made.graph.cables:
+            for port, other in ((cable.a, cable.b), (cable.b, cable.a)):
+                used[port.node] += 1
+                ports[port.ifname] = to[other.node] = number[port.node] << 8 | used[port.node]
+        shared = cases.shared_here(case, made.graph)
+        return cls([ports[port] for port in shared], [to[each.request.dst] for each in made.schedule.flows])
 
 
 def measure(case: PeerCase, ports: Ports, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:

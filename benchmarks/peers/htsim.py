@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.benchmarks.peers import cases, sources
+from dc_gym.benchmarks.peers import cases, files, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
 from dc_gym.ctrl.nic import algorithms
@@ -24,7 +24,7 @@ PACKET, Q16 = 2**20, 2**16
 
 def program_of(tree: Path) -> Path:
     """Returns our program that is linked with htsim's library, from the cache or built now."""
-    sources.require_commit(tree, cases.SIMULATORS["htsim"].commit)
+    sources.require_commit(tree, cases.SIMULATORS["htsim"]["commit"])
     library = tree / LIBRARY
     if not library.is_file():
         raise UsageError(f"{tree}: it has no {LIBRARY}; build it as docs/peers.md says")
@@ -35,11 +35,12 @@ def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case."""
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
-        shared = cases.write_files(case, folder)
+        made = cases.experiment(case, folder)
+        files.write(folder, made, case.algorithm)
         done = meter.run([str(program), f"--folder={folder}", *options(case, folder)])
         if done.status:
             raise TestbedError(f"htsim {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
-        return cases.read_back(case, shared, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
+        return cases.read_back(case, made.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
 
 
 def options(case: PeerCase, folder: Path) -> list[str]:

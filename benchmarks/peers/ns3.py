@@ -82,10 +82,11 @@ def run_case(program: Path, case: PeerCase) -> PeerRow:
     """
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
-        shared = cases.write_files(case, folder, protocol="tcp")
+        made = cases.experiment(case, folder)
+        files.write(folder, made)
         options = (f"--from-ns={case.from_us * 1000}", f"--sample-ns={cases.SWEEP_US * 1000}", EACH_SEGMENT)
         done = run(program, folder, case.until_us * 1000, options)
-        return cases.read_back(case, shared, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
+        return cases.read_back(case, made.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
 
 
 def _library() -> Path:

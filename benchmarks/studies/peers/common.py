@@ -64,8 +64,8 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
     algorithms = {case.group: case.algorithm for case in rows}
     bounds = {group: within[who] for group, who in algorithms.items() if who in within and group not in unjudged}
     return Study(
-        title=f"The lab beside {told.title}",
-        source=f"{told.title}, {told.commit[:7]}",
+        title=f"The lab beside {told['title']}",
+        source=f"{told['title']}, {told['commit'][:7]}",
         base=BASE,
         variants=[Variant(case.name, cases.keys(case), given={"case": case}) for case in rows],
         files={case.file: case.flow_list() for case in rows},
@@ -75,15 +75,15 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
         claims=[
             Claim(
                 f"{group}: {', '.join(each.title.partition(' (')[0] for each in judged)} within {most:.0%} of the peer's",
-                f"{told.title}; the bound is ours",
+                f"{told['title']}; the bound is ours",
                 tuple(near(group, each, most) for each in judged),
                 ours=True,
             )
             for group, most in bounds.items()
         ],
-        draw=lambda evidence: _figure(evidence, list(dict.fromkeys(rows)), f"The lab beside {told.title} (hollow)"),
+        draw=lambda evidence: _figure(evidence, list(dict.fromkeys(rows)), f"The lab beside {told['title']} (hollow)"),
         facts=[
-            ("Peer", f"{told.repository}, {told.commit}; built as: {told.build}"),
+            ("Peer", f"{told['repository']}, {told['commit']}; built as: {told['build']}"),
             ("Peer's rows", "benchmarks/peers/stored.tsv; docs/peers.md says how they are made anew"),
             ("Values", "medians over the gaps between starts, here and there; convergence: only if every second gap has it"),
         ],
