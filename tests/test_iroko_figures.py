@@ -335,6 +335,21 @@ def test_a_learning_curve_is_the_reward_of_a_step(tmp_path):
     assert list(trainings.learning_curve(tmp_path, 100, ("reward", "wanted")).values) == ["reward"]
 
 
+def test_a_learner_s_curve_has_what_its_runs_have_over_time(asked, tmp_path):
+    """They have the same names, so that one panel draws both."""
+    asked.out.mkdir(parents=True)
+    (asked.out / "progress.csv").write_text(
+        "iteration,steps,return_mean,goodput_bps,switch_queue_bytes_longest\n1,100,-50,7e6,9\n"
+    )
+    result = synthetic.result(tmp_path / "run", synthetic.run(queue_bytes=100_000, noise=0))
+    made = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
+    found = made.measured(LIBRARY.load("iroko/figure-5.2"), trained.learner("PPO"), {("PPO", 1): result, ("cubic", 1): result})
+    names = {each.name for each in (*common.PANELS, *common.COMPARED)}
+    assert set(found.over_time[1].values) == set(found.learning[1].values) == names
+    assert found.learning[1].values["switch_queue_bytes"].tolist() == [9] and found.steps == 100
+    assert found.numbers["switch_queue_bytes"] == {1: pytest.approx(100_000, rel=1e-3)}
+
+
 # Measured numbers, and written pages
 
 

@@ -79,6 +79,12 @@ def test_a_set_up_is_judged_apart_and_has_no_printed_values(study, setup, who):
     assert all(each.paper == {} for each in study.variants if each.name.startswith(own))
 
 
+def test_the_tracks_that_the_figure_draws_are_kept():
+    kept = {each.name for each in figure_1.STUDY.variants if each.tracks is None}
+    assert kept == {f"{who}, {flows} flows" for who in ("PCC-RL", "DC2QCN", "Swift", "HPCC", "Swift, PCC") for flows in (2, 8)}
+    assert {each.tracks for each in figure_1.STUDY.variants if each.name not in kept} == {0}
+
+
 def test_most_flows_are_left_to_all_cases():
     few, every = (table_1.STUDY.chosen(each) for each in (OPTIONS, replace(OPTIONS, all_cases=True)))
     assert {name.name.split(", ")[-1] for name in few} == {"128 flows", "1024 flows"} and len(every) == 2 * len(few)
@@ -103,17 +109,13 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
     """Each flow has a quarter of the line: the short one takes four times as long as at line rate."""
     workload = {"kind": "long_short", "long": 1, "short": 1, "size": "1MB", "short_start": 500 * US, "jitter": 0}
     length, quarter = RunLength(1 * MS, 100 * US), {"nic.parameters": {"rate": 1 << 18}}
-    known, other = (
-        rlcc.variant(name, "fixed", figure_1.NINE, workload, length=length, full=length, keys=quarter)
-        for name in ("PCC-RL, 2 flows", "not drawn")
-    )
-    study = replace(LIBRARY.load("pcc-rl/figure-1"), variants=[known, other], runs="known", seeds=1)
-    found = collect.SpecRuns()(study, StudyOptions(tmp_path), Quiet()).evidence.variants
-    value = {name: each[1] for name, each in found[known.name].numbers.items() if each}
+    known = rlcc.variant("known", "fixed", figure_1.NINE, workload, length=length, full=length, keys=quarter)
+    study = replace(LIBRARY.load("pcc-rl/figure-1"), variants=[known], runs="known", seeds=1)
+    found = collect.SpecRuns()(study, StudyOptions(tmp_path), Quiet()).evidence.variants[known.name]
+    value = {name: each[1] for name, each in found.numbers.items() if each}
     took_s, base_s = 1e6 * 8 * 1514 / 1440 / 25e9, 6.07e-6
     assert value[cluster.SLOWDOWN.name] == pytest.approx((took_s + base_s / 2) / base_s, rel=0.02)
     assert value[cluster.LONG_SHARE.name] == pytest.approx(0.25 * 1440 / 1514, rel=0.02) and value[cluster.UNFINISHED.name] == 0
-    drawn = found[known.name].over_time[1]
+    drawn = found.over_time[1]
     assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and len(drawn.x) == figure_1.DRAWN_BINS
     assert drawn.values[figure_1.BANDWIDTH.name][2:] == pytest.approx(0.25 * 1440 / 1514, rel=0.1)
-    assert found[other.name].over_time == {} and found[other.name].numbers == found[known.name].numbers

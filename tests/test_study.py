@@ -454,7 +454,8 @@ def test_a_variant_may_be_short_alone_and_have_another_file_of_a_seed_at_full_le
 
 def test_what_makes_a_track_has_an_identity() -> None:
     """A track's class has methods without a text of their own, which its decorator generated."""
-    found = identity._code(measured.track)
+    found: dict[str, Any] = {}
+    identity._of_code(measured.track, found)
     assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found
 
 

@@ -152,10 +152,10 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
     """Returns what a variant's results say, by measure and seed. Values that are not finite are left out."""
     values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
-    tracks: dict[int, Track | None] = {}
+    tracks: dict[int, Track] = {}
     if study.track:
         tracks = {seed: study.track(found[seed], **variant.given) for seed in sorted(found)[: variant.tracks]}
-    return of_variant(variant, by_measure(values), {seed: each for seed, each in tracks.items() if each})
+    return of_variant(variant, by_measure(values), tracks)
 
 
 def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int, float]]:

@@ -88,76 +88,62 @@ def asked(told: Mapping[str, Any]) -> StudyOptions:
 def of_runs(study: Study) -> str:
     """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
-    files = _code(study.files) if callable(study.files) else study.files
-    return _digest([*rows, files, study.collect and _code(study.collect)])
+    return _digest([*rows, study.files, study.collect])
 
 
 def of_measures(study: Study) -> str:
     """Returns the identity of what a study's functions do that measure a result, with the functions that they call."""
-    return _digest([_code(each) for each in (study.measure, study.track) if each is not None])
+    return _digest([study.measure, study.track])
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(_keyed(value), sort_keys=True, default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()[: fingerprint.DIGITS]
+    code: dict[str, Any] = {}
+    told = _told(value, code)
+    return hashlib.sha256(json.dumps([told, code], sort_keys=True).encode()).hexdigest()[: fingerprint.DIGITS]
 
 
-def _plain(value: Any) -> Any:
-    """Returns what stands for a value that JSON does not know."""
+def _told(value: Any, code: dict[str, Any]) -> Any:
+    """Returns what stands for a value in JSON. The behaviour of functions goes into `code`, by name."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Measure):
+        return value.name
+    if isinstance(value, functools.partial):
+        return [_told(each, code) for each in (value.func, value.args, value.keywords)]
     if is_dataclass(value) and not isinstance(value, type):
-        return _keyed({each.name: getattr(value, each.name) for each in fields(value)})
+        return [_name(type(value)), {each.name: _told(getattr(value, each.name), code) for each in fields(value)}]
     if isinstance(value, Mapping):
-        return _keyed(value)
+        return {key if isinstance(key, str) else str(key): _told(each, code) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_told(each, code) for each in value]
+    if isinstance(value, (set, frozenset)):
+        return [_told(each, code) for each in sorted(value, key=str)]
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    if callable(value):
-        return _keyed(_code(value))
-    if isinstance(value, PurePath):
+    if isinstance(value, (PurePath, range)):
         return str(value)
+    if callable(value):
+        return _of_code(value, code)
     raise TypeError(f"{value!r}: a study's identity knows no {type(value).__name__}; use numbers, texts, tables, dataclasses")
 
 
-def _keyed(value: Any) -> Any:
-    """Returns a value in which keys that JSON does not know, such as tuples, are texts."""
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, (str, int, float)) else str(key): _keyed(each) for key, each in value.items()}
-    return [_keyed(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _code(function: Any) -> dict[str, Any]:
-    """Returns the behaviour of a function and of what it reads of OWN_CODE, by name."""
-    found: dict[str, Any] = {}
-    _add_code(function, found)
-    return found
-
-
-def _add_code(value: Any, found: dict[str, Any]) -> None:
-    if isinstance(value, functools.partial):
-        found[f"partial {len(found)}"] = [_name(value.func), value.args, value.keywords]
-        value = value.func
-    elif is_dataclass(value) and not isinstance(value, type):
-        found[_name(type(value))] = _plain(value)
-        return
-    value = inspect.unwrap(value) if callable(value) else value
+def _of_code(value: Any, code: dict[str, Any]) -> str:
+    """Returns the name of a function or a class, after adding to `code` what it does and what it reads, if that is OWN_CODE."""
+    value = inspect.unwrap(value)
     name = _name(value)
-    if name in found or not name.startswith(OWN_CODE):
-        return
-    if (source := _source(value)) is None:
-        return
-    found[name] = behaviour.of_python(source)
+    if name in code or not name.startswith(OWN_CODE) or (source := _source(value)) is None:
+        return name
+    code[name] = source
     for what, read in _read_by(value):
-        if isinstance(read, Measure):
-            found[f"{name} {what}"] = read.name
-        elif isinstance(read, np.ndarray):
-            found[f"{name} {what}"] = read.tolist()
-        elif isinstance(read, (bool, int, float, str, tuple, list, Mapping)):
-            found[f"{name} {what}"] = read
-        elif is_dataclass(read) and not isinstance(read, type):
-            found[f"{name} {what}"] = _plain(read)
-        elif isinstance(read, (types.FunctionType, type, functools.partial)) or hasattr(read, "__wrapped__"):
-            _add_code(read, found)
+        if not isinstance(read, types.ModuleType) and _is_of(read):
+            code[f"{name} {what}"] = _told(read, code)
+    return name
+
+
+def _is_of(value: Any) -> bool:
+    """Returns whether a value that a function reads may be part of what it does: a function, or data."""
+    data = (bool, int, float, str, tuple, list, set, frozenset, Mapping, np.ndarray, PurePath, functools.partial)
+    return callable(value) or isinstance(value, data) or (is_dataclass(value) and not isinstance(value, type))
 
 
 def _name(value: Any) -> str:
@@ -167,9 +153,9 @@ def _name(value: Any) -> str:
 
 @cache
 def _source(value: Any) -> str | None:
-    """Returns the source of a function or a class; None of a generated function, such as a dataclass's `__repr__`."""
+    """Returns what a function or a class does; None of a generated function, such as a dataclass's `__repr__`."""
     try:
-        return inspect.cleandoc("\n" + inspect.getsource(value))
+        return behaviour.of_python(inspect.cleandoc("\n" + inspect.getsource(value)))
     except OSError:
         return None
 
@@ -185,7 +171,7 @@ def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
             codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
             for name in code.co_names:
                 found = names.get(name)
-                if isinstance(found, types.ModuleType):
+                if isinstance(found, types.ModuleType) and found.__name__.startswith(OWN_CODE):
                     yield from ((f"{name}.{part}", getattr(found, part)) for part in code.co_names if hasattr(found, part))
                 elif found is not None:
                     yield name, found

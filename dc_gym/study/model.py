@@ -141,8 +141,8 @@ class Study:
     """Dotted keys of the spec that all variants share."""
     measure: Callable[..., dict[str, float]] = _no_measures
     """Returns the values of a Result, by measure. Keyword arguments are those of `Variant.given`."""
-    track: Callable[..., Track | None] | None = None
-    """Returns quantities of a Result over time, None for one that no figure draws; arguments as for `measure`."""
+    track: Callable[..., Track] | None = None
+    """Returns quantities of a Result over time; arguments as for `measure`."""
     claims: Sequence[Claim] = ()
     identities: Sequence[Criterion] = ()
     """What must hold in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""

@@ -96,7 +96,9 @@ STUDY = Study(
         for text, (holds, rivals, measure) in ALL.items()
     ],
     identities=common.nothing_dropped(VARIANTS),
-    draw=lambda evidence: n_to_one.figure(evidence, {"": COUNTS}, n_to_one.PRINTED, "FDCC as trained, beside its rivals"),
+    draw=lambda evidence: n_to_one.figure(
+        evidence, {"": COUNTS}, measures=n_to_one.PRINTED, title="FDCC as trained, beside its rivals"
+    ),
     facts=common.facts("a dumbbell of 64 pairs at a tenth of the rate", n_to_one.TRAFFIC),
     collect=AfterTraining(Method("fdcc", "--episodes", FdccTrainingSettings().episodes), lambda seed: {f"seed-{seed}": ()}),
     trains=True,

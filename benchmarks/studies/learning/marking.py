@@ -16,7 +16,7 @@ import numpy as np
 from dc_gym.envs.registration import SPECS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, above, bounded, trained
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, above, bounded, measured, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ def setup(name: str, environment: str, **length: Any) -> Setup:
             PolicyVariant(RANDOM, {**own, "controller.policy": "random"}, "#D55E00"),
             PolicyVariant(TRAINED, own, COLORS["PPO"], algorithm="PPO"),
         ),
-        more=lambda result: {DELAY.name: _delay_s(result)},
     )
 
 
-def _delay_s(result: Result) -> float:
-    return number((result.manifest.get("agent") or {}).get(DELAY.name))
+def measure(result: Result) -> dict[str, float]:
+    """Returns what agents' runs have in common, and the delay in switches."""
+    return measured.numbers(result) | {DELAY.name: number((result.manifest.get("agent") or {}).get(DELAY.name))}
 
 
 def with_best(evidence: Evidence) -> Evidence:
@@ -135,6 +135,7 @@ def study(title: str, setup: Setup) -> Study:
         title=title,
         variants=setup.variants(),
         measures=(REWARD, GOODPUT, DELAY),
+        measure=measure,
         seeds=setup.default.seeds,
         derive=with_best,
         claims=[

@@ -8,8 +8,10 @@ not see the queues of hosts.
 
 from __future__ import annotations
 
+from functools import partial
+
 from dc_gym.envs.registration import SPECS
-from dc_gym.study import Claim, Measure, Study, above, below, drawing, learned, trained
+from dc_gym.study import Claim, Measure, Study, above, below, drawing, learned, measured, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 
 REWARD = Measure("reward", "reward of a step", digits=3)
@@ -38,6 +40,8 @@ STUDY = Study(
     title="PPO sets the rates of dumbbell-10m",
     variants=SETUP.variants(),
     measures=(REWARD, GOODPUT, DELAY, SWITCH, HOST),
+    measure=measured.numbers,
+    track=partial(measured.track, names=tuple(each.name for each in (REWARD, GOODPUT, SWITCH, HOST))),
     seeds=LENGTH.seeds,
     claims=[
         Claim("PPO's reward is above that of a random policy", OURS, (above(PPO, "random", REWARD),), ours=True),

@@ -66,6 +66,7 @@ WHOSE: Mapping[str, tuple[str, ...]] = {
     rlcc.SLOW: BY_RATE,
 }
 """The contestants with rows of their own, by set-up."""
+DRAWN = (*WHO, SWIFT_PCC)
 
 
 def on(who: str, setup: str) -> str:
@@ -77,11 +78,11 @@ def _variant(who: str, flows: int, setup: str) -> Variant:
     size, title = SIZES.get(setup, SHORT_SIZE), name(on(who, setup), flows)
     workload = {"kind": "long_short", "long": 1, "short": flows - 1, "size": size, "short_start": BEGIN_NS, "jitter": JITTER_NS}
     keys = HALF_STEP if setup == HALF else rlcc.PRESETS.get(setup, {})
-    return rlcc.variant(title, WHO[who], NINE, workload, length=LENGTH, full=FULL, keys=keys, **pccrl.told(title, who))
+    told = pccrl.told(title, who) | {"tracks": None if on(who, setup) in DRAWN else 0}
+    return rlcc.variant(title, WHO[who], NINE, workload, length=LENGTH, full=FULL, keys=keys, **told)
 
 
 VARIANTS = [_variant(who, flows, setup) for setup in (rlcc.OWN, *SETUPS) for who in WHOSE[setup] for flows in FLOWS]
-DRAWN = {name(who, flows) for who in (*WHO, SWIFT_PCC) for flows in FLOWS}
 
 
 def _claims(setup: str) -> Iterator[Claim]:
@@ -108,7 +109,7 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 def more(result: Result) -> dict[str, float]:
     """Returns the figure's additional measures, at 100 Gbit/s."""
-    curves, found = over_time(result, BINS), long_short(result)
+    curves, found = track(result, BINS), long_short(result)
     before = (curves.x > LENGTH.warmup_ns / MS) & (curves.x < BEGIN_NS / MS)
     queues, spec = result.records("queues"), without_code(result.manifest["spec"], result.path)
     rest_ns = spec.time.duration_ns - int(result.records("flows")["end_ns"].max())
@@ -129,12 +130,7 @@ def recovery_s(found: Mapping[str, float], rest_s: float) -> float:
     return rest_s if never else found[RECOVERY.name]
 
 
-def track(result: Result) -> Track | None:
-    """Returns the curves of a variant that the figure draws."""
-    return over_time(result, DRAWN_BINS) if result.manifest["spec"]["name"] in DRAWN else None
-
-
-def over_time(result: Result, bins: int) -> Track:
+def track(result: Result, bins: int = DRAWN_BINS) -> Track:
     """Returns the curves over time in ms, at 100 Gbit/s."""
     spec = without_code(result.manifest["spec"], result.path)
     scale, duration_ns = spec.topology.scale or 1, spec.time.duration_ns
@@ -165,7 +161,7 @@ def _figure(evidence: Evidence) -> Figure:
 
 
 def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Measure) -> None:
-    for who in (*WHO, SWIFT_PCC):
+    for who in DRAWN:
         found = evidence.variants.get(name(who, flows))
         if tracks := list(found.over_time.values()) if found else []:
             mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
