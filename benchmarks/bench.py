@@ -32,13 +32,10 @@ BENCHES = {
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
-    "peers": "the lab's algorithms beside other simulators' (stored results; --peer NAME=PATH runs one anew)",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
-OPTIONS = {"peer": ("peers",)}
-"""Options, and the benches that take them; `compare` has its own."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -60,12 +57,9 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         with choose(args.quiet) as progress:
             return aliases.compare(args, progress)
-    given = [option for option in {*OPTIONS, *args.of_compare} if getattr(args, option)]
-    own = [option for option in given if args.name in OPTIONS.get(option, ())]
-    if odd := sorted({*given} - {*own}):
-        where = f"applies only to bench {COMPARE if odd[0] in args.of_compare else OPTIONS[odd[0]][0]}"
-        raise UsageError(f"bench {args.name}: {args.of_compare.get(odd[0], f'--{odd[0]}')} {where}; leave it out")
-    shown = checks.show(args.name, module_of(args.name).checks(**{option: getattr(args, option) for option in own}))
+    if given := [option for name, option in args.of_compare.items() if getattr(args, name)]:
+        raise UsageError(f"bench {args.name}: {given[0]} applies only to bench {COMPARE}; leave it out")
+    shown = checks.show(args.name, module_of(args.name).checks())
     if args.json:
         checks.save(args.json, args.name, shown)
     return 0 if checks.all_good(shown) else 1

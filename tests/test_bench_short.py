@@ -56,7 +56,6 @@ ELSEWHERE = {
     "nic-cost": "test_nic_cost.py",
     "ns3": "test_peers.py",
     "ns3-fct": "test_ns3_fct.py",
-    "peers": "test_peers_bench.py",
     "port-cost": "test_port_cost.py",
     "steps": "test_bench_agent.py",
     "sweep": "test_sweep.py",

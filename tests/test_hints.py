@@ -35,7 +35,6 @@ WHO_SAYS = {
     "benchmarks/bench.py": ("bench",),
     "benchmarks/checks": ("bench",),
     "dc_gym/cli/nic_check.py": ("nic",),
-    "benchmarks/peers": ("bench",),
     "benchmarks/perf": ("bench",),
     "dc_gym/conformance": ("conformance",),
     "benchmarks/studies/demo.py": ("demo",),

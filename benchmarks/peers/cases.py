@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases in which the lab's algorithms and a peer's are compared: what runs, what is measured, and what peers gave.
+"""The cases in which the lab's algorithms and a peer's are compared: what runs, and what peers gave (stored.tsv).
 
-A case is written once as a spec, and as the four CSV files of files.py from that spec: a peer gets the lab's network, routes and
-flows. What peers gave is stored, one TOML file a peer, so that a comparison needs no peer.
+A case is written once, as keys of a spec and a list of flows. A peer gets the CSV files of files.py that are made of this spec.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import spec
-from dc_gym.base.errors import ProtocolError
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
-from dc_gym.records.results import Result
-from dc_gym.sweep import Cell, runs
+from dc_gym.topologies.graph import Graph
 
+STORED, BUILDS = (Path(__file__).resolve().with_name(name) for name in ("stored.tsv", "simulators.tsv"))
+"""What peers gave, a row a case, so that a comparison needs no peer; and of which builds these rows are."""
 FLOW_BYTES = 4_000_000_000
 """A flow's size, near the most that HPCC's simulator counts (2^32): none ends while it is measured."""
 FIRST_PORT = 5001
@@ -40,6 +37,20 @@ SWEEP_US, PROGRESS_NS = 10, 100_000
 
 Progress = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 """Times in ns, and the bytes that each flow (columns) had delivered until then."""
+
+
+def read(kind: type[Any], row: Mapping[str, str]) -> Any:
+    """Returns the fields of a dataclass from a row of a table."""
+    return kind(*({"str": str, "int": int, "float": float}[str(each.type)](row[each.name]) for each in fields(kind)))
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    head, *rows = (line.split("\t") for line in path.read_text().splitlines())
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+SIMULATORS: Mapping[str, Mapping[str, str]] = {row["peer"]: row for row in table(BUILDS)}
+"""By peer: `title`, `repository`, `commit`, `build`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +74,42 @@ class PeerCase:
     @property
     def group(self) -> str:
         """Returns the name of the cases that differ by their gap alone."""
-        return f"{self.topology}-{self.flows}-{self.rate_gbps}g-{self.delay_ns}ns"
+        return f"{self.algorithm}, {'permutation' if self.topology == 'leafspine' else f'{self.flows} to 1'}"
 
     @property
     def name(self) -> str:
-        return f"{self.group}-gap-{self.gap_ns}ns"
+        return f"{self.group}, gap {self.gap_ns} ns"
+
+    @property
+    def file(self) -> str:
+        """Returns the name of the list of its flows, which algorithms share."""
+        return f"{self.topology}-{self.flows}-gap-{self.gap_ns}.csv"
 
     @property
     def links(self) -> int:
-        """Returns the number of links of a flow's path."""
+        """Returns the number of links of a flow's path. All but the first and the last, or the last of two, are shared."""
         return {"single": 2, "leafspine": 4}[self.topology]
-
-    def starts_ns(self) -> list[int]:
-        return [number * self.gap_ns for number in range(self.flows)]
 
     def ends(self) -> list[tuple[str, str]]:
         """Returns each flow's sender and receiver."""
         hosts = [f"h{number + 1}" for number in range(self.flows + 1)]
-        if self.topology != "leafspine":
-            return [(host, hosts[self.flows]) for host in hosts[: self.flows]]
-        return [(hosts[number], hosts[(number + SHIFT) % self.flows]) for number in range(self.flows)]
+        away = [self.flows if self.topology == "single" else (number + SHIFT) % self.flows for number in range(self.flows)]
+        return [(hosts[number], hosts[other]) for number, other in enumerate(away)]
+
+    def flow_list(self) -> str:
+        """Returns the file of the flows, for workload.kind = "matrix"."""
+        rows = [f"{a},{b},{FIRST_PORT + n},{n * self.gap_ns / 1e9:.9f},0,{FLOW_BYTES}" for n, (a, b) in enumerate(self.ends())]
+        return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+
+
+def owner(port: str) -> str:
+    return port.rpartition("-")[0]
+
+
+def shared_ports(flows: int, cables: Iterable[tuple[str, str]]) -> list[str]:
+    """Returns the ports of switches through which several flows go, of all cables by the names of their two ports."""
+    both, receiver = [end for a, b in cables for end in ((a, owner(b)), (b, owner(a)))], f"h{flows + 1}"
+    return sorted({port for port, to in both if to == receiver or not (port.startswith("h") or to.startswith("h"))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,157 +125,104 @@ class PeerRow:
     converged_us: float = NEVER
     """From the last start until the flows were fair; infinite: they were not while the run lasted."""
     hop_ns: float = -1
-    """CPU time for a packet of data on a link, in ns: what that machine and that build took. Ours is that of the traffic, a
-    peer's that of its whole process. -1: not measured."""
+    """CPU time of the whole process for a packet of data on a link, in ns: what that machine and that build took. -1: unknown."""
     pauses: int = 0
     """PAUSE frames of priority flow control."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerData:
-    """A peer's results, and how it was asked for them."""
-
-    simulator: Mapping[str, str]
-    rows: Mapping[PeerCase, PeerRow]
+COLUMNS = ("peer", *(each.name for kind in (PeerCase, PeerRow) for each in fields(kind)))
 
 
-def stored(path: Path) -> PeerData:
-    with path.open("rb") as file:
-        read = tomllib.load(file)
-    return PeerData(read["simulator"], {_part(PeerCase, each): _part(PeerRow, each) for each in read.get("run", ())})
+def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:
+    """Returns what a peer gave."""
+    return {read(PeerCase, row): read(PeerRow, row) for row in table(path) if row["peer"] == peer}
 
 
-def _part(kind: type[Any], row: Mapping[str, object]) -> Any:
-    return kind(**{each.name: row[each.name] for each in fields(kind) if each.name in row})
-
-
-def row_text(case: PeerCase, row: PeerRow) -> str:
-    """Returns a row of a peer's file."""
-    values = {**asdict(case), **asdict(row)}
-    pairs = [f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values.items()]
-    return "\n".join(["[[run]]", *pairs, ""])
+def row_text(peer: str, case: PeerCase, row: PeerRow) -> str:
+    """Returns a row of stored.tsv."""
+    values = (peer, *astuple(case), *astuple(row))
+    return "\t".join(f"{each:.10g}" if isinstance(each, float) else str(each) for each in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """The lab's side of a peer's algorithm: its controller and the keys of the spec that the peer's setting asks for."""
+    """The lab's side of a peer's algorithm."""
 
     controller: str
-    nic: Mapping[str, str] = field(default_factory=dict)
-    topology: Mapping[str, object] = field(default_factory=dict)
-    frame_bytes: int = 1048
+    frame_bytes: int
     """A packet of the peer, and so of ours, as the cable carries it."""
+    keys: Mapping[str, object]
+    """Keys of the spec that the peer's setting asks for."""
 
     @property
     def header_bytes(self) -> int:
-        """Bytes of a frame that are no payload, and so of an ACK."""
-        return HEADERS.get(self.controller, NIC_HEADERS)
+        """Bytes of a frame that are no payload (docs/nic.md; HPCC's have telemetry), and so of an ACK."""
+        return {"hpcc": 116, "dctcp": 66}.get(self.controller, 74)
 
     @property
     def payload_bytes(self) -> int:
         return self.frame_bytes - self.header_bytes
 
 
-NIC_HEADERS, HEADERS = 74, {"hpcc": 116, "dctcp": 66}
-"""Bytes of our frames that are no payload (docs/nic.md), and with telemetry, and of TCP."""
-LOSSLESS: Mapping[str, object] = {"shared_buffer": "32MB", "pfc": "classes", "xoff": "1/8"}
+PFC: Mapping[str, object] = {"topology.shared_buffer": "32MB", "topology.pfc": "classes", "topology.xoff": "1/8"}
 """As HPCC's simulator: a buffer of 32 MB, and third.cc's shift of 3 for the share of the free room that pauses a port."""
+LOSSY: Mapping[str, object] = {"topology.buffer": "32MB"}
+SECN: Mapping[str, object] = {**PFC, "topology.marking": "secn2"}
+STEP: Mapping[str, object] = {"topology.buffer": "4MB", "topology.marking": "step", "topology.k_bytes": "60p"}
 OURS = {
-    "hpcc": Ours("hpcc", {"preset": "ns3"}, {"buffer": "32MB"}, 1090),
-    "dcqcn": Ours("dcqcn", {"preset": "ns3"}, {**LOSSLESS, "marking": "secn2"}),
-    "dcqcn_paper": Ours("dcqcn", {"preset": "ns3_paper"}, {**LOSSLESS, "marking": "secn2"}),
-    "timely": Ours("timely", {"preset": "ns3"}, LOSSLESS, 1056),
-    "swift": Ours("swift", {"preset": "absolute"}, {"buffer": "32MB"}),
-    "dctcp": Ours("dctcp", {}, {"buffer": "4MB", "marking": "step", "k_bytes": "60p"}, FRAME_BYTES),
+    "hpcc": Ours("hpcc", 1090, {"nic.preset": "ns3", **LOSSY}),
+    "dcqcn": Ours("dcqcn", 1048, {"nic.preset": "ns3", **SECN}),
+    "dcqcn_paper": Ours("dcqcn", 1048, {"nic.preset": "ns3_paper", **SECN}),
+    "timely": Ours("timely", 1056, {"nic.preset": "ns3", **PFC}),
+    "swift": Ours("swift", 1048, {"nic.preset": "absolute", **LOSSY}),
+    "dctcp": Ours("dctcp", FRAME_BYTES, STEP),
 }
 """By the peer's name of an algorithm."""
-SHAPES: Mapping[str, str] = {
-    "single": 'kind = "single"\nhosts = {hosts}',
-    "leafspine": f'kind = "leafspine"\nleaves = {LEAVES}\nhosts_per_leaf = {HOSTS_PER_LEAF}\nspines = 1',
+BASE: Mapping[str, object] = {
+    "workload.kind": "matrix",
+    "monitor.interval": f"{SWEEP_US}us",
+    "monitor.tcp_interval": f"{PROGRESS_NS}ns",
+    "metrics.slowdown": "off",
+    "topology.routing": "single",
+    "topology.host_buffer": "4MB",
 }
-SPEC = """
-spec_version = 1
-name = "{name}"
-controller.name = "{controller}"
-{nic}
-workload = {{ kind = "matrix", file = "{name}.csv" }}
-time = {{ duration = "{until_us}us", warmup = "{from_us}us" }}
-monitor = {{ interval = "{sweep_us}us", tcp_interval = "{progress_ns}ns" }}
-metrics.slowdown = "off"
-[topology]
-{shape}
-routing = "single"
-rate = "{rate}Gbit/s"
-delay = "{delay}ns"
-host_buffer = "4MB"
-{keys}
-"""
+SHAPES: Mapping[str, Mapping[str, object]] = {
+    "single": {},
+    "leafspine": {"topology.leaves": LEAVES, "topology.hosts_per_leaf": HOSTS_PER_LEAF, "topology.spines": 1},
+}
 
 
-def write_spec(case: PeerCase, folder: Path, name: str) -> Path:
-    """Writes a case as a spec and the list of its flows, and returns the spec's path."""
+def keys(case: PeerCase) -> dict[str, object]:
+    """Returns the keys of the spec of a case, besides those of BASE."""
     ours = OURS[case.algorithm]
-    flows = zip(case.ends(), case.starts_ns(), strict=True)
-    rows = [f"{a},{b},{FIRST_PORT + n},{start / 1e9:.9f},0,{FLOW_BYTES}" for n, ((a, b), start) in enumerate(flows)]
-    (folder / f"{name}.csv").write_text("\n".join(["source,destination,port,start,stop,size", *rows]) + "\n")
-    given = {**ours.nic, "payload": f"{ours.payload_bytes}B", "trace": "off", "message": "1GB"} if ours.nic else {}
-    text = SPEC.format(
-        name=name,
-        controller=ours.controller,
-        nic="\n".join(f'nic.{key} = "{value}"' for key, value in given.items()),
-        until_us=case.until_us,
-        from_us=case.from_us,
-        sweep_us=SWEEP_US,
-        progress_ns=PROGRESS_NS,
-        shape=SHAPES[case.topology].format(hosts=case.flows + 1),
-        rate=case.rate_gbps,
-        delay=case.delay_ns,
-        keys="\n".join(f'{key} = "{value}"' for key, value in ours.topology.items()),
-    )
-    return runs.write_spec(folder, name, text)
+    nic = {"nic.payload": f"{ours.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
+    return {
+        "controller.name": ours.controller,
+        **(nic if "nic.preset" in ours.keys else {}),
+        "topology.kind": case.topology,
+        **(SHAPES[case.topology] or {"topology.hosts": case.flows + 1}),
+        "topology.rate": f"{case.rate_gbps}Gbit/s",
+        "topology.delay": f"{case.delay_ns}ns",
+        **ours.keys,
+        "workload.file": case.file,
+        "time.duration": f"{case.until_us}us",
+        "time.warmup": f"{case.from_us}us",
+    }
 
 
-def cell(name: str, case: PeerCase, folder: Path) -> Cell:
-    """Returns the run of a case in the lab, with its files in a folder."""
-    return Cell(name, write_spec(case, folder, name), folder / name)
+def experiment(case: PeerCase, folder: Path) -> Experiment:
+    """Returns the lab's experiment of a case, whose list of flows it writes to `folder`."""
+    (folder / case.file).write_text(case.flow_list())
+    return Experiment.of(spec.vary({"name": case.name}, folder, case.name, (), {**BASE, **keys(case)}, case.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A case's network as the peers get it."""
-
-    experiment: Experiment
-    flows: Sequence[files.PeerFlow]
-    paths: Sequence[Sequence[str]]
-    """By flow: the ports that its packets leave by, its host's first."""
-
-    @property
-    def shared(self) -> list[str]:
-        """Returns the ports of switches through which several flows go."""
-        count = Counter(port for path in self.paths for port in path[1:])
-        return sorted(port for port, flows in count.items() if flows > 1)
+def shared_here(case: PeerCase, graph: Graph) -> list[str]:
+    return shared_ports(case.flows, ((cable.a.ifname, cable.b.ifname) for cable in graph.cables))
 
 
-def layout(case: PeerCase, path: Path, protocol: str | None = None) -> Layout:
-    """Returns the layout of a case that write_spec wrote. `protocol`: what flows.csv says, if not the algorithm's name."""
-    experiment = Experiment.of(spec.load(path))
-    asked = [each.request for each in experiment.schedule.flows]
-    flows = [
-        files.PeerFlow(each.src, each.dst, each.dst_port, each.start_ns, FLOW_BYTES, protocol or case.algorithm) for each in asked
-    ]
-    return Layout(experiment, flows, files.paths(experiment.graph, experiment.router, flows))
-
-
-def write_files(case: PeerCase, folder: Path, protocol: str | None = None) -> Layout:
-    """Writes a case's network, routes and flows for a peer, from its spec."""
-    found = layout(case, write_spec(case, folder, case.name), protocol)
-    files.write_experiment(folder, found.experiment.graph, found.experiment.router, found.flows)
-    return found
-
-
-def converged_us(progress: Progress, last_start_ns: int) -> float:
+def converged_us(progress: Progress, case: PeerCase) -> float:
     """Returns the time from the last start until the first bin in which the flows' shares are fair."""
-    t_ns, delivered = progress
+    (t_ns, delivered), last_start_ns = progress, (case.flows - 1) * case.gap_ns
     edges = np.arange(last_start_ns, int(t_ns[-1]) + 1, BIN_NS) if len(t_ns) else np.empty(0)
     if len(edges) < 2:
         return NEVER
@@ -259,82 +233,26 @@ def converged_us(progress: Progress, last_start_ns: int) -> float:
     return NEVER
 
 
-def carried(case: PeerCase, layout: Layout, delivered_bps: npt.NDArray[np.float64]) -> float:
-    """Returns the mean share of their line that the shared ports carried.
-
-    `delivered_bps`: the rate at which each flow brought whole packets to its receiver.
-    """
-    ports = [sum(delivered_bps[flow] for flow, path in enumerate(layout.paths) if port in path) for port in layout.shared]
-    return float(np.mean(ports)) / (case.rate_gbps * 1e9)
-
-
-def rates_bps(case: PeerCase, progress: Progress) -> npt.NDArray[np.float64]:
-    """Returns each flow's rate in the window, from its first sample to the last one, with which a peer may end before it."""
-    t_ns, received = progress
-    first = np.searchsorted(t_ns, case.from_us * 1000)
-    return np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))
-
-
 def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: int) -> float:
     """Returns the CPU time for a packet of data on a link; `delivered_bytes` in units of `packet_bytes`."""
     return round(cpu_s * 1e9 / (delivered_bytes / packet_bytes * case.links), 1)
 
 
-def carried_here(case: PeerCase, result: Result, layout: Layout) -> float:
-    """Returns the same share in a run of the lab's own, from the ports' counters.
-
-    Packets of data have one size and ACKs another, so bytes and packets tell how many of each left. CNPs and probes are as small
-    as ACKs, and count as these.
-    """
-    names, ours, queues = [port["name"] for port in result.ports], OURS[case.algorithm], result.records("queues")
-    window_ns = np.array([case.from_us, case.until_us]) * 1000
-    shares = []
-    for port in layout.shared:
-        rows = queues[queues["port"] == names.index(port)]
-        size, count = (float(np.diff(np.interp(window_ns, rows["t_ns"], rows[each]))[0]) for each in ("tx_bytes", "tx_packets"))
-        data = (size - ours.header_bytes * count) / ours.payload_bytes
-        shares.append(data * ours.frame_bytes * 8 / (case.rate_gbps * float(np.diff(window_ns)[0])))
-    return float(np.mean(shares))
-
-
-def measured(case: PeerCase, result: Result, layout: Layout) -> PeerRow:
-    """Returns a row of the lab's own."""
-    ports = result.derived("port_metrics")
-    if ports is None:
-        raise ProtocolError(f"{result.path}: it has no table of ports")
-    mask = np.isin(ports["port"].to_pylist(), layout.shared)
-    progress = delivered(result, case.flows)
-    cpu_s, payload_bytes = float(result.manifest["cpu_s"]["traffic"]), OURS[case.algorithm].payload_bytes
-    return PeerRow(
-        float(np.asarray(ports["mean_queue_bytes"], np.float64)[mask].mean()),
-        carried_here(case, result, layout),
-        float(result.summary["jain"] or 0),
-        converged_us(progress, case.starts_ns()[-1]),
-        hop_ns(cpu_s, case, float(progress[1][-1].sum()), payload_bytes),
-        int(result.summary.get("pauses") or 0),
-    )
-
-
-def delivered(result: Result, flows: int) -> Progress:
-    """Returns the flows' bytes over time in the lab: what was acknowledged."""
-    records = result.records("tcp")
-    times = np.unique(np.asarray(records["t_ns"], np.int64))
-    at = np.zeros((len(times), flows))
-    at[np.searchsorted(times, records["t_ns"]), np.asarray(records["flow"], np.int64)] = records["bytes_acked"]
-    return times, np.maximum.accumulate(at, axis=0)
-
-
-def read_back(case: PeerCase, layout: Layout, folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
+def read_back(case: PeerCase, graph: Graph, folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
     """Returns a peer's row from its queues-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
 
+    Rates are those from the window's first sample to the last one, with which a peer may end before the window does.
     `packet_bytes`: what a packet adds to the received bytes.
     """
-    queues, progress = files.read_queues(folder), files.read_progress(folder, case.flows)
-    rates = rates_bps(case, progress)
+    queues, progress, shared = files.read_queues(folder), files.read_progress(folder, case.flows), shared_here(case, graph)
+    t_ns, received = progress
+    first = np.searchsorted(t_ns, case.from_us * 1000)
+    rates = np.asarray((received[-1] - received[first]) * 8e9 / (t_ns[-1] - t_ns[first]))
+    carried_bps = rates.sum() * OURS[case.algorithm].frame_bytes / packet_bytes * (case.links // 2)  # on all shared ports
     return PeerRow(
-        round(float(np.mean([queues[port] for port in layout.shared])), 1),
-        round(carried(case, layout, rates * OURS[case.algorithm].frame_bytes / packet_bytes), 4),
+        round(float(np.mean([queues[port] for port in shared])), 1),
+        round(float(carried_bps) / len(shared) / (case.rate_gbps * 1e9), 4),
         round(jain(rates) or 0, 4),
-        converged_us(progress, case.starts_ns()[-1]),
-        hop_ns(cpu_s, case, float(progress[1][-1].sum()), packet_bytes),
+        converged_us(progress, case),
+        hop_ns(cpu_s, case, float(received[-1].sum()), packet_bytes),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.base.units import PPM
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.topologies.ecmp import Router
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
+from dc_gym.traffic.flows import FlowRequest
 
 Row = Sequence[object]
 
@@ -66,6 +68,17 @@ class PortCount:
     drops: int
 
 
+def write(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
+    """Writes the four files of an experiment to `folder`. Raises UsageError if its flows are not what peers know."""
+    flows = []
+    for number, asked in enumerate(each.request for each in experiment.schedule.flows):
+        known = FlowRequest(asked.src, asked.dst, asked.dst_port, asked.start_ns, size_bytes=asked.size_bytes)
+        if replace(asked, stop_ns=0, group=known.group, rep=known.rep, transport=known.transport) != known:
+            raise UsageError(f"flow {number}: peers know flows with a start and a size, nothing else; ask for such")
+        flows.append(PeerFlow(asked.src, asked.dst, asked.dst_port, asked.start_ns, asked.size_bytes, protocol))
+    write_experiment(folder, experiment.graph, experiment.router, flows)
+
+
 def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> None:
     """Writes the four files to `folder`."""
     numbered = list(enumerate(flows))
@@ -107,41 +120,6 @@ def read_progress(folder: Path, flows: int) -> tuple[npt.NDArray[np.int64], npt.
         raise ProtocolError(f"{folder / 'progress-out.csv'}: {len(rows)} rows are not whole samples of {flows} flows")
     samples = rows.reshape(-1, flows, 3)
     return samples[:, 0, 0], samples[:, :, 2].astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLink:
-    """A row of links.csv, without its queues."""
-
-    a: str
-    b: str
-    rate_bps: int
-    delay_ns: int
-
-
-def read_experiment(folder: Path) -> tuple[dict[str, str], list[PeerLink], list[PeerFlow]]:
-    """Returns what write_experiment wrote, for a peer that is told in another form: nodes with their addresses, links, flows."""
-    nodes = {name: address for name, address in _rows(folder / "nodes.csv", NODES)}
-    links = [PeerLink(a, b, int(rate), int(delay)) for a, b, rate, delay, *_ in _rows(folder / "links.csv", LINKS)]
-    flows = [
-        PeerFlow(src, dst, int(port), int(start), int(size), protocol)
-        for _, protocol, src, dst, port, start, size in _rows(folder / "flows.csv", FLOWS)
-    ]
-    return nodes, links, flows
-
-
-def paths(graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> list[list[str]]:
-    """Returns the ports that each flow's packets leave by, its host's first."""
-    routes = {(port.rpartition("-")[0], destination): port for port, destination in _routes(graph, router)}
-    ports = {port.ifname: port for cable in graph.cables for port in (cable.a, cable.b)}
-    found = []
-    for flow in flows:
-        node, path = flow.src, []
-        while node != flow.dst:
-            path.append(routes[node, flow.dst])
-            node = graph.peer(ports[path[-1]]).node
-        found.append(path)
-    return found
 
 
 def _links(graph: Graph) -> Iterator[Row]:

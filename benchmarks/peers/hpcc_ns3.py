@@ -3,33 +3,31 @@
 
 The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project:
 build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a record of each packet at a port.
-
-    python -m dc_gym.benchmarks.peers.hpcc_ns3 FOLDER [NAME ...]     # prints the rows of hpcc_ns3.toml
-
-FOLDER is the simulator's `simulation`; NAME an algorithm of ALGORITHMS, all if none is given.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.benchmarks.peers import cases, files, sources
-from dc_gym.benchmarks.peers.cases import Layout, PeerCase, PeerData, PeerRow
+from dc_gym.benchmarks.peers import cases, sources
+from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
+from dc_gym.topologies.graph import Graph
 
-DATA = Path(__file__).resolve().with_name("hpcc_ns3.toml")
-"""The simulator's results, with its commit, build and command."""
 PROGRAM = Path("build/scratch/third")
 """The simulator's program, two folders below its libraries."""
+CONFIGURATION = Path(__file__).resolve().with_name("hpcc_ns3.conf")
+"""What run.py writes, with fields for what differs by case."""
 PORT, PRIORITY = 100, 3
 UDP, ENQUEUE, DEQUEUE = 0x11, 1, 2
 RECORD = np.dtype(
@@ -60,23 +58,6 @@ class PeerAlgorithm:
     cut_us: int = 4
     raise_us: int = 300
 
-    def settings(self, rate_gbps: int) -> dict[str, object]:
-        """Returns the configuration's keys that the algorithm decides."""
-        telemetry = self.mode == 3
-        return {
-            "CC_MODE": self.mode,
-            "ALPHA_RESUME_INTERVAL": self.alpha_us,
-            "RATE_DECREASE_INTERVAL": self.cut_us,
-            "RP_TIMER": self.raise_us,
-            "RATE_AI": f"{self.raise_mbps * rate_gbps / 100:g}Mb/s",
-            "RATE_HAI": f"{self.fast_raise_mbps * rate_gbps / 100:g}Mb/s",
-            "HAS_WIN": int(self.window),
-            "VAR_WIN": int(self.window),
-            "FAST_REACT": int(self.window),
-            "ACK_HIGH_PRIO": int(not self.window),
-            "INT_MULTI": max(1, rate_gbps // 25) if telemetry else 1,
-        }
-
 
 ALGORITHMS = {
     "hpcc": PeerAlgorithm(3, 40, 40, window=True),
@@ -85,102 +66,61 @@ ALGORITHMS = {
     "timely": PeerAlgorithm(7, 100, 500, window=False),
 }
 """By name; run.py's `--cc` is hp, dcqcn, dcqcn_paper and timely."""
-COMMON: Mapping[str, object] = {
-    "ENABLE_QCN": 1,
-    "USE_DYNAMIC_PFC_THRESHOLD": 1,
-    "PACKET_PAYLOAD_SIZE": 1000,
-    "CLAMP_TARGET_RATE": 0,
-    "EWMA_GAIN": 0.00390625,
-    "FAST_RECOVERY_TIMES": 1,
-    "MIN_RATE": "1000Mb/s",
-    "DCTCP_RATE_AI": "1000Mb/s",
-    "ERROR_RATE_PER_LINK": 0,
-    "L2_CHUNK_SIZE": 4000,
-    "L2_ACK_INTERVAL": 1,
-    "L2_BACK_TO_ZERO": 0,
-    "GLOBAL_T": 1,
-    "U_TARGET": 0.95,
-    "MI_THRESH": 0,
-    "MULTI_RATE": 0,
-    "SAMPLE_FEEDBACK": 0,
-    "RATE_BOUND": 1,
-    "LINK_DOWN": "0 0 0",
-    "ENABLE_TRACE": 1,
-    "QLEN_MON_START": 10**18,
-    "QLEN_MON_END": 10**18,
-}
-MARKING = {"KMIN_MAP": "{0} {1}", "KMAX_MAP": "{0} {2}", "PMAX_MAP": "{0} 0.2"}
-"""The line rate in bit/s, and the thresholds in kB, which are run.py's: 100 and 400 kB at 25 Gbit/s."""
-FILES = {
-    "TOPOLOGY_FILE": "topology.txt",
-    "FLOW_FILE": "flows.txt",
-    "TRACE_FILE": "traced.txt",
-    "TRACE_OUTPUT_FILE": "trace",
-    "FCT_OUTPUT_FILE": "ends.txt",
-    "PFC_OUTPUT_FILE": "pauses.txt",
-    "QLEN_MON_FILE": "queues.txt",
-}
 
 
-def stored() -> PeerData:
-    return cases.stored(DATA)
+def numbers(graph: Graph) -> dict[str, int]:
+    """Returns the simulator's numbers of the nodes: hosts, then switches."""
+    names = [*(host.name for host in graph.hosts), *(switch.name for switch in graph.switches)]
+    return {name: number for number, name in enumerate(names)}
 
 
-def write_inputs(case: PeerCase, folder: Path) -> Path:
-    """Writes what the simulator reads, from the four files of a case in the folder, and returns the configuration."""
-    nodes, links, flows = files.read_experiment(folder)
-    number = {name: index for index, name in enumerate(nodes)}
-    switches = [number[name] for name, address in nodes.items() if address == files.NO_ADDRESS]
-    owners = [(number[_owner(link.a)], number[_owner(link.b)], link) for link in links]
-    ends = [f"{a} {b} {link.rate_bps // 10**9}Gbps {link.delay_ns}ns 0" for a, b, link in owners]
-    first = f"{len(nodes)} {len(switches)} {len(links)}"
-    _lines(folder / FILES["TOPOLOGY_FILE"], [first, " ".join(map(str, switches)), *ends])
-    rows = [
-        f"{number[flow.src]} {number[flow.dst]} {PRIORITY} {PORT} {flow.size_bytes} {flow.start_ns / 1e9:.9f}" for flow in flows
-    ]
-    _lines(folder / FILES["FLOW_FILE"], [str(len(rows)), *rows])
-    _lines(folder / FILES["TRACE_FILE"], [str(len(switches)), " ".join(map(str, switches))])
+def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
+    """Writes what the simulator reads, and returns the configuration."""
+    number, cables = numbers(made.graph), made.graph.cables
+    switches = [str(number[switch.name]) for switch in made.graph.switches]
+    ends = [f"{number[c.a.node]} {number[c.b.node]} {c.rate_bps // 10**9}Gbps {c.delay_ns}ns 0" for c in cables]
+    asked = [each.request for each in made.schedule.flows]
+    rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in asked]
+    for name, lines in (
+        ("topology.txt", [f"{len(number)} {len(switches)} {len(cables)}", " ".join(switches), *ends]),
+        ("flows.txt", [str(len(rows)), *rows]),
+        ("traced.txt", [str(len(switches)), " ".join(switches)]),
+    ):
+        (folder / name).write_text("\n".join(lines) + "\n")
     path = folder / "config.txt"
-    _lines(path, [f"{key} {value}" for key, value in settings(case, folder).items()])
+    path.write_text(configuration(case, folder))
     return path
 
 
-def _owner(port: str) -> str:
-    return port.rpartition("-")[0]
-
-
-def _lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("\n".join(lines) + "\n")
-
-
-def settings(case: PeerCase, folder: Path) -> dict[str, object]:
-    """Returns the configuration."""
-    thresholds = case.rate_gbps * 10**9, 4 * case.rate_gbps, 16 * case.rate_gbps
-    return {
-        **COMMON,
-        **ALGORITHMS[case.algorithm].settings(case.rate_gbps),
-        **{name: f"1 {text.format(*thresholds)}" for name, text in MARKING.items()},
-        **{name: folder / each for name, each in FILES.items()},
-        "BUFFER_SIZE": 32,
-        "SIMULATOR_STOP_TIME": f"{case.until_us / 1e6:.6f}",
+def configuration(case: PeerCase, folder: Path) -> str:
+    """Returns the configuration. Marking's thresholds are run.py's: 100 and 400 kB at 25 Gbit/s."""
+    asked, rate_gbps = ALGORITHMS[case.algorithm], case.rate_gbps
+    values = asdict(asked) | {
+        "raise_mbps": asked.raise_mbps * rate_gbps / 100,
+        "fast_raise_mbps": asked.fast_raise_mbps * rate_gbps / 100,
+        "no_window": not asked.window,
+        "telemetry_unit": max(1, rate_gbps // 25) if asked.window else 1,
+        "rate_bps": rate_gbps * 10**9,
+        "kmin_kb": 4 * rate_gbps,
+        "kmax_kb": 16 * rate_gbps,
+        "stop_s": case.until_us / 1e6,
     }
+    return CONFIGURATION.read_text().format(folder=folder, **values)
 
 
 def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
-        layout = cases.write_files(case, folder)
-        path = write_inputs(case, folder)
-        environment = ("env", f"LD_LIBRARY_PATH={program.parents[1]}")
-        done = meter.run([*environment, str(program), str(path)])
+        made = cases.experiment(case, folder)
+        path = write_inputs(case, made, folder)
+        done = meter.run(["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)])
         if done.status:
             raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
-        pauses = count_pauses((folder / FILES["PFC_OUTPUT_FILE"]).read_text())
-        if pauses and "pfc" not in cases.OURS[case.algorithm].topology:
+        pauses = count_pauses((folder / "pauses.txt").read_text())
+        if pauses and "topology.pfc" not in cases.OURS[case.algorithm].keys:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
-        events = read_trace(folder / FILES["TRACE_OUTPUT_FILE"])
-        return measure(case, Shared.of(layout, folder), events, done.cost.cpu_s, pauses)
+        return measure(case, Ports.of(case, made), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
 
 
 def count_pauses(text: str) -> int:
@@ -193,7 +133,7 @@ def program_of(simulator: Path) -> Path:
     program = simulator.resolve() / PROGRAM
     if not program.is_file():
         raise UsageError(f"{simulator}: it has no {PROGRAM}; build the simulator as docs/peers.md says, and give `simulation`")
-    sources.require_commit(simulator, stored().simulator["commit"])
+    sources.require_commit(simulator, cases.SIMULATORS["hpcc-ns3"]["commit"])
     return program
 
 
@@ -210,7 +150,7 @@ def read_trace(path: Path) -> npt.NDArray[np.void]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class Ports:
     """The ports that are measured, as the trace numbers them: a node's number x 256 + the interface's."""
 
     shared: Sequence[int]
@@ -218,17 +158,18 @@ class Shared:
     """By flow: the port to its receiver. One flow alone is told apart by its sender."""
 
     @classmethod
-    def of(cls, layout: Layout, folder: Path) -> Shared:
+    def of(cls, case: PeerCase, made: Experiment) -> Ports:
         """Numbers a node's interfaces from 1 in the order of its links, as ns-3 does."""
-        nodes, links, _ = files.read_experiment(folder)
-        number, used, ports = {name: index for index, name in enumerate(nodes)}, Counter[str](), {}
-        for port in (end for link in links for end in (link.a, link.b)):
-            used[_owner(port)] += 1
-            ports[port] = number[_owner(port)] << 8 | used[_owner(port)]
-        return cls([ports[port] for port in layout.shared], [ports[path[-1]] for path in layout.paths])
+        number, used, ports, to = numbers(made.graph), Counter[str](), {}, {}
+        for cable in made.graph.cables:
+            for port, other in ((cable.a, cable.b), (cable.b, cable.a)):
+                used[port.node] += 1
+                ports[port.ifname] = to[other.node] = number[port.node] << 8 | used[port.node]
+        shared = cases.shared_here(case, made.graph)
+        return cls([ports[port] for port in shared], [to[each.request.dst] for each in made.schedule.flows])
 
 
-def measure(case: PeerCase, ports: Shared, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:
+def measure(case: PeerCase, ports: Ports, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:
     """Returns the means of the window over the shared ports, and the flows' shares."""
     start_ns, end_ns = case.from_us * 1000, case.until_us * 1000
     line_bytes = case.rate_gbps * (end_ns - start_ns) / 8
@@ -248,7 +189,7 @@ def measure(case: PeerCase, ports: Shared, events: npt.NDArray[np.void], cpu_s: 
         round(float(np.mean(queues)), 1),
         round(float(np.mean(sent) / line_bytes), 4),
         round(fairness, 4),
-        cases.converged_us((edges[1:], np.stack(bins, axis=1)), case.starts_ns()[-1]),
+        cases.converged_us((edges[1:], np.stack(bins, axis=1)), case),
         -1 if cpu_s is None else cases.hop_ns(cpu_s, case, delivered, int(events["bytes"].max())),
         pauses,
     )

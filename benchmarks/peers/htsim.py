@@ -9,14 +9,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from dc_gym.base.errors import ProtocolError, TestbedError
-from dc_gym.benchmarks.peers import cases, sources
+from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.benchmarks.peers import cases, files, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
 from dc_gym.ctrl.nic import algorithms
 
-DATA = Path(__file__).resolve().with_name("htsim.toml")
-"""htsim's results, with its commit, build and command."""
 SOURCE = Path(__file__).resolve().with_name("htsim.cc")
 LIBRARY = Path("sim/libhtsim.a")
 FLAGS = ("-O2", "-std=c++11", "-Wall", "-Wextra", "-Werror")
@@ -24,21 +22,25 @@ PACKET, Q16 = 2**20, 2**16
 """Units of Swift's parameters in the NIC: a packet, and the one of factors."""
 
 
-def program_of(source: Path) -> Path:
+def program_of(tree: Path) -> Path:
     """Returns our program that is linked with htsim's library, from the cache or built now."""
-    include = (f"-isystem{source / LIBRARY.parent}",)
-    return sources.built(source, LIBRARY, SOURCE, FLAGS, include, cases.stored(DATA).simulator["commit"])
+    sources.require_commit(tree, cases.SIMULATORS["htsim"]["commit"])
+    library = tree / LIBRARY
+    if not library.is_file():
+        raise UsageError(f"{tree}: it has no {LIBRARY}; build it as docs/peers.md says")
+    return sources.built(SOURCE, library, (*FLAGS, f"-isystem{library.parent}"), (str(library),), str(tree))
 
 
 def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case."""
     with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
         folder = Path(name)
-        layout = cases.write_files(case, folder)
+        made = cases.experiment(case, folder)
+        files.write(folder, made, case.algorithm)
         done = meter.run([str(program), f"--folder={folder}", *options(case, folder)])
         if done.status:
             raise TestbedError(f"htsim {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
-        return cases.read_back(case, layout, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
+        return cases.read_back(case, made.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
 
 
 def options(case: PeerCase, folder: Path) -> list[str]:
@@ -57,11 +59,11 @@ def options(case: PeerCase, folder: Path) -> list[str]:
 
 def swift(case: PeerCase, folder: Path) -> dict[str, float]:
     """Returns Swift's parameters in htsim's units. The first window is the line's in one base round trip, as the NIC's is."""
-    ours = cases.OURS[case.algorithm]
-    line_bps = case.rate_gbps * 10**9
-    value = algorithms.resolve_parameters(algorithms.load("swift", folder), ours.nic["preset"], {}, line_bps).values
+    ours, line_bps = cases.OURS[case.algorithm], case.rate_gbps * 10**9
+    preset = str(ours.keys["nic.preset"])
+    value = algorithms.resolve_parameters(algorithms.load("swift", folder), preset, {}, line_bps).values
     if value["reference_rtt"]:
-        raise ProtocolError(f"preset {ours.nic['preset']} scales its times; htsim takes them as they are")
+        raise ProtocolError(f"preset {preset} scales its times; htsim takes them as they are")
     base_ns = case.links * (2 * case.delay_ns + ours.frame_bytes * 8 / case.rate_gbps)
     return {
         "base-target-ns": value["base_target"],

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks and builds against a peer's source tree, which the user gives by its path."""
+"""Checks a peer's source tree, which the user gives by its path, and builds our programs against peers' libraries.
+
+Programs are kept in the cache, below peers/KEY. The environment variable CXX selects another compiler.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shlex
+import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
@@ -20,51 +24,50 @@ READER = Path(__file__).resolve().with_name("csv.h")
 
 def require_commit(folder: Path, commit: str) -> None:
     """Raises UsageError if the folder's repository is at another commit: its results could not be told from the stored ones."""
-    argv = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace")
+    done = answer(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if done.returncode:
         raise UsageError(f"{folder}: its commit cannot be read; give a git clone, at {commit[:7]}")
     if (found := done.stdout.strip()) != commit:
         raise UsageError(f"{folder}: it is at {found[:7]}, and the stored results are of {commit[:7]}; check that commit out")
 
 
-def built(folder: Path, library: Path, source: Path, flags: Sequence[str], include: Sequence[str], commit: str) -> Path:
-    """Returns a program of ours that is linked with a peer's library, from the cache or built now.
+def compiler() -> list[str]:
+    words = shlex.split(os.environ.get("CXX", "g++"))
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"no C++ compiler {shlex.join(words)!r}: apt-get install g++, or set CXX")
+    return words
 
-    Raises UsageError, in one line, if the library is missing, of another commit, or the program does not build against it.
+
+def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str], against: str) -> Path:
+    """Returns a program of ours, from the cache or built now.
+
+    Args:
+        source: its source.
+        library: the peer's, on whose contents it depends.
+        flags: the compiler's options before the source.
+        links: what it is linked with.
+        against: names the peer, for the error.
+
+    Raises:
+        UsageError: there is no compiler, or the program does not build.
     """
-    require_commit(folder, commit)
-    linked = folder / library
-    if not linked.is_file():
-        raise UsageError(f"{folder}: it has no {library}; build it as docs/peers.md says")
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
-    argv = [*compiler, *flags, *include, str(source), str(linked), "-o"]
-    key = hashlib.sha256(
-        b"\0".join([source.read_bytes(), READER.read_bytes(), linked.read_bytes(), repr(argv).encode()])
-    ).hexdigest()[:32]
-
-    def compile_to(out: Path) -> None:
-        try:
-            done = subprocess.run([*argv, str(out)], capture_output=True, text=True, errors="replace")
-        except OSError as error:
-            raise UsageError(
-                f"no C++ compiler {shlex.join(compiler)!r} ({error.strerror}): apt-get install g++, or set CXX"
-            ) from None
-        if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-            raise UsageError(f"{source.name} does not build against {folder}: {(errors or ['no message'])[0].strip()}")
-
-    return cached(key, PROGRAM, compile_to)
-
-
-def cached(key: str, program: str, compile_to: Callable[[Path], None]) -> Path:
-    """Returns a program from the cache, below peers/KEY; builds it if it is not there."""
+    words = compiler()
+    argv = [*words, *flags, str(source), *links, "-o"]
+    files = [each.read_bytes() for each in (source, READER, library)]
+    key = hashlib.sha256(b"\0".join([*files, repr((argv, answer([*words, "--version"]).stdout)).encode()])).hexdigest()[:32]
     target = cache.cache_dir() / CACHE_PART / key
     with cache.locked(target.with_name(f"{target.name}.lock")):
-        if not (target / program).is_file():
+        if not (target / PROGRAM).is_file():
             with cache.partial(target) as work:
                 made = cache.make_folder(work / "made")
-                compile_to(made / program)
-                (made / program).chmod(0o755)
+                done = answer([*argv, str(made / PROGRAM)])
+                if done.returncode:
+                    errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+                    raise UsageError(f"{source.name} does not build against {against}: {(errors or ['no message'])[0].strip()}")
+                (made / PROGRAM).chmod(0o755)
                 cache.publish(made, target, work)
-    return target / program
+    return target / PROGRAM
+
+
+def answer(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace")

@@ -541,8 +541,6 @@ def _add_bench(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
-    peer = "only for peers: run this simulator anew: hpcc-ns3=PATH or htsim=PATH, its source tree, or ns3 (may be repeated)"
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME[=PATH]", help=peer)
     _add_comparison(parser)
 
 
