@@ -88,7 +88,7 @@ def asked(told: Mapping[str, Any]) -> StudyOptions:
 def of_runs(study: Study) -> str:
     """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
-    return _digest([*rows, study.files, study.collect])
+    return _digest([*rows, study.files, study.collect, type(study.collect)])
 
 
 def of_measures(study: Study) -> str:
