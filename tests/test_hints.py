@@ -30,8 +30,8 @@ OTHERS = (
 )
 """Words that show that a message speaks of another program, and that program's options."""
 WHO_SAYS = {
-    "benchmarks/studies/compare": ("bench",),
-    "benchmarks": ("bench", "reproduce"),
+    "benchmarks": ("bench",),
+    "benchmarks/studies": ("study",),
     "benchmarks/bench.py": ("bench",),
     "benchmarks/checks": ("bench",),
     "dc_gym/cli/nic_check.py": ("nic",),
@@ -44,16 +44,15 @@ WHO_SAYS = {
     "dc_gym/pages/report": ("report",),
     "dc_gym/verify/golden.py": ("golden",),
     "dc_gym/verify/verify.py": ("verify",),
-    "dc_gym/reproduce": ("reproduce",),
+    "dc_gym/study": ("study",),
     "dc_gym/rl/export.py": ("export",),
     "dc_gym/rl": ("train",),
     "dc_gym/methods/rlcc": ("rlcc",),
     "dc_gym/methods/rlcc/policy_cli.py": ("nic",),
     "dc_gym/sweep/cluster.py": ("sweep",),
-    "dc_gym/sweep": ("sweep", "reproduce", "bench"),
+    "dc_gym/sweep": ("sweep", "study", "bench"),
     "dc_gym/cli/topology.py": ("topology",),
     "dc_gym/watch": ("watch",),
-    "benchmarks/papers": ("reproduce",),
     "kernel/source.py": ("kernel",),
     "kernel/build.py": ("kernel",),
 }
@@ -159,7 +158,7 @@ def test_commands_that_messages_name_exist() -> None:
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("dc_gym/reproduce/runs.py", "raise UsageError('x: --resume goes on')"),
+        ("dc_gym/study/collect.py", "raise UsageError('x: --resume goes on')"),
         ("dc_gym/pages/report/page.py", "raise UsageError(f'{x} exists; give another --baselin')"),
         ("dc_gym/sweep/command.py", "print('--seed runs it again')"),
         ("kernel/cache.py", "raise UsageError('run dcgym clean --cash')"),

@@ -62,7 +62,7 @@ LOOKUPS = {
     "a bench": (["bench", "link"], "links"),
     "a NIC algorithm": (["nic", "show", "DCQCN"], "dcqcn"),
     "a paper": (["reproduce", "rlcc"], "rl-cc"),
-    "a figure": (["reproduce", "rl-cc", "Table-2"], "table-2"),
+    "a figure": (["reproduce", "rl-cc", "Table-2"], "rl-cc/table-2"),
     "a golden scenario": (["golden", "--only", "dumbell"], "dumbbell"),
     "an IP version": (["conformance", "--ip", "IPv4"], "ipv4"),
 }
