@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.benchmarks.studies import LIBRARY, papers
+from dc_gym.benchmarks.studies import LIBRARY, aliases
 from dc_gym.cli import main
 from dc_gym.study import command
 
@@ -32,7 +32,7 @@ def test_it_lists_all_studies_of_the_papers(capsys: pytest.CaptureFixture[str]) 
     assert main.main(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     groups = {line.partition(":")[0] for line in lines if not line.startswith(" ")}
-    assert set(papers.PAPERS) <= groups
+    assert set(aliases.PAPERS) <= groups
     assert [line.split()[0] for line in lines if line.startswith(" ")] == list(LIBRARY.names())
     assert "  iroko/figure-5.2         Dumbbell at 10 Mbit/s, TCP: reward, goodput and queues" in lines
 
@@ -45,7 +45,7 @@ def test_it_lists_all_studies_of_the_papers(capsys: pytest.CaptureFixture[str]) 
         (["iroko", "udp"], ["iroko/udp"]),
         (["pcc-rl", "table-2"], ["pcc-rl/table-2"]),
         (["pcc-rl"], [name for name in LIBRARY.names() if name.startswith("pcc-rl/")]),
-        (["all"], [name for paper in papers.PAPERS for name in LIBRARY.names() if name.startswith(f"{paper}/")]),
+        (["all"], [name for paper in aliases.PAPERS for name in LIBRARY.names() if name.startswith(f"{paper}/")]),
     ],
 )
 def test_figures_have_the_names_of_studies_or_their_numbers_alone(
@@ -68,7 +68,7 @@ def test_full_is_the_length_of_the_source_with_all_cases(asked: list[tuple[str, 
 def test_the_score_is_that_of_all_papers(asked: list[tuple[str, list[str], dict[str, object]]]) -> None:
     assert main.main(["reproduce", "--score"]) == 0
     ((verb, names, _),) = asked
-    assert verb == "score" and {name.partition("/")[0] for name in names} == set(papers.PAPERS)
+    assert verb == "score" and {name.partition("/")[0] for name in names} == set(aliases.PAPERS)
 
 
 @pytest.mark.parametrize(

@@ -440,7 +440,7 @@ def test_clean_removes_unfinished_results_only(tmp_path):
 def test_wrong_bench_name_lists_them():
     done = dcgym("bench", "nothing")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    for name in ("enforce", "links", "dctcp", "speed", "sweep"):
+    for name in ("enforce", "links", "ns3", "speed", "sweep"):
         assert name in done.stderr
 
 

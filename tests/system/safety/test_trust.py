@@ -291,7 +291,6 @@ def test_a_sweep_lists_what_it_hands_out(tmp_path: Path, mark: Path, monkeypatch
     (tmp_path / "spec.toml").write_text(SPEC)
     asked = grid.load(tmp_path / "spec.toml", axes={"seed": [1, 2]})
     monkeypatch.setattr(sweep, "_fingerprints", lambda *_: {"lab": ""})
-    monkeypatch.setattr(sweep, "_todo", lambda *_: [])
     monkeypatch.setattr(sweep.SweepFolder, "status", lambda self, point: sweep.Status(point, sweep.RunState.WAITING))
     sweep.run_grid(asked, tmp_path / "out", lambda *_: None, Quiet())
     assert not trusted.missing(items_of(asked.points[0].spec))
