@@ -93,6 +93,10 @@ def _mentioning(text: str) -> list[int]:
 
 
 def surroundings() -> set[str]:
-    """Returns the shared memory, named network namespaces and UML's own folders that exist now."""
+    """Returns the shared memory, named network namespaces and UML's own folders that exist now.
+
+    Namespaces that test_tgen.py makes come and go meanwhile, where tests run side by side.
+    """
     folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
-    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
+    found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return {str(path) for path in found if not path.name.startswith("tgt")}
