@@ -112,7 +112,13 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: FailingJob) -> N
             2,
             "the traffic ended, .*queues.trace: Too many open files; raise",
         ),
-        ("open", r"^(?!import ).*read_text load\.py:\d+:_read ", errno.EMFILE, 2, "cannot read the spec: Too many open files; raise the limit"),
+        (
+            "open",
+            r"^(?!import ).*read_text load\.py:\d+:_read ",
+            errno.EMFILE,
+            2,
+            "cannot read the spec: Too many open files; raise the limit",
+        ),
         ("read", r"fingerprint\.py:\d+:_digest ", errno.EIO, 2, r"the traffic ended, .*: /.*: Input/output error; its disk"),
     ],
 )
