@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -33,19 +34,17 @@ class Library:
     package: str
     folder: Path
 
-    def names(self) -> dict[str, Path]:
+    def names(self) -> Mapping[str, Path]:
         """Returns all studies' files by name, such as acc/figure-9, in the order of their names. It imports none."""
-        files = sorted(self.folder.glob("*/*.py"), key=lambda path: (path.parent.name, _order(path.stem)))
-        return {f"{_word(path.parent.name)}/{_word(path.stem)}": path for path in files if _has_study(path)}
+        return _studies_in(self.folder)
 
     def groups(self) -> list[str]:
         return list(dict.fromkeys(name.partition("/")[0] for name in self.names()))
 
     def title(self, group: str) -> str:
         """Returns the first line of what a group's folder says of itself."""
-        return _docstring(
-            next(path for name, path in self.names().items() if name.startswith(f"{group}/")).parent / "__init__.py"
-        )
+        file = next(path for name, path in self.names().items() if name.startswith(f"{group}/"))
+        return _docstring(file.with_name("__init__.py"))
 
     def chosen(self, asked: Sequence[str]) -> list[Study]:
         """Returns the studies of names, groups, `all`, or files outside; each once, in the order of the names.
@@ -85,6 +84,12 @@ class Library:
         causes = findings.read(file, names).get(study.name.partition("/")[2], {})
         findings.require_claims(file, study.name, causes, study.claims)
         return causes
+
+
+@functools.cache  # it reads every file, and each name is looked up in it
+def _studies_in(folder: Path) -> Mapping[str, Path]:
+    files = sorted(folder.glob("*/*.py"), key=lambda path: (path.parent.name, _order(path.stem)))
+    return {f"{_word(path.parent.name)}/{_word(path.stem)}": path for path in files if _has_study(path)}
 
 
 def of_file(asked: str) -> Study:
