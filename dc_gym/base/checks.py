@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from dc_gym.base.terminal import console
+from dc_gym.base.terminal import wide_console
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def show(title: str, checks: Iterable[Check]) -> list[Check]:
     for check in shown:
         verdict = "[yellow]skipped[/]" if check.skipped else "[green]passed[/]" if check.ok else "[red]FAILED[/]"
         table.add_row(*(escape(text) for text in (check.name, check.required, check.measured)), verdict)
-    console(width=160 if not console().is_terminal else None).print(table)
+    wide_console().print(table)
     return shown
 
 

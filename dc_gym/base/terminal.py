@@ -17,10 +17,12 @@ from dc_gym.base.errors import naming
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STANDARD_OUTPUT", "console", "say", "visible"]
+__all__ = ["STANDARD_OUTPUT", "console", "say", "visible", "wide_console"]
 
 STANDARD_OUTPUT = "standard output"
 """Its name in errors."""
+TABLE_WIDTH = 160
+"""Width of tables where the output is no terminal."""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 without tab and newline, what changes the direction of text, and bytes of names that are not UTF-8."""
 
@@ -52,6 +54,11 @@ def console(**options: Any) -> Console:
                 super().print(*arguments, **named)
 
     return VisibleConsole(**options)
+
+
+def wide_console() -> Console:
+    """Returns a console for tables: as wide as the terminal, and of a fixed width where there is none."""
+    return console(width=None if console().is_terminal else TABLE_WIDTH)
 
 
 def _name_of(stream: IO[str]) -> str:

@@ -65,7 +65,7 @@ def shares(numbers: Sequence[Printed]) -> list[str]:
 
 def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
     """Prints the counts by group, and names what is old and what is missing."""
-    console = terminal.console(width=None if terminal.console().is_terminal else 160)
+    console = terminal.wide_console()
     table = Shown(show_edge=False, pad_edge=False)
     table.add_column("group")
     for verdict in reversed(Verdict):
