@@ -14,7 +14,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies.compare import cases
 from dc_gym.cli import main
 from dc_gym.spec import Spec
-from dc_gym.study import collect
+from dc_gym.study import collect, measured
 from dc_gym.study.model import StudyOptions
 from dc_gym.traffic.flows import FlowRequest
 
@@ -100,9 +100,9 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
 
     drawn = type("Drawn", (), {"goodput_bps": np.array([rate, rate * 0]), "t_s": t_s})
     (spec,) = specs_of("dumbbell", ("long-short",), ("dctcp",)).values()
-    monkeypatch.setattr(cases, "series", lambda *args: drawn)
-    monkeypatch.setattr(cases, "without_code", lambda *args: spec)
-    found = cases.recovery_s(Fake())  # type: ignore[arg-type]
+    monkeypatch.setattr(measured, "series", lambda *args: drawn)
+    monkeypatch.setattr(measured, "without_code", lambda *args: spec)
+    found = measured.recovery_s(Fake())  # type: ignore[arg-type]
     assert found == (None if expected is None else pytest.approx(expected, abs=0.011))
 
 

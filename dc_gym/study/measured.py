@@ -13,13 +13,17 @@ import numpy as np
 
 from dc_gym.base.units import parse_time_ns
 from dc_gym.figures import timeline
+from dc_gym.metrics import Window, series
+from dc_gym.metrics.convergence import HOLD
 from dc_gym.metrics.queues import sides
 from dc_gym.records.results import Result, number
 from dc_gym.records.tables import TABLES
+from dc_gym.spec import without_code
 from dc_gym.study.evidence import Floats, Track
 
 BINS = 50
 LAST_SHARE = 0.1
+RECOVERED, RECOVERY_INTERVALS = 0.9, 200
 
 
 def numbers(result: Result) -> dict[str, float]:
@@ -114,3 +118,23 @@ def _window_start_ns(result: Result) -> int:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
+
+
+def recovery_s(result: Result) -> float | None:
+    """Returns the recovery time: from the end of the last short flow to the first of HOLD successive intervals in which the long
+    flows together have RECOVERED of their rate before. None if the short flows have not ended or the long ones had no goodput."""
+    flows, duration_ns = result.records("flows"), without_code(result.manifest["spec"], result.path).time.duration_ns
+    short = flows["size_bytes"] > 0
+    ends = flows["end_ns"][short]
+    if not short.any() or (ends < 0).any() or (ends >= duration_ns).any():
+        return None
+    drawn = series(result.stored, duration_ns, Window(0, duration_ns), RECOVERY_INTERVALS)
+    long_bps = np.nansum(drawn.goodput_bps[~short[: len(drawn.goodput_bps)]], axis=0)
+    began_s, ended_s = float(flows["start_ns"][short].min()) / 1e9, float(ends.max()) / 1e9
+    before = long_bps[(drawn.t_s > began_s / 2) & (drawn.t_s < began_s)]
+    if not len(before) or before.mean() <= 0:
+        return None
+    there = (long_bps >= RECOVERED * before.mean()) & (drawn.t_s >= ended_s)
+    held = np.lib.stride_tricks.sliding_window_view(there, HOLD).all(axis=1)
+    first = int(np.argmax(held))
+    return float(drawn.t_s[first] - ended_s) if held.any() else None

@@ -7,25 +7,21 @@ before slowing down. With `--length full` they run at their own rate, as long as
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.figures import styles
 from dc_gym.figures.kit import FLOW_COLORS
-from dc_gym.metrics import Window, series
-from dc_gym.metrics.convergence import HOLD
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
-from dc_gym.spec import without_code
-from dc_gym.study import Measure, Study, Variant, drawing, scaled
+from dc_gym.study import Measure, Study, Variant, drawing, measured, scaled
 from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 
 K_FRAMES = 60
@@ -43,7 +39,6 @@ ACC_KEYS: Mapping[str, Any] = {
     "agent.latency": LATENCY_NS,
 }
 ACC_STYLE = styles.Style("#DC143C", "P", "ACC + DCQCN")
-RECOVERED, INTERVALS = 0.9, 200
 
 GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
 DELAY = Measure("queueing_delay_s", "queueing delay (us)", 1e6, 3)
@@ -138,7 +133,8 @@ def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str]
             if each not in known:
                 raise UsageError("compare: " + unknown(what, each, known))
     chosen = TRAFFIC if traffic is None else traffic
-    variants = [_variant(network, each, one, traffic is None) for each in chosen for one in who]
+    colors = _colors(who)
+    variants = [_variant(network, each, one, colors[one], traffic is None) for each in chosen for one in who]
     return Study(
         title=f"{NETWORKS[network].title}: congestion controls compared",
         variants=variants,
@@ -156,7 +152,7 @@ def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str]
     )
 
 
-def _variant(network: str, traffic: str, controller: str, optional: bool) -> Variant:
+def _variant(network: str, traffic: str, controller: str, color: str, optional: bool) -> Variant:
     told, where = TRAFFIC[traffic], NETWORKS[network]
     workload, length = dict(told.workload), told.length
     if workload["kind"] == "many_to_one":
@@ -166,24 +162,24 @@ def _variant(network: str, traffic: str, controller: str, optional: bool) -> Var
     own: dict[str, Any] = {"topology.k_bytes": f"{K_FRAMES}p", "metrics.slowdown": "closed-form"}  # the same for all
     own |= ACC_KEYS if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
     name_of_controller = "dcqcn" if controller == ACC else None if _is_policy(controller) else controller
-    made = scaled.variant(name(controller, traffic), name_of_controller, where, workload, length, told.full, own)
-    return Variant(
-        made.name,
-        {key: value for key, value in made.values.items() if value is not None},
-        _color(controller),
-        full=made.full,
-        extra=optional and traffic not in DEFAULT_TRAFFIC,
-    )
+    asked = (name(controller, traffic), name_of_controller, where, workload, length, told.full, own)
+    return scaled.variant(*asked, color=color, extra=optional and traffic not in DEFAULT_TRAFFIC)
 
 
 def label_of(controller: str) -> str:
-    known = ACC_STYLE if controller == ACC else styles.find(controller)
+    known = _style_of(controller)
     return known.label if known else Path(controller).stem
 
 
-def _color(controller: str) -> str:
-    known = ACC_STYLE if controller == ACC else styles.find(controller)
-    return known.color if known else FLOW_COLORS[len(controller) % len(FLOW_COLORS)]
+def _style_of(controller: str) -> styles.Style | None:
+    return ACC_STYLE if controller == ACC else styles.find(controller)
+
+
+def _colors(who: Sequence[str]) -> dict[str, str]:
+    """Returns a color for each controller: its own, or for a policy one that is free here."""
+    known = {each: style.color for each in who if (style := _style_of(each))}
+    free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
+    return known | dict(zip((each for each in who if each not in known), itertools.cycle(free), strict=False))
 
 
 def _is_policy(name: str) -> bool:
@@ -195,25 +191,5 @@ def measure(result: Result) -> dict[str, float]:
     own = OF_TRAFFIC[result.manifest["spec"]["workload"]["kind"]]
     found = {each.name: result.summary.get(each.name) for each in (*DRAWN, *own)}
     numbers = {name: float(value) for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
-    recovered = recovery_s(result) if RECOVERY in own else None
+    recovered = measured.recovery_s(result) if RECOVERY in own else None
     return numbers | ({} if recovered is None else {RECOVERY.name: recovered})
-
-
-def recovery_s(result: Result) -> float | None:
-    """Returns the recovery time: from the end of the last short flow to the first of HOLD successive intervals in which the long
-    flows together have RECOVERED of their rate before. None if the short flows have not ended or the long ones had no goodput."""
-    flows, duration_ns = result.records("flows"), without_code(result.manifest["spec"], result.path).time.duration_ns
-    short = flows["size_bytes"] > 0
-    ends = flows["end_ns"][short]
-    if not short.any() or (ends < 0).any() or (ends >= duration_ns).any():
-        return None
-    drawn = series(result.stored, duration_ns, Window(0, duration_ns), INTERVALS)
-    long_bps = np.nansum(drawn.goodput_bps[~short[: len(drawn.goodput_bps)]], axis=0)
-    began_s, ended_s = float(flows["start_ns"][short].min()) / 1e9, float(ends.max()) / 1e9
-    before = long_bps[(drawn.t_s > began_s / 2) & (drawn.t_s < began_s)]
-    if not len(before) or before.mean() <= 0:
-        return None
-    there = (long_bps >= RECOVERED * before.mean()) & (drawn.t_s >= ended_s)
-    held = np.lib.stride_tricks.sliding_window_view(there, HOLD).all(axis=1)
-    first = int(np.argmax(held))
-    return float(drawn.t_s[first] - ended_s) if held.any() else None

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dc_gym.benchmarks.studies.compare.cases import recovery_s
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import (
     FIRMWARE,
@@ -33,7 +32,7 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, series
+from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, measured, series
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
@@ -222,7 +221,7 @@ def long_short(result: Result) -> dict[str, float]:
     table = result.derived("flow_metrics")
     assert table is not None
     long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][endless].sum())
-    recovered = recovery_s(result)
+    recovered = measured.recovery_s(result)
     return found | {
         LONG_SHARE.name: long_bps * scale / LINE_BPS,
         RECOVERY.name: float("nan") if recovered is None else recovered / scale,
