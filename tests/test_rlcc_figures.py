@@ -267,7 +267,7 @@ def test_everybody_begins_at_the_share_in_figure_3():
 
 
 def test_table_6_has_the_policies_actions_and_the_papers():
-    made = collect.function(table_6.rows)(table_6.STUDY, StudyOptions(Path("out")), Quiet()).evidence
+    made = collect.FunctionRows(table_6.rows)(table_6.STUDY, StudyOptions(Path("out")), Quiet()).evidence
     assert len(made.variants) == 9 and all(made.variants[each.name].paper == each.paper for each in table_6.VARIANTS)
     cut = made.variants[table_6.name("under-utilized", "congested")]
     assert cut.paper == {"rlcc-mlp": 0.89} and cut.numbers["rlcc-tree"] == {1: pytest.approx(0.846, abs=1e-3)}

@@ -27,6 +27,7 @@ from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics import ideal
+from dc_gym.study import collect
 from dc_gym.sweep import runs
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
@@ -95,7 +96,7 @@ def flow_rows(count: int, load: Fraction, seed: int) -> list[str]:
 
 def write_experiment(folder: Path, rows: Sequence[str]) -> Path:
     """Writes the spec file of a run of these flows, with the matrix beside it."""
-    (folder / "flows.csv").write_text("\n".join(["source,destination,port,start,stop,size", *rows]) + "\n")
+    (folder / "flows.csv").write_text(collect.flow_list(rows))
     last_ns = max(round(float(row.split(",")[3]) * 1e9) for row in rows)
     return runs.write_spec(folder, "ns3-fct", SPEC + f'\n[time]\nduration = "{last_ns + DRAIN_NS}ns"\n')
 

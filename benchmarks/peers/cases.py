@@ -19,6 +19,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
+from dc_gym.study import collect
 from dc_gym.topologies.graph import Graph
 
 STORED, BUILDS = (Path(__file__).resolve().with_name(name) for name in ("stored.tsv", "simulators.tsv"))
@@ -99,7 +100,7 @@ class PeerCase:
     def flow_list(self) -> str:
         """Returns the file of the flows, for workload.kind = "matrix"."""
         rows = [f"{a},{b},{FIRST_PORT + n},{n * self.gap_ns / 1e9:.9f},0,{FLOW_BYTES}" for n, (a, b) in enumerate(self.ends())]
-        return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+        return collect.flow_list(rows)
 
 
 def owner(port: str) -> str:

@@ -8,7 +8,7 @@ All variants have the same traffic for a seed. Runs are a sweep in OUT/RUNS/runs
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -42,32 +42,32 @@ class SpecRuns:
     """Collects a study by a run of the spec for each variant and seed."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        return _collected(study, options, progress)
+        place, variants = folder(study.runs_folder, options), study.chosen(options)
+        seeds = range(1, (options.seeds or study.seeds) + 1)
+        write(place, study.files_of(seeds))
+        points = {(each.name, seed): point(study, each, options, seed) for each in variants for seed in seeds}
+        results_of = run_all(study.name, ("variant", "seed"), list(points.values()), place, options, progress)
+        found = {which: results_of[each.name] for which, each in points.items()}
+        progress.phase("measuring")
+        made = {each.name: measured(study, each, {seed: found[each.name, seed] for seed in seeds}) for each in variants}
+        evidence = Evidence(made, shortfall=shortfall(study, variants, options))
+        return Collected(evidence, sample_of(study, variants, found, options))
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        place = folder(study.runs or study.name.rpartition("/")[2], options)
+        place = folder(study.runs_folder, options)
         write(place, study.files_of([sample.seed]))
         variant = next(each for each in study.variants if each.name == sample.variant)
         return repeated(point(study, variant, options, sample.seed), place, options, progress)
 
 
+def collector(study: Study) -> Collect:
+    """Returns what makes a study's rows."""
+    return study.collect or SpecRuns()
+
+
 def repeated(point: Point, place: Path, options: StudyOptions, progress: Progress) -> str:
     """Returns the digest of a run that is made anew."""
     return run_all(point.name, tuple(point.values), [point], place, options, progress)[point.name].digest
-
-
-def _collected(study: Study, options: StudyOptions, progress: Progress) -> Collected:
-    """Runs what is missing, and returns the evidence of all variants that the options ask for."""
-    place = folder(study.runs or study.name.rpartition("/")[2], options)
-    seeds = range(1, (options.seeds or study.seeds) + 1)
-    write(place, study.files_of(seeds))
-    variants = study.chosen(options)
-    points = {(each.name, seed): point(study, each, options, seed) for each in variants for seed in seeds}
-    found = run_all(study.name, ("variant", "seed"), list(points.values()), place, options, progress)
-    progress.phase("measuring")
-    made = {each.name: measured(study, each, {seed: found[points[each.name, seed].name] for seed in seeds}) for each in variants}
-    evidence = Evidence(made, shortfall=shortfall(study, variants, options))
-    return Collected(evidence, sample_of(study, variants, {name: found[each.name] for name, each in points.items()}, options))
 
 
 def sample_of(
@@ -77,7 +77,7 @@ def sample_of(
     if not variants:
         return None
     seed = min(seed for _, seed in found)
-    shortest = min(variants, key=lambda each: parse_time_ns(str({**study.base, **each.keys(options.full)}["time.duration"])))
+    shortest = min(variants, key=lambda each: parse_time_ns(str(study.keys(each, options.full)["time.duration"])))
     return Sample(shortest.name, seed, found[shortest.name, seed].digest)
 
 
@@ -95,6 +95,11 @@ def write(place: Path, files: Files) -> None:
             put(place / file, content.encode())
         else:
             content.write(place / file)
+
+
+def flow_list(rows: Iterable[str]) -> str:
+    """Returns a file for `workload.kind = "matrix"`. `rows`: source, destination, port, start, stop and size, with commas."""
+    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
 
 
 def run_all(
@@ -135,7 +140,7 @@ def point(study: Study, variant: Variant, options: StudyOptions, seed: int) -> P
 
 def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) -> Spec:
     """Returns the spec of one run: the base's keys, then the variant's, then the command's."""
-    values = {**study.base, **variant.keys(options.full)}
+    values = study.keys(variant, options.full)
     values |= {key: values[key].format(seed=seed) for key in variant.by_seed}
     values = {"metrics.slowdown": "off", **values, "ground": options.ground, "seed": seed}
     if options.duration:
@@ -145,8 +150,8 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
             values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
     told = [each for each in options.overrides if each.partition("=")[0].strip() not in variant.fixed]
     keys = specs.not_given(values, told)
-    place = folder(study.runs or study.name.rpartition("/")[2], options)
-    return specs.vary({"name": variant.name}, place, f"study {study.name}", told, keys, f"study {study.name}")
+    place, source = folder(study.runs_folder, options), f"study {study.name}"
+    return specs.vary({"name": variant.name}, place, source, told, keys, source)
 
 
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
@@ -155,7 +160,7 @@ def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> Var
     tracks: dict[int, Track] = {}
     if study.track:
         tracks = {seed: study.track(found[seed], **variant.given) for seed in sorted(found)[: variant.tracks]}
-    return of_variant(variant, by_measure(values), tracks)
+    return variant.evidence(by_measure(values), tracks)
 
 
 def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int, float]]:
@@ -164,27 +169,9 @@ def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int,
     return {name: {seed: each[name] for seed, each in values.items() if np.isfinite(each.get(name, np.nan))} for name in names}
 
 
-def of_variant(
-    variant: Variant,
-    numbers: Mapping[str, Mapping[int, float]],
-    over_time: Mapping[int, Track] | None = None,
-    learning: Mapping[int, Track] | None = None,
-) -> VariantEvidence:
-    """Returns the evidence of a variant with its style and what the source printed."""
-    return VariantEvidence(
-        variant.name,
-        variant.label or variant.name,
-        variant.color,
-        numbers,
-        over_time=over_time or {},
-        learning=learning or {},
-        paper=variant.paper,
-    )
-
-
 def shortfall(study: Study, variants: Sequence[Variant], options: StudyOptions) -> Shortfall:
     """Returns what the command made shorter than the study's own length."""
-    own = [str({**study.base, **each.keys(options.full)}["time.duration"]) for each in variants]
+    own = [str(study.keys(each, options.full)["time.duration"]) for each in variants]
     longest, asked = max(own, key=parse_time_ns), options.duration
     shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(longest)
     return Shortfall(
@@ -208,13 +195,8 @@ class FunctionRows:
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         progress.phase("measuring")
         found = self.rows(options, progress)
-        evidence = {each.name: of_variant(each, found[each.name]) for each in study.chosen(options) if each.name in found}
+        evidence = {each.name: each.evidence(found[each.name]) for each in study.chosen(options) if each.name in found}
         return Collected(Evidence(evidence, shortfall=Shortfall(seeds=fewer("seed", options.seeds or study.seeds, study.seeds))))
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         raise TestbedError(f"study {study.name}: it has no runs to repeat; `dcgym study run {study.name}` makes its rows anew")
-
-
-def function(rows: Callable[[StudyOptions, Progress], Mapping[str, Mapping[str, Mapping[int, float]]]]) -> Collect:
-    """Returns the `Study.collect` of a study whose rows come from one function: values by variant, measure and seed."""
-    return FunctionRows(rows)

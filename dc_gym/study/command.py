@@ -149,7 +149,7 @@ def _made(desk: Desk, study: Study) -> Report:
 
 def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
     own = replace(options, out=desk.out / study.group)
-    found = (study.collect or collect.SpecRuns())(study, own, desk.progress)
+    found = collect.collector(study)(study, own, desk.progress)
     environment = identity.environment()
     made = Table(
         study=study.name,
@@ -225,19 +225,20 @@ def _score(desk: Desk) -> int:
 
 def _carry(desk: Desk) -> int:
     studies = [each for each in desk.library.chosen(desk.args.names or [ALL]) if not each.of]
-    have = [each for each in studies if table.path_of(desk.evidence, each.name, False).is_file()]
-    found = [(each, desk.table(each, desk.evidence, False)) for each in have]
+    found = [each for each in studies if table.path_of(desk.evidence, each.name, False).is_file()]
+    tables = [desk.table(each, desk.evidence, False) for each in found]  # finds files that are no evidence before anything runs
     lineage = identity.read_lineage(desk.evidence)
-    for study, made in found:
-        (outcome,), lineage = carry.carry([(study, made)], desk.options(study.group), lineage, desk.progress)
-        say(f"{outcome.study:24} {outcome.outcome}")
-        if lineage.rows:
-            identity.write_lineage(desk.evidence, lineage)
+    for study, made in zip(found, tables, strict=True):
+        outcome, carried = carry.carry(study, made, desk.options(study.group), lineage, desk.progress)
+        say(f"{study.name:24} {outcome}")
+        if carried != lineage:
+            identity.write_lineage(desk.evidence, carried)
+            lineage = carried
     return 0
 
 
 def _show(told: Report) -> None:
-    console = terminal.console(width=None if terminal.console().is_terminal else 160)
+    console = terminal.wide_console()
     shown = Shown(title=f"{told.study.name}: {told.study.title}", title_justify="left", show_edge=False, pad_edge=False)
     for name in page.header(told):
         shown.add_column(name, overflow="fold")

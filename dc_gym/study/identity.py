@@ -35,6 +35,19 @@ from dc_gym.study.table import Table
 LINEAGE = "lineage.tsv"
 OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
+OPTIONS = {
+    "full": "full",
+    "cases": "all_cases",
+    "variants": "variants",
+    "seeds": "seeds",
+    "steps": "steps",
+    "duration": "duration",
+    "algorithms": "algorithms",
+    "preset": "preset",
+    "set": "overrides",
+    "ground": "ground",
+}
+"""The fields of StudyOptions that change what is run, by their names in a table's head."""
 
 
 def environment() -> dict[str, str]:
@@ -55,34 +68,15 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 
 def told(options: StudyOptions) -> dict[str, Any]:
     """Returns the options that change what is run, as a table's head has them."""
-    return {
-        "full": options.full,
-        "cases": options.all_cases,
-        "variants": list(options.variants),
-        "seeds": options.seeds,
-        "steps": options.steps,
-        "duration": options.duration,
-        "algorithms": None if options.algorithms is None else list(options.algorithms),
-        "preset": options.preset,
-        "set": list(options.overrides),
-        "ground": options.ground,
-    }
+    values = {name: getattr(options, field) for name, field in OPTIONS.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def asked(told: Mapping[str, Any]) -> StudyOptions:
     """Returns the options that a table's head has."""
-    given: dict[str, Any] = {name: told.get(name) for name in ("seeds", "steps", "duration", "preset")}
-    algorithms = told.get("algorithms")
-    return StudyOptions(
-        out=Path(),
-        full=bool(told.get("full")),
-        all_cases=bool(told.get("cases")),
-        variants=tuple(told.get("variants", ())),
-        algorithms=None if algorithms is None else tuple(algorithms),
-        overrides=tuple(told.get("set", ())),
-        ground=told.get("ground", "lab"),
-        **given,
-    )
+    given = {field: told[name] for name, field in OPTIONS.items() if name in told}
+    values: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in given.items()}
+    return StudyOptions(Path(), **values)
 
 
 def of_runs(study: Study) -> str:
@@ -216,10 +210,18 @@ def write_lineage(folder: Path, lineage: Lineage) -> None:
 
 def why_old(study: Study, table: Table, today: Mapping[str, str], lineage: Lineage) -> str:
     """Returns why a study's evidence is not of today; empty if it is."""
+    return why_changed(study, table) or why_elsewhere(study, table, today, lineage)
+
+
+def why_changed(study: Study, table: Table) -> str:
+    """Returns what has changed of the study since its evidence was made; empty if nothing has."""
     if table.measures != of_measures(study):
         return "what measures has changed: `dcgym study run` measures the same runs again"
-    if table.runs != of_runs(study):
-        return "its specs have changed"
+    return "its specs have changed" if table.runs != of_runs(study) else ""
+
+
+def why_elsewhere(study: Study, table: Table, today: Mapping[str, str], lineage: Lineage) -> str:
+    """Returns why the environment of a study's evidence does not stand for today's; empty if it does."""
     now = fingerprint.fingerprint(today)
     if table.fingerprint == now or lineage.reaches(study.name, table.fingerprint, now):
         return ""

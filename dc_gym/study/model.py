@@ -18,7 +18,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
 from dc_gym.records.results import Result
 from dc_gym.study.claims import Claim, Criterion
-from dc_gym.study.evidence import Evidence, Measure, Sample, Track
+from dc_gym.study.evidence import Evidence, Measure, Sample, Track, VariantEvidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,6 +101,23 @@ class Variant:
         keys = {**self.values, **self.by_seed, **(self.full if full else {})}
         return {key: value for key, value in keys.items() if value is not None}
 
+    def evidence(
+        self,
+        numbers: Mapping[str, Mapping[int, float]],
+        over_time: Mapping[int, Track] | None = None,
+        learning: Mapping[int, Track] | None = None,
+    ) -> VariantEvidence:
+        """Returns what was measured of it, with its style and what the source printed.
+
+        Args:
+            numbers: values by measure and seed.
+            over_time: tracks of its runs, by seed.
+            learning: tracks of its trainings, by seed.
+        """
+        return VariantEvidence(
+            self.name, self.label or self.name, self.color, numbers, over_time or {}, learning or {}, self.paper
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:
@@ -177,6 +194,15 @@ class Study:
     @property
     def group(self) -> str:
         return self.name.rpartition("/")[0]
+
+    @property
+    def runs_folder(self) -> str:
+        """Name of the folder of its runs."""
+        return self.runs or self.name.rpartition("/")[2]
+
+    def keys(self, variant: Variant, full: bool) -> dict[str, Any]:
+        """Returns the keys of a variant's spec that all seeds share: the base's, then the variant's."""
+        return {**self.base, **variant.keys(full)}
 
     def chosen(self, options: StudyOptions) -> list[Variant]:
         """Returns the variants that the options ask for. Raises UsageError if one of them is unknown."""

@@ -34,7 +34,6 @@ TIME, LEARNING, MOST = "over time", "learning", "bound"
 X = "x"
 LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
 """Columns of the long table."""
-HEAD = ("study", "fingerprint", "runs", "measures", "environment", "options", "shorter", "paper_steps", "sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def _text(table: Table) -> str:
         "sample": json.dumps([sample.variant, sample.seed, sample.digest] if sample else []),
     }
     seeds = table.seeds
-    lines = [f"{name}\t{head[name]}" for name in HEAD]
+    lines = [f"{name}\t{value}" for name, value in head.items()]
     lines += ["", "\t".join(["variant", "measure", *map(str, seeds)])]
     lines += ["\t".join([*key, *(row.get(seed, NONE) for seed in seeds)]) for key, row in sorted(table.rows.items())]
     return "\n".join(lines) + "\n"
@@ -157,20 +156,20 @@ def read(path: Path) -> Table:
 
 def evidence_of(study: Study, table: Table) -> Evidence:
     """Returns a table as evidence: with the styles and the printed values of the study's variants."""
+    rows: dict[str, dict[str, Mapping[int, str]]] = {each.name: {} for each in study.variants}  # in the order of the study
+    for (name, measure), row in table.rows.items():
+        rows.setdefault(name, {})[measure] = row
     known = {each.name: each for each in study.variants}
-    names = [*(name for name in known if any(row == name for row, _ in table.rows))]
-    names += [name for name in dict.fromkeys(row for row, _ in table.rows) if name not in known]
-    made = {name: _variant(known.get(name) or Variant(name), table) for name in names}
+    made = {name: _variant(known.get(name) or Variant(name), found) for name, found in rows.items() if found}
     return Evidence(made, table.paper_steps, table.shortfall)
 
 
-def _variant(variant: Variant, table: Table) -> VariantEvidence:
+def _variant(variant: Variant, rows: Mapping[str, Mapping[int, str]]) -> VariantEvidence:
+    """Returns the evidence of a variant from its rows, which are by measure and seed."""
     numbers: dict[str, dict[int, float]] = {}
     columns: dict[str, dict[int, dict[str, np.ndarray]]] = {TIME: {}, LEARNING: {}}
     most: dict[int, dict[str, float]] = {}
-    for (name, measure), row in table.rows.items():
-        if name != variant.name:
-            continue
+    for measure, row in rows.items():
         what, _, kind = measure.rpartition(" @")
         for seed, cell in row.items():
             if kind == MOST:
@@ -183,15 +182,7 @@ def _variant(variant: Variant, table: Table) -> VariantEvidence:
         kind: {seed: Track(found.pop(X), found, most.get(seed, {}) if kind == TIME else {}) for seed, found in by_seed.items()}
         for kind, by_seed in columns.items()
     }
-    return VariantEvidence(
-        variant.name,
-        variant.label or variant.name,
-        variant.color,
-        numbers,
-        over_time=tracks[TIME],
-        learning=tracks[LEARNING],
-        paper=variant.paper,
-    )
+    return variant.evidence(numbers, tracks[TIME], tracks[LEARNING])
 
 
 def _value(cell: str) -> float:

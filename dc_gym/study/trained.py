@@ -162,36 +162,32 @@ class TrainedRuns:
     setup: Setup
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        return _collected(study, self.setup, options, progress)
+        """Trains what is missing, runs what is missing, and returns the evidence."""
+        setup, campaign = self.setup, Campaign(self.setup, options)
+        collect.write(campaign.folder, setup.files)
+        variants = [each for each in setup.variants(options.algorithms) if each.name in (options.variants or [each.name])]
+        seeds = range(1, setup.length(options).seeds + 1)
+        learners = [each for each in variants if each.algorithm]
+        ready = [campaign.point(each, seed) for each in variants if not each.algorithm for seed in seeds]
+        todo = [campaign.training(each, seed) for each in learners for seed in seeds]
+        found = campaign.run(ready, progress)  # this finds all mistakes in specs before training starts
+        if learners:
+            trainings.run_all(todo, options.jobs, progress, options.force)
+            learned = [campaign.point(each, seed) for each in learners for seed in seeds]
+            for each in learned:
+                campaign.forget_older(each)
+            found = campaign.run([*ready, *learned], progress)
+        progress.phase("measuring")
+        made = {each.name: campaign.measured(study, each, found) for each in variants}
+        first = next((each for each in variants if not each.algorithm), variants[0])
+        sample = None if first.algorithm else Sample(first.name, 1, found[first.name, 1].digest)
+        return Collected(Evidence(made, setup.paper_steps, setup.shortfall(options)), sample)
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         campaign = Campaign(self.setup, options)
         collect.write(campaign.folder, self.setup.files)
         variant = next(each for each in self.setup.variants() if each.name == sample.variant)
         return collect.repeated(campaign.point(variant, sample.seed), campaign.folder, options, progress)
-
-
-def _collected(study: Study, setup: Setup, options: StudyOptions, progress: Progress) -> Collected:
-    """Trains what is missing, runs what is missing, and returns the evidence."""
-    campaign = Campaign(setup, options)
-    collect.write(campaign.folder, setup.files)
-    variants = [each for each in setup.variants(options.algorithms) if each.name in (options.variants or [each.name])]
-    seeds = range(1, setup.length(options).seeds + 1)
-    learners = [each for each in variants if each.algorithm]
-    ready = [campaign.point(each, seed) for each in variants if not each.algorithm for seed in seeds]
-    todo = [campaign.training(each, seed) for each in learners for seed in seeds]
-    found = campaign.run(ready, progress)  # this finds all mistakes in specs before training starts
-    if learners:
-        trainings.run_all(todo, options.jobs, progress, options.force)
-        learned = [campaign.point(each, seed) for each in learners for seed in seeds]
-        for each in learned:
-            campaign.forget_older(each)
-        found = campaign.run([*ready, *learned], progress)
-    progress.phase("measuring")
-    made = {each.name: campaign.measured(study, each, found) for each in variants}
-    first = next((each for each in variants if not each.algorithm), variants[0])
-    sample = None if first.algorithm else Sample(first.name, 1, found[first.name, 1].digest)
-    return Collected(Evidence(made, setup.paper_steps, setup.shortfall(options)), sample)
 
 
 @dataclass(frozen=True, slots=True)

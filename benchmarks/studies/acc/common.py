@@ -15,7 +15,7 @@ from typing import Any
 from dc_gym.nets.acc_template import DEPLOYED, step_worth
 from dc_gym.records.results import Result, number
 from dc_gym.records.tables import Records
-from dc_gym.study import Floats, Measure, Variant
+from dc_gym.study import Floats, Measure, Variant, collect
 
 LINE_BPS = 25 * 10**9
 """The line of a server."""
@@ -103,7 +103,7 @@ def variants(who: Iterable[str], **more: Any) -> tuple[Variant, ...]:
 def flow_list(flows: Iterable[tuple[int, int, int, str]]) -> str:
     """Returns a file of flows: the numbers of source and destination, the port less FIRST_PORT, and `start,stop,size`."""
     rows = [f"h{source},h{to},{FIRST_PORT + port},{times}" for source, to, port, times in flows]
-    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+    return collect.flow_list(rows)
 
 
 def drawn(makers: Mapping[str, Callable[[int], str]], seeds: Sequence[int]) -> dict[str, str]:

@@ -34,7 +34,7 @@ from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, below, more_than
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, below, collect, more_than
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.kinds import DEFAULT_PORT
@@ -129,7 +129,7 @@ def flows(faster: int, seed: int) -> str:
                 found.append((at_ps // 1000, source, stream.choose(others), sampler.draw(stream)))
                 at_ps += stream.around(gap_ps, "exponential")
     rows = [f"{source},{to},{DEFAULT_PORT},{at_ns / 1e9:.9f},0,{size}" for at_ns, source, to, size in sorted(found)]
-    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+    return collect.flow_list(rows)
 
 
 def _clock(file: str, who: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, LINE_BPS, MS, US
 from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
-from dc_gym.study import Evidence, Floats, Track, Variant
+from dc_gym.study import Evidence, Floats, Track, Variant, collect
 from dc_gym.study.collect import PAYLOAD_BYTES
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ NETWORK = {
 
 def matrix(rows: Iterable[tuple[str, str, int, float, float]]) -> str:
     """Returns a list of flows. `rows`: source, destination, port, start and stop in ms."""
-    lines = [f"{source},{to},{port},{start / 1e3:g},{stop / 1e3:g},0" for source, to, port, start, stop in rows]
-    return "\n".join(["source,destination,port,start,stop,size", *lines]) + "\n"
+    return collect.flow_list(f"{source},{to},{port},{start / 1e3:g},{stop / 1e3:g},0" for source, to, port, start, stop in rows)
 
 
 def flows(times_ms: Sequence[tuple[float, float]]) -> str:

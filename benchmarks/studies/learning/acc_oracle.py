@@ -206,5 +206,5 @@ STUDY = Study(
     ],
     draw=figure,
     facts=[("Labs", f"{SLOTS} decision times of the deployed template each")],
-    collect=collect.function(rows),
+    collect=collect.FunctionRows(rows),
 )

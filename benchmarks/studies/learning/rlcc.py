@@ -14,7 +14,7 @@ from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYL
 from dc_gym.methods.rlcc.on_lab import USUAL
 from dc_gym.nets.decision import Scaling
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series, theory
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, collect, less_than, more_than, series, theory
 from dc_gym.study.claims import between
 
 SENDERS = 8
@@ -55,7 +55,7 @@ def keys(net: str, flows: int, settled_ms: int, measured_ms: int, buffer_bytes: 
 def flows_file(flows: int) -> str:
     """Returns the list of flows; flows are assigned to senders in turn, and stay."""
     rows = [f"h{n % SENDERS + 1},h{SENDERS + 1},{5001 + n},{n * START_GAP_S:.6f},0.000000,inf" for n in range(flows)]
-    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+    return collect.flow_list(rows)
 
 
 def measure(result: Result) -> dict[str, float]:

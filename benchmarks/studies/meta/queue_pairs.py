@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, below, series
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, below, collect, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def flows(queue_pairs: int) -> str:
         for host in range(hosts)
         for _ in range(queue_pairs)
     ]
-    return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
+    return collect.flow_list(rows)
 
 
 def measure(result: Result) -> dict[str, float]:

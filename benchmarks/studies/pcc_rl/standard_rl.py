@@ -208,7 +208,7 @@ class FluidTrainings:
             who, flows = PLACES[each.name]
             values = {seed: {one.name: loop[flows][one.name] for one in MEASURES} for seed, loop in loops[who].items()}
             curves = {seed: Track(np.array([float(one.trained())]), {}) for seed, one in found[who].items()}
-            made[each.name] = collect.of_variant(each, collect.by_measure(values), learning=curves)
+            made[each.name] = each.evidence(collect.by_measure(values), learning=curves)
         shorter = f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else ""
         return Collected(Evidence(made, shortfall=Shortfall(trainings=shorter, seeds=fewer("seed", len(seeds), own_seeds))))
 

@@ -170,5 +170,5 @@ STUDY = Study(
         ("Policies", ", ".join(f"{name}: {nic_policy.shipped(name).name}" for name in PAPER)),
         ("RV32I, RV32IM", "ours: instructions by clang -O2, in an emulator; products and quotients that a core lacks are loops"),
     ),
-    collect=collect.function(rows),
+    collect=collect.FunctionRows(rows),
 )

@@ -134,7 +134,7 @@ def derive(evidence: Evidence) -> Evidence:
             paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
             row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
             by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
-            found[row.name] = collect.of_variant(row, collect.by_measure(by_seed))
+            found[row.name] = row.evidence(collect.by_measure(by_seed))
     return replace(evidence, variants=found)
 
 

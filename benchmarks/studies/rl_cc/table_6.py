@@ -131,5 +131,5 @@ STUDY = Study(
     draw=_figure,
     facts=[(each, nic_policy.shipped(each).name) for each in POLICIES],
     seeds=1,
-    collect=collect.function(rows),
+    collect=collect.FunctionRows(rows),
 )
