@@ -11,7 +11,7 @@ flows begin, which an interval cannot correct. With fewer seeds a claim is judge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +25,8 @@ SMALLEST = 4
 """The most decimal places that a page shows."""
 TIE = 0.03
 """A difference of means below that share of the larger one is a tie."""
+Values = Mapping[int, float]
+"""Values by seed."""
 
 
 class Verdict(StrEnum):
@@ -110,10 +112,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judged:
 def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str], evidence: Evidence) -> str:
     """Returns why a claim counts as not tested; empty if it is tested."""
     short = evidence.shortfall
-    absent = [name for name in dict.fromkeys(about) if name not in evidence.variants]
     trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
-    if absent:
-        return f"{', '.join(absent)} did not run"
+    if absent := _absent(about, evidence):
+        return absent
     if short.runs:
         return short.runs
     if trained and short.trainings:
@@ -127,8 +128,14 @@ def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str]
 
 
 def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
-    absent = [name for name in dict.fromkeys(criterion.about) if name not in evidence.variants]
-    return Outcome(Verdict.NOT_TESTED, f"{', '.join(absent)} did not run") if absent else criterion.judge(evidence)
+    absent = _absent(criterion.about, evidence)
+    return Outcome(Verdict.NOT_TESTED, absent) if absent else criterion.judge(evidence)
+
+
+def _absent(names: Sequence[str], evidence: Evidence) -> str:
+    """Returns words that say which variants did not run; empty if all did."""
+    absent = [name for name in dict.fromkeys(names) if name not in evidence.variants]
+    return f"{', '.join(absent)} did not run" if absent else ""
 
 
 def below(first: str, second: str, measure: Measure, factor: float = 1.0) -> Criterion:
@@ -146,49 +153,55 @@ def _that(name: str, factor: float) -> str:
 
 
 def _compared(words: str, first: str, second: str, measure: Measure, factor: float, sign: int) -> Criterion:
+    """Returns the criterion that `sign` times the difference of `factor` times the second value and the first is above 0."""
+    has_order = sign * (1 - factor) >= 0  # below half of it is below it; below twice of it says nothing of the order
+
     def judge(evidence: Evidence) -> Outcome:
-        a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
-        said = ", ".join(f"{name} {text(estimate(list(each.values())), measure)}" for name, each in ((first, a), (second, b)))
-        size, order = (paired(dict(a), {seed: by * value for seed, value in b.items()}) for by in (factor, 1.0))
-        if size is None or size.half is None or order is None:
+        a, b, said = _both(first, second, measure, evidence)
+        size, order = (_difference(a, b, by) for by in (factor, 1.0))
+        if size is None or order is None:
             return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
-        if size.differs_from_0 and sign * size.mean > 0 and not (factor == 1 and _tie(a, b)):
+        if factor != 1 and size.differs_from_0 and sign * size.mean > 0:
             return Outcome(Verdict.SAME, said, sure=True)
-        if factor == 1 or not _demands_order(factor, sign):
-            if not size.differs_from_0 or (factor == 1 and _tie(a, b)):
-                return Outcome(Verdict.NO_DIFFERENCE, said, sure=False)
-            return Outcome(Verdict.OPPOSITE, said, sure=True)
-        if not order.differs_from_0 or _tie(a, b):
+        judged = order if has_order else size
+        if not judged.differs_from_0 or (has_order and _tie(a, b)):
             return Outcome(Verdict.NO_DIFFERENCE, said)
-        return Outcome(Verdict.OTHER_SIZE if sign * order.mean > 0 else Verdict.OPPOSITE, said, sure=size.differs_from_0)
+        held = Verdict.SAME if factor == 1 else Verdict.OTHER_SIZE
+        return Outcome(held if sign * judged.mean > 0 else Verdict.OPPOSITE, said, sure=size.differs_from_0)
 
     return Criterion(words, (first, second), judge, (measure.name,))
 
 
-def _demands_order(factor: float, sign: int) -> bool:
-    """Returns whether `below`, or `above` with sign -1, a factor demands the plain order as well: below half of it, say."""
-    return factor < 1 if sign > 0 else factor > 1
+def _both(first: str, second: str, measure: Measure, evidence: Evidence) -> tuple[Values, Values, str]:
+    """Returns the values of two variants by seed, and both in words."""
+    a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
+    return a, b, ", ".join(f"{name} {text(_mean(values), measure)}" for name, values in ((first, a), (second, b)))
 
 
-def _tie(first: dict[int, float] | object, second: dict[int, float] | object) -> bool:
+def _mean(values: Values) -> Estimate | None:
+    return estimate(list(values.values()))
+
+
+def _difference(first: Values, second: Values, factor: float) -> Estimate | None:
+    """Returns the difference of `factor` times the second and the first, paired by seed; None if it has no interval."""
+    found = paired(dict(first), {seed: factor * value for seed, value in second.items()})
+    return None if found is None or found.half is None else found
+
+
+def _tie(first: Values, second: Values) -> bool:
     """Returns whether two means differ by less than TIE of the larger one."""
-    means = [estimate(list(each.values())) for each in (first, second)]  # type: ignore[attr-defined]
-    if None in means:
-        return False
-    a, b = (abs(each.mean) for each in means if each)
-    return abs(a - b) < TIE * max(a, b)
+    a, b = _mean(first), _mean(second)
+    return a is not None and b is not None and abs(abs(a.mean) - abs(b.mean)) < TIE * max(abs(a.mean), abs(b.mean))
 
 
 def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Criterion]:
     """Returns the criterion that the measure of `first` is that of `second`, within a share of it."""
 
     def judge(evidence: Evidence) -> Outcome:
-        a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
-        said = ", ".join(f"{name} {text(estimate(list(each.values())), measure)}" for name, each in ((first, a), (second, b)))
-        sides = [paired(dict(a), {seed: (1 + by) * value for seed, value in b.items()}) for by in (within, -within)]
-        if any(each is None or each.half is None for each in sides):
+        a, b, said = _both(first, second, measure, evidence)
+        more, less = (_difference(a, b, 1 + by) for by in (within, -within))
+        if more is None or less is None:
             return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
-        more, less = (each for each in sides if each)
         if more.differs_from_0 and more.mean > 0 and less.differs_from_0 and less.mean < 0:
             return Outcome(Verdict.SAME, said, sure=True)
         if (more.differs_from_0 and more.mean < 0) or (less.differs_from_0 and less.mean > 0):

@@ -49,8 +49,6 @@ class VariantEvidence:
         return estimate(list(self.numbers.get(measure, {}).values()))
 
 
-SHORTER = "Shorter"
-"""Name of the fact that says what the command made shorter than the study's own length."""
 _JUDGED = "claims are judged at the study's own length; with fewer seeds alone, where intervals leave no doubt"
 
 
@@ -72,7 +70,7 @@ class Shortfall:
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns the row for a study's page that says what is shorter; no row if nothing is."""
-        return [(SHORTER, f"{self}: {_JUDGED}")] if str(self) else []
+        return [("Shorter", f"{self}: {_JUDGED}")] if str(self) else []
 
 
 @dataclass(frozen=True, slots=True)
