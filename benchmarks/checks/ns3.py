@@ -93,34 +93,34 @@ def run_pairs(
     path: Path, folder: Path, settings: Sequence[str] = (), pairs: int = PAIRS, options: Sequence[str] = ()
 ) -> list[Pair]:
     """Runs the experiment of a spec file in both, `pairs` times; `options` are ns-3's."""
-    loaded, program, peer, found = spec.load(path, settings), ns3.ensure(), folder / "peer", []
-    peer.mkdir(exist_ok=True)
-    files.write(peer, Experiment.of(loaded))
+    lab_spec, program, peer_folder, made = spec.load(path, settings), ns3.ensure(), folder / "peer", []
+    peer_folder.mkdir(exist_ok=True)
+    files.write(peer_folder, Experiment.of(lab_spec))
     for number in range(pairs):
-        first = ns3.run(program, peer, loaded.time.duration_ns, options) if number % 2 else None
+        peer_first = ns3.run(program, peer_folder, lab_spec.time.duration_ns, options) if number % 2 else None
         result, cost = meter.run_spec(path, folder / f"{path.stem}-{len(settings)}-{number}", settings)
-        found.append(Pair(result, cost, first or ns3.run(program, peer, loaded.time.duration_ns, options)))
-    return found
+        made.append(Pair(result, cost, peer_first or ns3.run(program, peer_folder, lab_spec.time.duration_ns, options)))
+    return made
 
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:
     """Yields the checks on speed. The shares are what traffic and the whole run may take of ns-3's wall time."""
     traffic = {kind: [float(pair.lab.manifest[kind]["traffic"]) for pair in pairs] for kind in ("wall_s", "cpu_s")}
-    whole, peers = [pair.cost for pair in pairs], [pair.peer.cost for pair in pairs]
-    wall, cpu = [each.wall_s for each in peers], [each.cpu_s for each in peers]
-    for name, most, ours, theirs in (
+    run_costs, peer_costs = [pair.cost for pair in pairs], [pair.peer.cost for pair in pairs]
+    peer_wall_s, peer_cpu_s = [cost.wall_s for cost in peer_costs], [cost.cpu_s for cost in peer_costs]
+    for name, most, ours_s, theirs_s in (
         ("traffic phase / ns-3's Simulator::Run, wall time", traffic_share, traffic["wall_s"], [p.peer.run_s for p in pairs]),
-        ("whole run / ns-3's whole process, wall time", whole_share, [each.wall_s for each in whole], wall),
-        ("traffic phase / ns-3, CPU time", None, traffic["cpu_s"], cpu),
-        ("whole run / ns-3, CPU time", None, [each.cpu_s for each in whole], cpu),
+        ("whole run / ns-3's whole process, wall time", whole_share, [cost.wall_s for cost in run_costs], peer_wall_s),
+        ("traffic phase / ns-3, CPU time", None, traffic["cpu_s"], peer_cpu_s),
+        ("whole run / ns-3, CPU time", None, [cost.cpu_s for cost in run_costs], peer_cpu_s),
     ):
-        ratio, asked = median_ratio(ours, theirs), "recorded" if most is None else f"<= {most}"
-        each = ", ".join(f"{mine:.2f}/{other:.2f}" for mine, other in zip(ours, theirs, strict=True))
-        yield Check(name, asked, f"{ratio:.3f} ({each} s)", ok=most is None or ratio <= most)
+        ratio, required = median_ratio(ours_s, theirs_s), "recorded" if most is None else f"<= {most}"
+        by_pair = ", ".join(f"{ours:.2f}/{theirs:.2f}" for ours, theirs in zip(ours_s, theirs_s, strict=True))
+        yield Check(name, required, f"{ratio:.3f} ({by_pair} s)", ok=most is None or ratio <= most)
     hops = {who: sum(port.tx_packets for port in ports.values()) for who, ports in pairs[0].ports().items()}
-    us = [statistics.median(times) / count * 1e6 for times, count in zip((traffic["cpu_s"], cpu), hops.values(), strict=True)]
-    words = {who: f"{cost:.2f} us ({hops[who]} hops)" for who, cost in zip(hops, us, strict=True)}
-    yield Check("CPU time a packet-hop", "recorded", _both(words), ok=True)
+    cpu_s = dict(zip(hops, (traffic["cpu_s"], peer_cpu_s), strict=True))
+    measured = {who: f"{statistics.median(cpu_s[who]) / count * 1e6:.2f} us ({count} hops)" for who, count in hops.items()}
+    yield Check("CPU time a packet-hop", "recorded", _both(measured), ok=True)
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -130,18 +130,19 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def sameness_checks(pair: Pair) -> Iterator[Check]:
     """Yields checks on frames, payload and times of one pair, to show that both ran the same experiment."""
-    sizes = {LAB: pair.lab.records("flows")["received_bytes"].tolist(), NS3: [each.received_bytes for each in pair.peer.flows]}
-    asked = [SIZE_BYTES] * SENDERS
-    yield Check("bytes received of each flow", f"{asked} in both", _both(sizes), all(each == asked for each in sizes.values()))
+    received = {LAB: pair.lab.records("flows")["received_bytes"].tolist(), NS3: [flow.received_bytes for flow in pair.peer.flows]}
+    sent_sizes = [SIZE_BYTES] * SENDERS
+    whole = all(sizes == sent_sizes for sizes in received.values())
+    yield Check("bytes received of each flow", f"{sent_sizes} in both", _both(received), whole)
     ports = pair.ports()
     sent = {who: counts["h1-eth0"] for who, counts in ports.items()}
     near = abs(sent[LAB].tx_bytes / sent[NS3].tx_bytes - 1) <= FRAMES_TOLERANCE
-    words = _both({who: f"{each.tx_packets} frames, {each.tx_bytes} B" for who, each in sent.items()})
-    yield Check(f"sent on h1's cable (a full frame: {FRAME_BYTES} B)", f"equal within {FRAMES_TOLERANCE:.1%}", words, near)
+    counted = _both({who: f"{count.tx_packets} frames, {count.tx_bytes} B" for who, count in sent.items()})
+    yield Check(f"sent on h1's cable (a full frame: {FRAME_BYTES} B)", f"equal within {FRAMES_TOLERANCE:.1%}", counted, near)
     ends_ms = {who: np.sort(ends) / 1e6 for who, ends in pair.ends_ns().items()}
     near = bool(abs(ends_ms[LAB].max() / ends_ms[NS3].max() - 1) <= FINISH_TOLERANCE)
-    words = _both({who: " ".join(f"{end:.2f}" for end in each) for who, each in ends_ms.items()})
-    yield Check("finish of each flow, ms", f"the last equal within {FINISH_TOLERANCE:.0%}", words, near)
+    finishes = _both({who: " ".join(f"{end:.2f}" for end in ends) for who, ends in ends_ms.items()})
+    yield Check("finish of each flow, ms", f"the last equal within {FINISH_TOLERANCE:.0%}", finishes, near)
     drops, marks = (
         {who: sum(getattr(port, what) for port in ports[who].values()) for who in ports} for what in ("drops", "marks")
     )

@@ -116,22 +116,25 @@ def slowdown_checks(size: npt.NDArray[np.int64], found: Mapping[str, Floats]) ->
     unfinished = {who: int(np.isnan(values).sum()) for who, values in found.items()}
     words = ", ".join(f"{who}: {count}" for who, count in unfinished.items())
     yield Check(f"unfinished of {len(size)} flows", "0", words, not any(unfinished.values()))
-    which = np.searchsorted(list(BINS.values()), size)
-    told = {who: [_mean_and_tail(values[which == number]) for number in range(len(BINS))] for who, values in found.items()}
-    asked = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
+    bin_of_flow = np.searchsorted(list(BINS.values()), size)
+    by_bin = {
+        who: [_mean_and_tail(values[bin_of_flow == number]) for number in range(len(BINS))] for who, values in found.items()
+    }
+    required = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
     for number, name in enumerate(BINS):
-        words = "; ".join(f"{who}: {each[number][0]:.2f} / {each[number][1]:.1f}" for who, each in told.items())
-        near = np.abs(np.array(told[ACKED][number]) / told[LAB][number] - 1) <= EXPLAINED
-        title = f"slowdown of {name}, {(which == number).sum()} flows: mean / p99"
-        yield Check(title, asked, words, bool(near.all()))
-    yield Check("figure", "recorded", str(_figure(size, found, told)), ok=True)
+        of_bin = {who: bins[number] for who, bins in by_bin.items()}
+        measured = "; ".join(f"{who}: {mean:.2f} / {tail:.1f}" for who, (mean, tail) in of_bin.items())
+        near = np.abs(np.array(of_bin[ACKED]) / of_bin[LAB] - 1) <= EXPLAINED
+        title = f"slowdown of {name}, {(bin_of_flow == number).sum()} flows: mean / p99"
+        yield Check(title, required, measured, bool(near.all()))
+    yield Check("figure", "recorded", str(_figure(size, found, by_bin)), ok=True)
 
 
 def _mean_and_tail(values: Floats) -> tuple[float, float]:
     return float(np.nanmean(values)), float(np.nanpercentile(values, 99))
 
 
-def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], told: Mapping[str, list[tuple[float, float]]]) -> Path:
+def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], by_bin: Mapping[str, list[tuple[float, float]]]) -> Path:
     """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
     place, width = runs.figure_place(FIGURE, NAME), 0.8 / len(found)
     with kit.style():
@@ -140,7 +143,7 @@ def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], told: Mapp
         for number, (who, color) in enumerate(zip(found, kit.FLOW_COLORS, strict=False)):
             if who != ACKED:
                 single.plot(size, found[who], ".", color=color, markersize=4, alpha=0.8)
-            left, (means, tails) = np.arange(len(BINS)) - 0.4 + (number + 0.5) * width, zip(*told[who], strict=True)
+            left, (means, tails) = np.arange(len(BINS)) - 0.4 + (number + 0.5) * width, zip(*by_bin[who], strict=True)
             binned.bar(left, means, 0.9 * width, color=color, label=who)
             binned.plot(left, tails, "_", color=color, markersize=14, markeredgewidth=2)
         for axes, least, title in ((single, 0.9, "Every flow"), (binned, 1, "Mean (bar) and 99th percentile (line) by size")):
