@@ -7,6 +7,7 @@ A key is a dotted key of docs/spec.md. Values are compared as quantities: 10Mbit
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import spec
-from dc_gym.base import spelling, units, whole_numbers
+from dc_gym.base import spelling, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.figures import styles
 from dc_gym.figures.sweep_figure import BY_DEFAULT
@@ -44,8 +45,11 @@ POLICIES = (BY_DEFAULT, "controller.policy")
 """The keys by which policies are distinguished."""
 NO_SETTINGS = ("seed", "name", "lab.memory")
 """Keys that do not define the experiment."""
+MOST_VALUES = 10_000
+"""The most values of a range: a sweep has no more runs."""
 FINEST = 10**12
 """The resolution in which shares are read, in parts of 1."""
+_RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,9 @@ class Condition:
         key, equals, raw = (part.strip() for part in text.partition("="))
         if not equals or not key or not raw:
             raise UsageError(f"--where {text!r}: not KEY=VALUE; write it like --where topology.hosts=8")
-        if (numbers := whole_numbers.in_range(raw)) is not None:
-            return cls(key, tuple(numbers), text)
+        if found := _RANGE.fullmatch(raw):
+            first, last = int(found[1]), int(found[2])
+            return cls(key, tuple(range(first, min(last, first + MOST_VALUES) + 1)), text)
         try:
             value = tomllib.loads(f"value = {raw}")["value"]
         except (ValueError, RecursionError):  # a bare text, as after --set
