@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CASE = "dumbbell-10m-dctcp-s1"
+RUN = Path("runs", "dumbbell-10m-dctcp-s1")
 
 
 def main() -> None:
     demo = Path(sys.argv[1])
-    manifest = json.loads((demo / CASE / "manifest.json").read_text())
+    manifest = json.loads((demo / RUN / "manifest.json").read_text())
     shutil.copy(demo / "demo.png", ROOT / "docs" / "demo.png")
     environment = "\n".join(f"    {name}: {value}" for name, value in manifest["environment"].items())
     text = (ROOT / "README.md").read_text()

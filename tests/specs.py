@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Specs whose digests must not depend on what is around a run, nor on the lab kernel's event loop."""
 
+from dc_gym import sweep
+from dc_gym.benchmarks.studies.demo import STUDY
+from dc_gym.study import StudyOptions, collect
+
 OTHERS = {
     "nic-dcqcn": """
 spec_version = 1
@@ -53,3 +57,14 @@ monitor.interval = "1ms"
 """
 """RED with an average counts how long a queue was idle."""
 MORE = {"bbr-fq": PACED.format(qdisc="fq"), "bbr-fifo": PACED.format(qdisc="bfifo"), "red-average": AVERAGED}
+
+
+def demo_cells(folder, *names):
+    """Returns the demo's runs with seed 1, or those of some variants, after writing their specs."""
+    cells = []
+    for variant in STUDY.chosen(StudyOptions(folder, variants=names)):
+        point = collect.point(STUDY, variant, StudyOptions(folder), 1)
+        spec = folder / f"{point.name}.json"
+        spec.write_text(point.spec.to_json())
+        cells.append(sweep.Cell(point.name, spec, folder / point.name, (), ("--no-plot", "--force")))
+    return cells

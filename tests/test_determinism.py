@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from specs import OTHERS
+from specs import OTHERS, demo_cells
 
 from dc_gym import sweep
 from dc_gym.base.files import scratch
@@ -41,7 +41,7 @@ SHORT = {"dumbbell-10m": "3s", "dumbbell-1g": "300ms", "fattree-k4": "300ms"}
 def test_digests_are_equal_whatever_goes_on_around(shorten, controllers, tmp_path, monkeypatch, lab_kernel):
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
-    cells = [*demo_cells(tmp_path, shorten, controllers), *other_cells(tmp_path)]
+    cells = [*shortened(tmp_path, shorten, controllers), *other_cells(tmp_path)]
     base = runs.run_all(cells)
 
     def run(name, **changes):
@@ -60,13 +60,12 @@ def test_digests_are_equal_whatever_goes_on_around(shorten, controllers, tmp_pat
     assert not [name for name in base if base[name].digest == other[name].digest]
 
 
-def demo_cells(folder, shorten, controllers):
+def shortened(folder, shorten, controllers):
     cells = []
-    for case in demo.CASES:
-        for cell in demo.case_cells(case, folder, seeds=(1,)):
-            if cell.name.removeprefix(f"{case.name}-").removesuffix("-s1") in controllers:
-                extra = (f"time.duration={shorten[case.name]}", "time.warmup=0s") if case.name in shorten else ()
-                cells.append(replace(cell, settings=(*cell.settings, *extra)))
+    for cell in demo_cells(folder, *(each.name for each in demo.STUDY.variants if each.values["controller.name"] in controllers)):
+        found = [duration for case, duration in shorten.items() if cell.name.startswith(case)]
+        extra = [setting for duration in found for setting in (f"time.duration={duration}", "time.warmup=0s")]
+        cells.append(replace(cell, settings=(*cell.settings, *extra)))
     return cells
 
 

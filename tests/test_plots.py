@@ -25,6 +25,7 @@ from dc_gym.figures import cases, kit, markings, styles, timeline
 from dc_gym.figures.markings import Markings
 from dc_gym.metrics import Series, Window, series
 from dc_gym.records.results import Result
+from dc_gym.study import Evidence, Track
 
 pytestmark = pytest.mark.filterwarnings("error")
 WINDOW = Window(2 * S, 10 * S)
@@ -36,7 +37,10 @@ def a_series(intervals: int = 50, **options: object) -> Series:
 
 def a_case(title: str = "dumbbell-10m", **queues: float) -> cases.CaseRuns:
     queues = queues or {"dctcp": 6000, "cubic": 150_000}
-    runs = {name: [a_series(seed=seed, controller=name, queue_bytes=size) for seed in (1, 2, 3)] for name, size in queues.items()}
+    runs = {
+        name: [demo.track_of(a_series(seed=seed, controller=name, queue_bytes=size)) for seed in (1, 2, 3)]
+        for name, size in queues.items()
+    }
     return cases.CaseRuns(title, runs, "10 Mbit/s")
 
 
@@ -151,8 +155,8 @@ def test_a_queue_that_was_always_empty_and_a_program_that_ended_at_once() -> Non
 
 
 def test_a_band_ends_at_what_links_can_carry() -> None:
-    def run(*mbps: float) -> Series:
-        return dataclasses.replace(a_series(2), total_bps=np.array(mbps) * 1e6, most_bps=9.5e6)
+    def run(*mbps: float) -> Track:
+        return demo.track_of(dataclasses.replace(a_series(2), total_bps=np.array(mbps) * 1e6, most_bps=9.5e6))
 
     figure = cases.demo_figure([cases.CaseRuns("x", {"cubic": [run(9, 2), run(5, 2), run(9.5, 2)]})])
     heights = figure.axes[2].collections[0].get_paths()[0].vertices[:, 1]
@@ -163,7 +167,7 @@ def test_a_band_ends_at_what_links_can_carry() -> None:
 def test_a_run_without_data_is_drawn_empty(tmp_path: Path) -> None:
     empty = series(synthetic.tables(), S, Window(0, S), 10)
     kit.save(timeline.run_figure(empty, "nothing", []), tmp_path / "x.png")
-    kit.save(cases.demo_figure([cases.CaseRuns("nothing", {"dctcp": [empty]})]), tmp_path / "y.png")
+    kit.save(cases.demo_figure([cases.CaseRuns("nothing", {"dctcp": [demo.track_of(empty)]})]), tmp_path / "y.png")
 
 
 def test_demo_figure() -> None:
@@ -182,17 +186,28 @@ def test_demo_figure() -> None:
     assert len(figure.legends) == 1 and figure.get_supxlabel() == "digest 1234"
     dctcp, cubic = grid[0][2].lines
     assert (dctcp.get_color(), cubic.get_color()) == (styles.find("dctcp").color, styles.find("cubic").color)
-    totals = np.array([run.goodput_bps.sum(axis=0) for run in drawn[0].runs["cubic"]]) / 1e6
+    totals = np.array(
+        [a_series(seed=seed, controller="cubic", queue_bytes=150_000).goodput_bps.sum(axis=0) for seed in (1, 2, 3)]
+    )
+    totals /= 1e6
     np.testing.assert_allclose(cubic.get_ydata(), totals.mean(axis=0))
 
 
 def test_the_demo_makes_its_own_damaged_result_again_and_refuses_another_one(tmp_path: Path) -> None:
-    place = next(iter(demo.case_cells(demo.CASES[0], tmp_path, write=False))).out
+    place = tmp_path / "runs" / f"{demo.STUDY.variants[0].name}-s1"
     synthetic.result(place)
     with pytest.raises(UsageError, match="something else than the demo"):
         demo.require_places(tmp_path)
     (place / "manifest.json").write_text("{")
     demo.require_places(tmp_path)
+
+
+def test_the_demos_table_has_means_over_the_seeds() -> None:
+    variant = demo.STUDY.variants[0]
+    told = {"goodput_bps": {1: 9e6, 2: 10e6}, "mean_queue_bytes": {1: 3000.0, 2: 4000.0}, "drops": {1: 1234.0, 2: 1236.0}}
+    head, row = demo.table(Evidence({variant.name: variant.evidence(told)})).splitlines()
+    assert head.split() == ["case", "controller", "goodput", "mean", "queue", "srtt", "Jain", "drops", "marks"]
+    assert row.split() == ["dumbbell-10m", "dctcp", "9.5", "Mbit/s", "3.5", "kB", "-", "-", "1,235", "-"]
 
 
 def test_panels_whose_lines_lie_far_apart_are_logarithmic() -> None:
@@ -282,12 +297,14 @@ def test_no_state_is_left_in_matplotlib() -> None:
     script = """
 import sys; sys.path.insert(0, sys.argv[1])
 import matplotlib, synthetic, io
+from dc_gym.benchmarks.studies import demo
 from dc_gym.figures import cases, kit, timeline
 from dc_gym.metrics import Series, Window, series
 assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
 settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend
 before = settings()
-cases.demo_figure([cases.CaseRuns("x", {"nv": [series(synthetic.run(), 10**10, Window(0, 10**10))]})]).savefig(io.BytesIO())
+run = demo.track_of(series(synthetic.run(), 10**10, Window(0, 10**10)))
+cases.demo_figure([cases.CaseRuns("x", {"nv": [run]})]).savefig(io.BytesIO())
 assert settings() == before
 assert "matplotlib.pyplot" not in sys.modules
 """

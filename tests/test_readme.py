@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from specs import demo_cells
 
 from dc_gym import __version__
-from dc_gym.benchmarks.studies import demo
 from dc_gym.records.results import load_result
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
@@ -31,7 +31,7 @@ def test_the_promise_is_for_this_release():
 def test_the_promise_holds_where_all_but_our_own_parts_are_the_same(tmp_path, lab_kernel):
     """If a change of ours alters the digest, run `make demo` and scripts/readme.py again."""
     tmp_path.chmod(0o755)
-    (cell,) = [each for each in demo.case_cells(demo.CASES[0], tmp_path, seeds=(1,)) if "dctcp" in each.name]
+    (cell,) = demo_cells(tmp_path, "dumbbell-10m-dctcp")
     done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *cell.argv()], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = load_result(cell.out, check_digest=True)

@@ -8,94 +8,63 @@ propagation delays. DCTCP has a step at K. The fat-tree at 100 Mbit/s runs Iroko
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from dc_gym import sweep
+import numpy as np
+
 from dc_gym.base.errors import ResultError, UsageError
-from dc_gym.base.files import PARTIAL, machine_errors
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
-from dc_gym.base.readable import quantity
+from dc_gym.base.readable import family_of, quantity
 from dc_gym.base.terminal import say
 from dc_gym.figures import cases, kit, timeline
 from dc_gym.kernel.lab import check_place
-from dc_gym.records.results import Result, is_result, load_result
+from dc_gym.metrics import Series
+from dc_gym.records.results import Result, is_result, load_result, number
+from dc_gym.study import Evidence, Measure, Study, StudyOptions, Track, Variant, VariantEvidence
+from dc_gym.study.collect import FOLDER, SpecRuns
+from dc_gym.sweep import cpus
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
-SEEDS = (1, 2, 3)
 FIGURE, MARK = "demo.png", "dcgym demo"
 REMEDY = "move it, or give another --out"
-COLUMNS = {"goodput_bps": "bps", "mean_queue_bytes": "bytes", "mean_srtt_us": "us", "jain": "", "drops": "", "marks": ""}
-COUNTS = ("drops", "marks")
-WIDTHS = ("14", "12", ">14", ">12", ">11", ">9", ">8", ">9")
-
-
-@dataclass(frozen=True, slots=True)
-class DemoCase:
-    """One row of the figure."""
-
-    name: str
-    note: str
-    spec: str
-    """The experiment as TOML; the demo sets controller and seed."""
-
-
-CASES = (
-    DemoCase(
-        "dumbbell-10m",
-        "10 Mbit/s, 2 pairs",
-        """
-spec_version = 1
-name = "dumbbell-10m"
-topology.preset = "dumbbell-10m"
-controller.name = "dctcp"
-workload = { kind = "pairs", jitter = "100ms" }
-time = { duration = "30s", warmup = "5s" }
-""",
-    ),
-    DemoCase(
-        "dumbbell-1g",
-        "1 Gbit/s, 2 pairs",
-        """
-spec_version = 1
-name = "dumbbell-1g"
-topology.preset = "dumbbell-1g"
-controller.name = "dctcp"
-workload = { kind = "pairs", jitter = "10ms" }
-time = { duration = "2s", warmup = "500ms" }
-""",
-    ),
-    DemoCase(
-        "fattree-k4",
-        "100 Mbit/s, hotspot",
-        """
-spec_version = 1
-name = "fattree-k4"
-topology = { preset = "fattree-k4", rate = "100Mbit/s" }
-controller.name = "dctcp"
-workload = { kind = "hotspot", jitter = "50ms" }
-time = { duration = "5s", warmup = "1s" }
-""",
-    ),
+COUNTS = (Measure("drops", "drops"), Measure("marks", "marks"))
+MEASURES = (
+    Measure("goodput_bps", "goodput (Mbit/s)", 1e-6),
+    Measure("mean_queue_bytes", "mean queue (kB)", 1e-3),
+    Measure("mean_srtt_us", "srtt (us)"),
+    Measure("jain", "Jain"),
+    *COUNTS,
 )
+WIDTHS = ("14", "12", ">14", ">12", ">11", ">9", ">8", ">9")
+CASES = {
+    "dumbbell-10m": ("10 Mbit/s, 2 pairs", None, "pairs", "100ms", "30s", "5s"),
+    "dumbbell-1g": ("1 Gbit/s, 2 pairs", None, "pairs", "10ms", "2s", "500ms"),
+    "fattree-k4": ("100 Mbit/s, hotspot", "100Mbit/s", "hotspot", "50ms", "5s", "1s"),
+}
+"""The rows of the figure by their networks: a note, and the values of KEYS."""
+KEYS = ("topology.rate", "workload.kind", "workload.jitter", "time.duration", "time.warmup")
 
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the demo. `args.out`: folder of the results and the figure; `args.jobs`: number of labs at a time."""
-    out: Path = args.out
-    check_place(out.absolute(), "a run's folder", "give another --out")
-    with machine_errors("make", out):
-        out.mkdir(parents=True, exist_ok=True)
-    require_places(out)
-    cells = [cell for case in CASES for cell in case_cells(case, out)]
-    sweep.require_all(sweep.run_cells(cells, args.jobs or sweep.cpus(), progress))
+    out = args.out.absolute()
+    check_place(out, "a run's folder", "give another --out")
+    require_places(args.out)
+    options = StudyOptions(out.parent, jobs=args.jobs or cpus(), retry=True, force=True)
+    found = SpecRuns()(replace(STUDY, name="demo", runs=out.name), options, progress).evidence
     progress.phase("figure")
-    figure = draw(out)
+    sample = load_result(out / FOLDER / f"{STUDY.variants[0].name}-s1")
+    caption = f"means over {STUDY.seeds} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
+    caption += f"dumbbell-10m, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
+    figure = kit.save(draw(found, caption), args.out / FIGURE, mark=MARK)
     progress.phase("done")
-    say(table(out))
+    say(table(found))
     say(f"figure       {figure}")
     return 0
 
@@ -103,10 +72,10 @@ def main(args: Namespace, progress: Progress) -> int:
 def require_places(out: Path) -> None:
     """Raises UsageError if the demo would overwrite something in the folder that it did not make."""
     require_place(out / FIGURE, is_marked(MARK), remedy=REMEDY)
-    for case in CASES:
-        for cell in case_cells(case, out, write=False):
-            if is_result(cell.out) and _name_of(cell.out) not in (case.name, None):
-                raise UsageError(f"{cell.out} is a result of something else than the demo; {REMEDY}")
+    for variant in STUDY.variants:
+        for place in (out / FOLDER / f"{variant.name}-s{seed}" for seed in range(1, STUDY.seeds + 1)):
+            if is_result(place) and _name_of(place) not in (variant.values["name"], None):
+                raise UsageError(f"{place} is a result of something else than the demo; {REMEDY}")
 
 
 def _name_of(result: Path) -> str | None:
@@ -118,61 +87,61 @@ def _name_of(result: Path) -> str | None:
     return name
 
 
-def case_cells(case: DemoCase, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
-    """Returns the runs of one case, after writing its spec beside them."""
-    spec = out / f"{case.name}.toml"
-    if write:
-        spec.write_text(case.spec.lstrip())
-    return [
-        sweep.Cell(
-            name := f"{case.name}-{controller}-s{seed}",
-            spec,
-            out / name,
-            (f'controller.name="{controller}"', f"seed={seed}"),
-            ("--no-plot", "--force"),
-        )
-        for controller in CONTROLLERS
-        for seed in seeds
-    ]
+def measure(result: Result) -> dict[str, float]:
+    return {each.name: number(result.summary.get(each.name)) for each in MEASURES}
 
 
-def draw(out: Path) -> Path:
-    """Draws demo.png from the results in `out`."""
+def track(result: Result) -> Track:
+    return track_of(timeline.load_series(result, cases.INTERVALS))
+
+
+def track_of(run: Series) -> Track:
+    threshold = np.full(len(run.t_s), np.nan if run.k_bytes is None else run.k_bytes)
+    values = {"queue_bytes": run.queue_bytes, "k_bytes": threshold, "goodput_bps": run.total_bps}
+    return Track(run.t_s, values | {"srtt_us": run.mean_srtt_us, "jain": run.jain}, {"goodput_bps": run.most_bps})
+
+
+def draw(evidence: Evidence, caption: str = "") -> Figure:
+    """Draws a row a network, with a line a controller."""
     rows = []
-    for case in CASES:
-        runs = {
-            name: [timeline.load_series(_result(out, case, name, seed), cases.INTERVALS) for seed in SEEDS]
-            for name in CONTROLLERS
-        }
-        rows.append(cases.CaseRuns(case.name, runs, case.note))
-    sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
-    caption = f"means over {len(SEEDS)} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
-    caption += f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
-    return kit.save(cases.demo_figure(rows, caption), out / FIGURE, mark=MARK)
+    for case, (note, *_) in CASES.items():
+        found = {name: evidence.variants.get(f"{case}-{name}") for name in CONTROLLERS}
+        if runs := {name: list(each.over_time.values()) for name, each in found.items() if each}:
+            rows.append(cases.CaseRuns(case, runs, note))
+    return cases.demo_figure(rows, caption)
 
 
-def table(out: Path) -> str:
+def table(evidence: Evidence) -> str:
     """Returns a table of means over the seeds, with one line per case and controller."""
-    head = ("case", "controller", "goodput", "mean queue", "srtt", "Jain", "drops", "marks")
-    lines = ["".join(f"{text:{width}}" for text, width in zip(head, WIDTHS, strict=True))]
-    for case in CASES:
-        for name in CONTROLLERS:
-            found = [dict(_result(out, case, name, seed).summary) for seed in SEEDS]
-
-            cells = [case.name, name, *(_mean(found, key, family) for key, family in COLUMNS.items())]
-            lines.append("".join(f"{text:{width}}" for text, width in zip(cells, WIDTHS, strict=True)))
-    return "\n".join(lines)
+    rows = [("case", "controller", *(each.title.partition(" (")[0] for each in MEASURES))]
+    for name, found in evidence.variants.items():
+        case, _, controller = name.rpartition("-")
+        rows.append((case, controller, *(_mean(found, each) for each in MEASURES)))
+    return "\n".join("".join(f"{text:{width}}" for text, width in zip(row, WIDTHS, strict=True)) for row in rows)
 
 
-def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
-    """Returns the mean of a metric over results, as text."""
-    known = [summary[key] for summary in found if summary.get(key) is not None]
-    mean = sum(known) / len(known) if known else None
-    return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)
+def _mean(who: VariantEvidence, measure: Measure) -> str:
+    """Returns the mean of a measure over seeds, as text."""
+    found = who.estimate(measure.name)
+    mean = found.mean if found else None
+    return quantity(round(mean) if mean is not None and measure in COUNTS else mean, family_of(measure.name))
 
 
-def _result(out: Path, case: DemoCase, controller: str, seed: int) -> Result:
-    path = out / f"{case.name}-{controller}-s{seed}"
-    if not path.is_dir():
-        raise UsageError(f"{path}: no such result; was the demo interrupted ({path.name}{PARTIAL})? run `dcgym demo` again")
-    return load_result(path)
+STUDY = Study(
+    title="DCTCP, TCP NV, CUBIC and BBR on two dumbbells and a fat-tree",
+    base={"metrics.slowdown": "auto"},
+    variants=[
+        Variant(
+            f"{case}-{name}",
+            {"name": case, "topology.preset": case, "controller.name": name, **dict(zip(KEYS, values, strict=True))},
+        )
+        for case, (_, *values) in CASES.items()
+        for name in CONTROLLERS
+    ],
+    measures=MEASURES,
+    measure=measure,
+    track=track,
+    draw=draw,
+    seeds=3,
+    source="F. Ruffy Varga: Data-Driven Datacenter Traffic Control (2019)",
+)

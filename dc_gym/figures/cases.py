@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from dc_gym.base.stats import band
 from dc_gym.figures import kit, styles
 from dc_gym.figures.axes import WIDE, log_from_zero
-from dc_gym.metrics import Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +23,25 @@ Floats = npt.NDArray[np.float64]
 INTERVALS = 40  # long enough that a loss and its repair fall into one interval
 
 
+class RunTrack(Protocol):
+    """A run over time: the middles of its intervals in s, and `queue_bytes`, `k_bytes`, `goodput_bps`, `srtt_us` and `jain`."""
+
+    @property
+    def x(self) -> Floats: ...
+
+    @property
+    def values(self) -> Mapping[str, Floats]: ...
+
+    @property
+    def most(self) -> Mapping[str, float]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CaseRuns:
     """One row of the demo: a network, and the runs of each controller on it."""
 
     title: str
-    runs: Mapping[str, Sequence[Series]]
+    runs: Mapping[str, Sequence[RunTrack]]
     """The runs by controller name, one for each seed; all have the same duration and number of intervals."""
     note: str = ""
     """A second line below the title, such as "10 Mbit/s, 2 pairs"."""
@@ -66,30 +78,26 @@ def _demo_row(row: Sequence[Axes], case: CaseRuns) -> None:
     every = [run for runs in case.runs.values() for run in runs]
     if not every:
         raise ValueError(f"case {case.title!r} has no runs")
-    rate, rate_unit = kit.rate_unit(np.concatenate([run.total_bps for run in every]))
-    delay, delay_unit = kit.time_unit(np.concatenate([run.mean_srtt_us for run in every]))
+    rate, rate_unit = kit.rate_unit(np.concatenate([run.values["goodput_bps"] for run in every]))
+    delay, delay_unit = kit.time_unit(np.concatenate([run.values["srtt_us"] for run in every]))
     queue, queue_unit = 1e3, "kB"
-    panels = {name: _quantities(runs, queue, rate, delay) for name, runs in case.runs.items()}
-    highest = (math.inf, max(run.most_bps for run in every) / rate, math.inf, 1.0)
-    labels = (f"Queue ({queue_unit})", f"Goodput ({rate_unit})", f"RTT ({delay_unit})", "Jain's index")
-    for column, (ax, label, most) in enumerate(zip(row, labels, highest, strict=True)):
-        lines = {name: _bounded(*band(panel[column]), most) for name, panel in panels.items()}
-        _draw_lines(ax, every[0].t_s, lines)
+    panels = (
+        ("queue_bytes", queue, f"Queue ({queue_unit})", math.inf),
+        ("goodput_bps", rate, f"Goodput ({rate_unit})", max(run.most["goodput_bps"] for run in every) / rate),
+        ("srtt_us", delay, f"RTT ({delay_unit})", math.inf),
+        ("jain", 1.0, "Jain's index", 1.0),
+    )
+    t_s = every[0].x
+    for column, (ax, (name, scale, label, most)) in enumerate(zip(row, panels, strict=True)):
+        lines = {
+            who: _bounded(*band(np.array([run.values[name] / scale for run in runs])), most) for who, runs in case.runs.items()
+        }
+        _draw_lines(ax, t_s, lines)
         _set_axis(ax, column, [mean for mean, _, _ in lines.values()], [top for _, _, top in lines.values()], label)
-        ax.set_xlim(0, every[0].end_s)
-    thresholds = {run.k_bytes for run in every if run.k_bytes is not None}
+        ax.set_xlim(0, t_s[-1] + t_s[0])
+    thresholds = {run.values["k_bytes"][0] for run in every if np.isfinite(run.values["k_bytes"][0])}
     if len(thresholds) == 1:
         kit.end_line(row[0], thresholds.pop() / queue, "K", kit.MARK)
-
-
-def _quantities(runs: Sequence[Series], queue: float, rate: float, delay: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Returns the values of the four panels for one controller, each [runs, intervals]."""
-    return (
-        np.array([run.queue_bytes / queue for run in runs]),
-        np.array([run.total_bps / rate for run in runs]),
-        np.array([run.mean_srtt_us / delay for run in runs]),
-        np.array([run.jain for run in runs]),
-    )
 
 
 Lines = Mapping[str, tuple[Floats, Floats, Floats]]

@@ -125,7 +125,10 @@ def run_all(
     for status in statuses:
         if status.state is not RunState.DONE:
             why = (status.message.splitlines() or ["no message"])[0]
-            raise TestbedError(f"{out / status.point.name} {status.state}: {why}; --retry runs it again")
+            raise TestbedError(
+                f"{out / status.point.name} {status.state}: {why}; "
+                f"{'the same command' if options.retry else '--retry'} runs it again"
+            )
     return {status.point.name: results.load_result(out / status.point.name) for status in statuses}
 
 

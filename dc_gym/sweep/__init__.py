@@ -2,7 +2,7 @@
 """Sweeps: many runs of one spec with some keys varied, one lab for each CPU (docs/sweeps.md).
 
 grid.py determines the runs. pool.py and cluster.py run them. state.py knows which of them exist already. summary.py reports how
-they ended. The demo and the benches use only the pool.
+they ended. The benches use only the pool.
 """
 
 from dc_gym.sweep.command import local, main, run_grid
