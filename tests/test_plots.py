@@ -216,6 +216,11 @@ def test_panels_whose_lines_lie_far_apart_are_logarithmic() -> None:
     assert far.get_ylim()[0] == 0, "an empty queue is on the axis"
 
 
+def test_one_run_has_no_band_and_sets_the_axis() -> None:
+    one = cases.CaseRuns("x", {"dctcp": [demo.track_of(dataclasses.replace(a_series(2), total_bps=np.array([8e6, 4e6])))]})
+    assert 8 <= cases.demo_figure([one]).axes[2].get_ylim()[1] < 12
+
+
 def test_a_case_without_runs_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="no runs"):
         cases.demo_figure([cases.CaseRuns("x", {})])

@@ -93,7 +93,9 @@ def _demo_row(row: Sequence[Axes], case: CaseRuns) -> None:
             who: _bounded(*band(np.array([run.values[name] / scale for run in runs])), most) for who, runs in case.runs.items()
         }
         _draw_lines(ax, t_s, lines)
-        _set_axis(ax, column, [mean for mean, _, _ in lines.values()], [top for _, _, top in lines.values()], label)
+        _set_axis(
+            ax, column, [mean for mean, _, _ in lines.values()], [np.fmax(mean, top) for mean, _, top in lines.values()], label
+        )
         ax.set_xlim(0, t_s[-1] + t_s[0])
     thresholds = {run.values["k_bytes"][0] for run in every if np.isfinite(run.values["k_bytes"][0])}
     if len(thresholds) == 1:
