@@ -39,5 +39,4 @@ def compare(args: Namespace, progress: Progress) -> int:
     own = not (args.controllers or args.workloads)
     told = {"evidence": None if own else (args.out or command.OUT) / "evidence", "address": None}
     told |= {"length": "full" if args.full else "default", "cases": ALL, "ground": args.ground or "lab", "variants": []}
-    none = {"steps": None, "algorithms": None, "preset": None, "duration": None}
-    return command.run(command.Desk(LIBRARY, Namespace(**(vars(args) | told | none)), progress), studies)
+    return command.run(command.Desk(LIBRARY, Namespace(**(vars(args) | told)), progress), studies)

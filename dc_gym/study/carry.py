@@ -20,15 +20,7 @@ from dc_gym.study.table import Table
 def carry(study: Study, table: Table, options: StudyOptions, lineage: Lineage, progress: Progress) -> tuple[str, Lineage]:
     """Repeats a study's sample if its evidence is of another environment.
 
-    Args:
-        study: the study.
-        table: its evidence.
-        options: `out` is the folder of the runs.
-        lineage: the pairs that are known.
-        progress: is told of the run.
-
-    Returns:
-        The outcome in words, and the lineage, with a new pair if the digests are equal.
+    Returns the outcome in words, and the lineage, with a new pair if the digests are equal.
     """
     if changed := identity.why_changed(study, table):
         return f"old: {changed}", lineage

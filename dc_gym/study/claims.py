@@ -30,17 +30,13 @@ Values = Mapping[int, float]
 
 
 class Verdict(StrEnum):
-    """The outcome of a claim, from what is worth least to what is worth most in a claim with several criteria."""
+    """The outcome of a claim: the first of these that one of its criteria has."""
 
     NOT_TESTED = "not tested"
     OPPOSITE = "opposite"
     NO_DIFFERENCE = "no difference found"
     OTHER_SIZE = "same order, other size"
     SAME = "same"
-
-
-ORDER = tuple(Verdict)
-"""A claim's verdict is the first of these that one of its criteria has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +98,15 @@ class Judged:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judged:
-    outcomes = [_outcome(each, evidence) for each in claim.criteria]
-    verdict = min((each.verdict for each in outcomes), key=ORDER.index)
+    absences = [(each, _absent(each.about, evidence)) for each in claim.criteria]
+    outcomes = [Outcome(Verdict.NOT_TESTED, absent) if absent else each.judge(evidence) for each, absent in absences]
+    verdict = min((each.verdict for each in outcomes), key=list(Verdict).index)
     about = [name for each in claim.criteria for name in each.about]
     why_not = _why_not(verdict, outcomes, about, evidence)
     return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, tuple(each.measured for each in outcomes), why_not)
 
 
 def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str], evidence: Evidence) -> str:
-    """Returns why a claim counts as not tested; empty if it is tested."""
     short = evidence.shortfall
     trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
     if absent := _absent(about, evidence):
@@ -127,13 +123,7 @@ def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str]
     return ""
 
 
-def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
-    absent = _absent(criterion.about, evidence)
-    return Outcome(Verdict.NOT_TESTED, absent) if absent else criterion.judge(evidence)
-
-
 def _absent(names: Sequence[str], evidence: Evidence) -> str:
-    """Returns words that say which variants did not run; empty if all did."""
     absent = [name for name in dict.fromkeys(names) if name not in evidence.variants]
     return f"{', '.join(absent)} did not run" if absent else ""
 
@@ -189,7 +179,6 @@ def _difference(first: Values, second: Values, factor: float) -> Estimate | None
 
 
 def _tie(first: Values, second: Values) -> bool:
-    """Returns whether two means differ by less than TIE of the larger one."""
     a, b = _mean(first), _mean(second)
     return a is not None and b is not None and abs(abs(a.mean) - abs(b.mean)) < TIE * max(abs(a.mean), abs(b.mean))
 
@@ -214,23 +203,20 @@ def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Cri
 
 def less_than(name: str, measure: Measure, bound: float) -> Criterion:
     """Returns the criterion that every seed's value is below a bound."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        values = list(evidence.values(name, measure.name).values())
-        return bounded(max(values) < bound if values else None, f"{name} {text(estimate(values), measure)}")
-
-    words = f"{measure.title} of {name} below {bound * measure.factor:g} for every seed"
-    return Criterion(words, (name,), judge, (measure.name,))
+    return _of_every_seed(name, measure, bound, "below", lambda values: max(values) < bound)
 
 
 def more_than(name: str, measure: Measure, bound: float) -> Criterion:
     """Returns the criterion that every seed's value is above a bound."""
+    return _of_every_seed(name, measure, bound, "above", lambda values: min(values) > bound)
 
+
+def _of_every_seed(name: str, measure: Measure, bound: float, side: str, holds: Callable[[Sequence[float]], bool]) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, measure.name).values())
-        return bounded(min(values) > bound if values else None, f"{name} {text(estimate(values), measure)}")
+        return bounded(holds(values) if values else None, f"{name} {text(estimate(values), measure)}")
 
-    words = f"{measure.title} of {name} above {bound * measure.factor:g} for every seed"
+    words = f"{measure.title} of {name} {side} {bound * measure.factor:g} for every seed"
     return Criterion(words, (name,), judge, (measure.name,))
 
 
@@ -280,10 +266,6 @@ def text(value: Estimate | None, measure: Measure) -> str:
 
 
 def plain(value: float, measure: Measure) -> str:
-    return _plain(value * measure.factor, measure.digits)
-
-
-def _plain(value: float, digits: int) -> str:
-    """Formats a number without an exponent, rounded to four decimal places."""
-    found = round(value, SMALLEST) + 0.0  # turns -0 into 0
-    return np.format_float_positional(found, precision=digits, fractional=False, trim="-")
+    """Formats a value without an exponent, rounded to four decimal places."""
+    found = round(value * measure.factor, SMALLEST) + 0.0  # turns -0 into 0
+    return np.format_float_positional(found, precision=measure.digits, fractional=False, trim="-")

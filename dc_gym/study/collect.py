@@ -107,13 +107,7 @@ def run_all(
 ) -> dict[str, Result]:
     """Makes the missing results, and returns all of them by the points' names. Raises TestbedError if a run failed.
 
-    Args:
-        name: name of the sweep.
-        keys: names of what varies.
-        points: the runs.
-        place: folder of the sweep's folder.
-        options: says where it runs, and how many at a time.
-        progress: is told of the runs.
+    `name` and `keys` are those of the sweep, whose folder lies in `place`.
     """
     out = (place / FOLDER).absolute()
     if options.address is None:

@@ -12,8 +12,10 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
+from rich.table import Column
 from rich.table import Table as Shown
 
 from dc_gym.base import terminal
@@ -24,7 +26,6 @@ from dc_gym.base.terminal import say
 from dc_gym.records import fingerprint
 from dc_gym.study import carry, collect, identity, page, score, table
 from dc_gym.study.claims import Verdict
-from dc_gym.study.evidence import Evidence
 from dc_gym.study.find import ALL, Library
 from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.page import Report
@@ -89,8 +90,14 @@ class Desk:
         own = options.own or self.args.evidence is not None
         return self.evidence if own else options.out / "evidence"
 
-    def table(self, study: Study, folder: Path, full: bool) -> Table:
-        return table.read(table.path_of(folder, study.name, full))
+    def parts(self, study: Study) -> list[Study]:
+        """Returns the studies whose evidence a study shows: its own, or others'."""
+        return self.library.chosen(study.of) if study.of else [study]
+
+    def told(self, study: Study, tables: Sequence[Table], old: str = "") -> Report:
+        """Returns what the page of a study shows, from the tables of its parts."""
+        evidence = table.merged(list(zip(self.parts(study), tables, strict=True))) if study.of else None
+        return page.report(study, replace(tables[0], study=study.name), self.library.causes(study), evidence, old)
 
 
 def main(library: Library, args: Namespace, progress: Progress) -> int:
@@ -120,7 +127,7 @@ def run(desk: Desk, studies: Sequence[Study]) -> int:
         study.chosen(desk.options(study.group))
     for study in studies:
         desk.progress.note(f"{study.name}: {study.title}")
-        told = _made(desk, study)
+        told = desk.told(study, [_stored(desk, each, desk.options(study.group)) for each in desk.parts(study)])
         path = page.write(desk.out / study.name, told)
         _show(told)
         for name in study.of or [study.name]:
@@ -132,19 +139,8 @@ def run(desk: Desk, studies: Sequence[Study]) -> int:
 def _require_trained(args: Namespace, studies: Sequence[Study]) -> None:
     """Raises UsageError if an option for trainings would have no effect."""
     for name in ("algorithms", "steps", "preset"):
-        if (given := getattr(args, name)) is not None and not any(each.trains for each in studies):
+        if (given := getattr(args, name, None)) is not None and not any(each.trains for each in studies):
             raise UsageError(f"--{name} {given}: nothing is trained for {', '.join(each.name for each in studies)}; leave it out")
-
-
-def _made(desk: Desk, study: Study) -> Report:
-    """Runs a study, stores its evidence, and returns what its page shows."""
-    options = desk.options(study.group)
-    if study.of:
-        parts = desk.library.chosen(study.of)
-        tables = [(each, _stored(desk, each, options)) for each in parts]
-        return _joined(desk, study, tables)
-    made = _stored(desk, study, options)
-    return page.report(study, made, desk.library.causes(study))
 
 
 def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
@@ -163,14 +159,7 @@ def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
         sample=found.sample,
         rows=table.cells(found.evidence),
     )
-    path = table.write(desk.place_of(options), made, options.full)
-    return table.read(path)
-
-
-def _joined(desk: Desk, study: Study, tables: Sequence[tuple[Study, Table]], old: str = "") -> Report:
-    """Returns what the page of a study shows that reads others' evidence."""
-    evidence: Evidence = table.merged(tables)
-    return page.report(study, replace(tables[0][1], study=study.name), desk.library.causes(study), evidence, old)
+    return table.read(table.write(desk.place_of(options), made, options.full))
 
 
 def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[str]]:
@@ -179,16 +168,14 @@ def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[s
     today, lineage = identity.environment(), identity.read_lineage(desk.evidence)
     found, missing = [], []
     for study in studies:
-        parts = desk.library.chosen(study.of) if study.of else [study]
-        if not all(table.path_of(desk.evidence, each.name, full).is_file() for each in parts):
+        parts = desk.parts(study)
+        paths = [table.path_of(desk.evidence, each.name, full) for each in parts]
+        if not all(path.is_file() for path in paths):
             missing.append(study.name)
             continue
-        tables = [(each, desk.table(each, desk.evidence, full)) for each in parts]
-        old = next((why for each, made in tables if (why := identity.why_old(each, made, today, lineage))), "")
-        if study.of:
-            found.append(_joined(desk, study, tables, old))
-        else:
-            found.append(page.report(study, tables[0][1], desk.library.causes(study), old=old))
+        tables = [table.read(path) for path in paths]
+        reasons = [identity.why_old(each, made, today, lineage) for each, made in zip(parts, tables, strict=True)]
+        found.append(desk.told(study, tables, next(filter(None, reasons), "")))
     return found, missing
 
 
@@ -225,10 +212,10 @@ def _score(desk: Desk) -> int:
 
 def _carry(desk: Desk) -> int:
     studies = [each for each in desk.library.chosen(desk.args.names or [ALL]) if not each.of]
-    found = [each for each in studies if table.path_of(desk.evidence, each.name, False).is_file()]
-    tables = [desk.table(each, desk.evidence, False) for each in found]  # finds files that are no evidence before anything runs
+    paths = [(each, table.path_of(desk.evidence, each.name, False)) for each in studies]
+    tables = [(each, table.read(path)) for each, path in paths if path.is_file()]  # finds no evidence before anything runs
     lineage = identity.read_lineage(desk.evidence)
-    for study, made in zip(found, tables, strict=True):
+    for study, made in tables:
         outcome, carried = carry.carry(study, made, desk.options(study.group), lineage, desk.progress)
         say(f"{study.name:24} {outcome}")
         if carried != lineage:
@@ -237,18 +224,19 @@ def _carry(desk: Desk) -> int:
     return 0
 
 
+def _folded(names: Sequence[str]) -> list[Column]:
+    return [Column(name, overflow="fold") for name in names]
+
+
 def _show(told: Report) -> None:
     console = terminal.wide_console()
-    shown = Shown(title=f"{told.study.name}: {told.study.title}", title_justify="left", show_edge=False, pad_edge=False)
-    for name in page.header(told):
-        shown.add_column(name, overflow="fold")
+    look: dict[str, Any] = {"title_justify": "left", "show_edge": False, "pad_edge": False}
+    shown = Shown(*_folded(page.header(told)), title=f"{told.study.name}: {told.study.title}", **look)
     for row in page.cells(told):
         shown.add_row(*map(escape, row))
     console.print(shown)
     if told.findings:
-        claims = Shown(show_edge=False, pad_edge=False)
-        for name in ("claim", "measured", ""):
-            claims.add_column(name, overflow="fold")
+        claims = Shown(*_folded(("claim", "measured", "")), **look)
         for found in told.findings:
             judged, cause = found.judged, found.cause
             words = "; ".join(dict.fromkeys(judged.measured))
@@ -256,7 +244,7 @@ def _show(told: Report) -> None:
             state = f"[{COLOURS[judged.verdict]}]{judged.verdict}[/]" + (f"\n{escape(judged.why_not)}" if judged.why_not else "")
             claims.add_row(escape(judged.claim.title), escape(words), state)
         console.print(claims)
-    if counts := ", ".join(f"{count} {verdict}" for verdict, count in told.counts().items()):
-        say(f"claims       {counts}")
+    if told.summary:
+        say(f"claims       {told.summary}")
     if str(told.table.shortfall):
         say(f"shorter      {told.table.shortfall}")

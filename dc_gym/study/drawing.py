@@ -66,7 +66,6 @@ def figure(evidence: Evidence, panels: Sequence[Measure], title: str) -> Figure:
 
 
 def _is_measured(who: VariantEvidence, panel: Measure) -> bool:
-    """Returns whether there is data of this quantity to draw."""
     return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
@@ -82,14 +81,12 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
         canvas = kit.new_figure((0.75 if len(columns) == 1 else 1.2) * WIDTH, 1.0 + 0.36 * len(variants))
         axes = canvas.subplots(1, len(columns), squeeze=False, sharey=True)[0]
         for ax, column in zip(axes, columns, strict=True):
-            known = [found for each in variants if (found := each.estimate(column.name))]
-            set_scale(ax, "x", [bar(found, column) for found in known])
-            for row, each in enumerate(variants):
-                if each.numbers.get(column.name):
-                    _dot(ax, row, each, column)
+            for row, mean in _means(ax, variants, column, 7).items():
+                values = np.array(list(variants[row].numbers[column.name].values())) * column.factor
+                ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
+                ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
             ax.set_xlabel(sentence(column.title))
         axes[0].set_yticks(range(len(variants)), [each.label for each in variants])
-        axes[0].set_ylim(len(variants) - 0.5, -0.5)
         kit.title(canvas, title)
     return canvas
 
@@ -97,11 +94,7 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
 def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Sequence[Measure], title: str) -> Figure:
     """Draws a panel for each case and measure, with a dot and an interval for each variant.
 
-    Args:
-        evidence: what was measured.
-        rows: variants by label, by the title of the case.
-        columns: measures.
-        title: title of the figure.
+    `rows`: variants by label, by the title of the case.
     """
     shown = {
         case: {label: evidence.variants[each] for label, each in named.items() if each in evidence.variants}
@@ -113,16 +106,9 @@ def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Seq
         heights = [0.5 + 0.2 * len(each) for each in known.values()]
         axes = canvas.subplots(len(known), len(columns), squeeze=False, gridspec_kw={"height_ratios": heights})
         for (case, variants), panels in zip(known.items(), axes, strict=True):
-            found = list(variants.values())
             for ax, column in zip(panels, columns, strict=True):
-                estimates = [each.estimate(column.name) for each in found]
-                set_scale(ax, "x", [bar(each, column) for each in estimates if each])
-                for row, (each, estimate) in enumerate(zip(found, estimates, strict=True)):
-                    if estimate is not None:
-                        draw_bar(ax, row, bar(estimate, column), each.color, "x")
-                        ax.plot(estimate.mean * column.factor, row, "o", color=each.color, markersize=5, zorder=3)
-                ax.set_yticks(range(len(found)), list(variants) if ax is panels[0] else [""] * len(found), fontsize=8)
-                ax.set_ylim(len(found) - 0.5, -0.5)
+                _means(ax, list(variants.values()), column, 5)
+                ax.set_yticks(range(len(variants)), list(variants) if ax is panels[0] else [""] * len(variants), fontsize=8)
                 ax.tick_params(axis="x", labelsize=8)
                 ax.set_title(
                     sentence(column.title) if ax is not panels[0] else f"{sentence(case)}: {column.title}", loc="left", fontsize=8
@@ -131,15 +117,15 @@ def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Seq
     return canvas
 
 
-def _dot(ax: Axes, row: int, who: VariantEvidence, column: Measure) -> None:
-    values = np.array(list(who.numbers[column.name].values())) * column.factor
-    found = who.estimate(column.name)
-    assert found is not None
-    mean = found.mean * column.factor
-    ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
-    draw_bar(ax, row, bar(found, column), who.color, "x")
-    ax.plot(mean, row, "o", color=who.color, markersize=7, zorder=3)
-    ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+def _means(ax: Axes, variants: Sequence[VariantEvidence], column: Measure, size: int) -> Mapping[int, float]:
+    """Draws a row per variant: its mean and interval. Returns the means by row."""
+    bars = {row: bar(found, column) for row, each in enumerate(variants) if (found := each.estimate(column.name))}
+    set_scale(ax, "x", list(bars.values()))
+    for row, drawn in bars.items():
+        draw_bar(ax, row, drawn, variants[row].color, "x")
+        ax.plot(drawn.mean, row, "o", color=variants[row].color, markersize=size, zorder=3)
+    ax.set_ylim(len(variants) - 0.5, -0.5)
+    return {row: drawn.mean for row, drawn in bars.items()}
 
 
 def bar(found: Estimate, column: Measure) -> ErrorBar:
@@ -175,12 +161,11 @@ def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]
 
 
 def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
-    found = np.full(len(edges) - 1, np.nan)
-    for place in range(len(found)):
-        inside = (x > edges[place]) & (x <= edges[place + 1]) & np.isfinite(y)
-        if inside.any():
-            found[place] = y[inside].mean()
-    return found
+    inside = (x > edges[0]) & (x <= edges[-1]) & np.isfinite(y)
+    place, count = np.digitize(x[inside], edges, right=True) - 1, len(edges) - 1
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.bincount(place, y[inside], count) / np.bincount(place, minlength=count)
+    return means
 
 
 def _draw(ax: Axes, x: Floats, rows: Floats, who: VariantEvidence, panel: Measure, most: float = np.inf) -> None:

@@ -44,7 +44,8 @@ class Library:
     def title(self, group: str) -> str:
         """Returns the first line of what a group's folder says of itself."""
         file = next(path for name, path in self.names().items() if name.startswith(f"{group}/"))
-        return _docstring(file.with_name("__init__.py"))
+        text = ast.get_docstring(ast.parse(file.with_name("__init__.py").read_text()))
+        return (text or group).splitlines()[0]
 
     def chosen(self, asked: Sequence[str]) -> list[Study]:
         """Returns the studies of names, groups, `all`, or files outside; each once, in the order of the names.
@@ -74,14 +75,10 @@ class Library:
 
     def causes(self, study: Study) -> dict[str, Cause]:
         """Returns the causes of a study's verdicts, from the findings.toml beside it."""
-        path = self.names().get(study.name)
-        if path is None:
-            place = Path(str(sys.modules[study.module].__file__))
-            file, names = place.with_name(findings.FILE), [study.name.partition("/")[2]]
-        else:
-            file = path.with_name(findings.FILE)
-            names = [name.partition("/")[2] for name, each in self.names().items() if each.parent == path.parent]
-        causes = findings.read(file, names).get(study.name.partition("/")[2], {})
+        path = self.names().get(study.name) or Path(str(sys.modules[study.module].__file__))
+        file, own = path.with_name(findings.FILE), study.name.partition("/")[2]
+        names = [name.partition("/")[2] for name, each in self.names().items() if each.parent == path.parent]
+        causes = findings.read(file, names or [own]).get(own, {})
         findings.require_claims(file, study.name, causes, study.claims)
         return causes
 
@@ -89,7 +86,7 @@ class Library:
 @functools.cache  # it reads every file, and each name is looked up in it
 def _studies_in(folder: Path) -> Mapping[str, Path]:
     files = sorted(folder.glob("*/*.py"), key=lambda path: (path.parent.name, _order(path.stem)))
-    return {f"{_word(path.parent.name)}/{_word(path.stem)}": path for path in files if _has_study(path)}
+    return {f"{_word(path.parent.name)}/{_word(path.stem)}": path for path in files if f"\n{STUDY} = " in path.read_text()}
 
 
 def of_file(asked: str) -> Study:
@@ -117,14 +114,6 @@ def _study(module: ModuleType, name: str, what: str) -> Study:
         if strange := [one for one in criterion.measures if one not in measures]:
             raise UsageError(f"study {what}: {where}: {unknown('measure', strange[0], sorted(measures))}")
     return found
-
-
-def _has_study(path: Path) -> bool:
-    return f"\n{STUDY} = " in path.read_text()
-
-
-def _docstring(path: Path) -> str:
-    return (ast.get_docstring(ast.parse(path.read_text())) or path.parent.name).splitlines()[0]
 
 
 def _word(name: str) -> str:

@@ -57,14 +57,9 @@ class Finding:
 
 
 def read(file: Path, studies: Iterable[str]) -> dict[str, dict[str, Cause]]:
-    """Returns causes by study and by the claim's title.
+    """Returns causes by study and by the claim's title, from a findings.toml if there is one.
 
-    Args:
-        file: a findings.toml; it may not exist.
-        studies: the names that its studies may have.
-
-    Raises:
-        UsageError: it is not TOML, or it names an unknown study or key.
+    Raises UsageError if it is not TOML, or if it names a key that is unknown, or a study that is not one of `studies`.
     """
     try:
         told = tomllib.loads(file.read_text()) if file.is_file() else {}
@@ -93,6 +88,4 @@ def require_claims(file: Path, study: str, causes: Mapping[str, Cause], claims: 
 def finding(judged: Judged, causes: Mapping[str, Cause]) -> Finding:
     """Returns a verdict with its cause, if what is known is about such a verdict."""
     cause = causes.get(judged.claim.title)
-    if cause is None or cause.of_success is not (judged.verdict is Verdict.SAME):
-        return Finding(judged)
-    return Finding(judged, cause)
+    return Finding(judged, cause if cause and cause.of_success is (judged.verdict is Verdict.SAME) else None)

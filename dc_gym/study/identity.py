@@ -35,18 +35,9 @@ from dc_gym.study.table import Table
 LINEAGE = "lineage.tsv"
 OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
-OPTIONS = {
-    "full": "full",
-    "cases": "all_cases",
-    "variants": "variants",
-    "seeds": "seeds",
-    "steps": "steps",
-    "duration": "duration",
-    "algorithms": "algorithms",
-    "preset": "preset",
-    "set": "overrides",
-    "ground": "ground",
-}
+OPTIONS = {"full": "full", "cases": "all_cases"}
+OPTIONS |= {name: name for name in ("variants", "seeds", "steps", "duration", "algorithms", "preset")}
+OPTIONS |= {"set": "overrides", "ground": "ground"}
 """The fields of StudyOptions that change what is run, by their names in a table's head."""
 
 
@@ -68,14 +59,13 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 
 def told(options: StudyOptions) -> dict[str, Any]:
     """Returns the options that change what is run, as a table's head has them."""
-    values = {name: getattr(options, field) for name, field in OPTIONS.items()}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: list(given) if isinstance(given := getattr(options, key), tuple) else given for name, key in OPTIONS.items()}
 
 
 def asked(told: Mapping[str, Any]) -> StudyOptions:
     """Returns the options that a table's head has."""
-    given = {field: told[name] for name, field in OPTIONS.items() if name in told}
-    values: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in given.items()}
+    known = {OPTIONS[name]: value for name, value in told.items() if name in OPTIONS}
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
     return StudyOptions(Path(), **values)
 
 

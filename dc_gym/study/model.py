@@ -107,13 +107,8 @@ class Variant:
         over_time: Mapping[int, Track] | None = None,
         learning: Mapping[int, Track] | None = None,
     ) -> VariantEvidence:
-        """Returns what was measured of it, with its style and what the source printed.
-
-        Args:
-            numbers: values by measure and seed.
-            over_time: tracks of its runs, by seed.
-            learning: tracks of its trainings, by seed.
-        """
+        """Returns what was measured of it (values by measure and seed, tracks by seed), with its style and what the source
+        printed."""
         return VariantEvidence(
             self.name, self.label or self.name, self.color, numbers, over_time or {}, learning or {}, self.paper
         )
@@ -222,9 +217,6 @@ class Study:
 
     def facts_of(self, options: StudyOptions) -> Facts:
         return self.facts(options) if callable(self.facts) else self.facts
-
-    def notes_of(self, evidence: Evidence) -> Sequence[str]:
-        return self.notes(evidence) if callable(self.notes) else self.notes
 
     def files_of(self, seeds: Sequence[int]) -> Files:
         return self.files(seeds) if callable(self.files) else self.files

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -43,21 +43,17 @@ class Report:
         variants = self.evidence.variants.values()
         return [each for each in self.study.measures if any(one.numbers.get(each.name) for one in variants)]
 
-    def counts(self) -> dict[Verdict, int]:
-        """Returns how many counted claims have each verdict."""
+    @property
+    def summary(self) -> str:
+        """How many counted claims have each verdict; empty if none is counted."""
         verdicts = [each.verdict for each in self.findings if each.claim.counted]
-        return {verdict: verdicts.count(verdict) for verdict in reversed(Verdict) if verdict in verdicts}
+        return ", ".join(f"{verdicts.count(each)} {each}" for each in reversed(Verdict) if each in verdicts)
 
 
 def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Evidence | None = None, old: str = "") -> Report:
-    """Returns what a study's page shows.
+    """Returns what a study's page shows, from its table or, if it reads others', from what `evidence` has.
 
-    Args:
-        study: the study.
-        table: its evidence.
-        causes: causes of verdicts, by the claims' titles.
-        evidence: what a study that reads others' evidence makes of it; None: that of the table.
-        old: why the evidence is not of today; empty if it is.
+    `causes`: by the claims' titles. `old`: why the evidence is not of today; empty if it is.
     """
     found = study.derive(evidence_of(study, table) if evidence is None else evidence)
     facts = [*study.facts_of(identity.asked(table.options)), ("Seeds", f"{len(table.seeds)}; the same traffic for all variants")]
@@ -65,7 +61,8 @@ def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Ev
     if old:
         facts.append(("Old", old))
     findings = [finding(judge(each, found), causes) for each in study.claims]
-    return Report(study, table, found, findings, facts, [*study.told, *study.notes_of(found)], old)
+    notes = study.notes(found) if callable(study.notes) else study.notes
+    return Report(study, table, found, findings, facts, [*study.told, *notes], old)
 
 
 def write(folder: Path, told: Report) -> Path:
@@ -76,14 +73,9 @@ def write(folder: Path, told: Report) -> Path:
     draw = study.draw or (lambda evidence: drawing.dots(evidence, told.measures[0], study.title))
     kit.save(draw(told.evidence), folder / FIGURE)
     put(folder / TABLE, csv_bytes(*_table(list(told.evidence.variants.values()), study.measures)))
-    claims = [as_dict(each) for each in told.findings]
-    head: dict[str, object] = {
-        "study": study.name,
-        "title": study.title,
-        "dcgym": __version__,
-        "fingerprint": told.table.fingerprint,
-    }
-    head |= {"options": dict(told.table.options), "seeds": told.table.seeds, "old": told.old, "claims": claims}
+    claims, stored = [as_dict(each) for each in told.findings], told.table
+    head: dict[str, object] = {"study": study.name, "title": study.title, "dcgym": __version__, "fingerprint": stored.fingerprint}
+    head |= {"options": dict(stored.options), "seeds": stored.seeds, "old": told.old, "claims": claims}
     put(folder / CLAIMS, (json.dumps(head, indent=1, ensure_ascii=False) + "\n").encode())
     title, mark = f"{study.name}: {study.title}", mark_of(study.name)
     values = {"report": told, "claims": claims, "columns": header(told), "rows": cells(told)}
@@ -98,31 +90,18 @@ def mark_of(what: str) -> str:
 def require_places(places: Mapping[str, Path], force: bool) -> None:
     """Raises UsageError if a page of something else would be overwritten, before hours are spent.
 
-    Args:
-        places: folders by the name of the study or the group.
-        force: whether to overwrite.
+    `places`: folders by the name of the study or the group.
     """
     for name, folder in places.items():
         require_place(folder / PAGE, is_marked(mark_of(name)), force=force)
 
 
 def overview(folder: Path, group: str, title: str, reports: Sequence[tuple[str, Report]]) -> Path:
-    """Writes one page about a group: a line a study, then all claims.
-
-    Args:
-        folder: where the page is written.
-        group: name of the group, such as acc.
-        title: title of the source.
-        reports: what the studies' pages show, each with the path of its page below `folder`.
-    """
-    lines = [(page, each, _summary(each)) for page, each in reports]
+    """Writes one page about a group: a line a study, then all claims. `reports` have the paths of their pages below `folder`."""
+    lines = [(page, each, each.summary or "no claim of the source") for page, each in reports]
     claims = [(page, each, [as_dict(found) for found in each.findings]) for page, each in reports]
     values = {"lines": lines, "reports": claims}
     return put(folder / PAGE, html.render(PACKAGE, "overview.html.j2", title=title, mark=mark_of(group), **values))
-
-
-def _summary(told: Report) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in told.counts().items()) or "no claim of the source"
 
 
 def as_dict(found: Finding) -> dict[str, object]:
@@ -160,20 +139,17 @@ def cells(told: Report) -> list[list[str]]:
 
 
 def _printed(measure: Measure, told: Report) -> bool:
-    """Returns whether the source has numbers of this measure."""
     return any(measure.name in each.paper for each in told.evidence.variants.values())
 
 
-def _table(variants: Sequence[VariantEvidence], measures: Sequence[Measure]) -> tuple[list[str], Iterator[list[object]]]:
+def _table(variants: Sequence[VariantEvidence], measures: Sequence[Measure]) -> tuple[list[str], list[list[object]]]:
     """Returns header and rows of the table in SI units, with a row per variant and seed."""
     printed = [each for each in measures if any(each.name in one.paper for one in variants)]
     names = [*(each.name for each in measures), *(f"paper_{each.name}" for each in printed)]
-
-    def rows() -> Iterator[list[object]]:
-        for each in variants:
-            for seed in sorted({seed for values in each.numbers.values() for seed in values}):
-                measured = [each.numbers.get(one.name, {}).get(seed, "") for one in measures]
-                paper = [each.paper.get(one.name, "") for one in printed]
-                yield [each.name, seed, each.steps if each.learning else "", *measured, *paper]
-
-    return ["variant", "seed", "steps", *names], rows()
+    rows: list[list[object]] = []
+    for each in variants:
+        for seed in sorted({seed for values in each.numbers.values() for seed in values}):
+            measured = [each.numbers.get(one.name, {}).get(seed, "") for one in measures]
+            paper = [each.paper.get(one.name, "") for one in printed]
+            rows.append([each.name, seed, each.steps if each.learning else "", *measured, *paper])
+    return ["variant", "seed", "steps", *names], rows

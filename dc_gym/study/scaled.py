@@ -61,10 +61,7 @@ def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
 def keys(
     network: ScaledNetwork, workload: Mapping[str, Any], length: RunLength, scale: int, interval_ns: int = RATE_INTERVAL_NS
 ) -> dict[str, Any]:
-    """Returns the dotted keys of the spec except the controller, the seed and the ground.
-
-    `interval_ns`: the interval between samples of the flows.
-    """
+    """Returns the keys of the spec but the controller, seed and ground. `interval_ns`: between samples of the flows."""
     return {
         **{f"topology.{key}": value for key, value in network.topology.items()},
         "topology.scale": scale,
@@ -90,14 +87,9 @@ def variant(
     """Returns a variant that is slowed down by SCALE, and not at all with `--length full`.
 
     Args:
-        name: its name.
         controller: its controller; None: that of its policy.
-        network: its network.
-        workload: keys of [workload].
-        length: the length of a run at 100 Gbit/s.
-        full: that with `--length full`.
+        length: the length of a run at 100 Gbit/s; `full`: that with `--length full`, as `full_network` is its network then.
         own: more dotted keys of the spec.
-        full_network: the network with `--length full`; None: the same.
         told: other fields of the variant.
     """
 

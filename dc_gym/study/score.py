@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.markup import escape
+from rich.table import Column
 from rich.table import Table as Shown
 
 from dc_gym.base import terminal
@@ -33,9 +34,7 @@ COLORS = ("#332288", "#CC6677", "#117733", "#999933", "#88CCEE", "#AA4499", "#55
 class Printed:
     """A number that a source prints, beside the mean that was measured."""
 
-    study: str
-    variant: str
-    measure: str
+    group: str
     printed: float
     measured: float
 
@@ -54,7 +53,7 @@ def printed(reports: Sequence[Report]) -> Iterator[Printed]:
         for each in told.evidence.variants.values():
             for measure, value in each.paper.items():
                 if (found := each.estimate(measure)) is not None:
-                    yield Printed(told.study.name, each.name, measure, value, found.mean)
+                    yield Printed(told.study.group, value, found.mean)
 
 
 def shares(numbers: Sequence[Printed]) -> list[str]:
@@ -66,12 +65,8 @@ def shares(numbers: Sequence[Printed]) -> list[str]:
 def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
     """Prints the counts by group, and names what is old and what is missing."""
     console = terminal.wide_console()
-    table = Shown(show_edge=False, pad_edge=False)
-    table.add_column("group")
-    for verdict in reversed(Verdict):
-        table.add_column(str(verdict), justify="right")
-    for title in ("cause shown", "old", "printed numbers", "within 10 %", "1.5 x", "3 x"):
-        table.add_column(title, justify="right")
+    titles = (*map(str, reversed(Verdict)), "cause shown", "old", "printed numbers", "within 10 %", "1.5 x", "3 x")
+    table = Shown("group", *(Column(title, justify="right") for title in titles), show_edge=False, pad_edge=False)
     groups = dict.fromkeys(each.study.group for each in reports)
     for name in [*groups, *(["all"] if len(groups) > 1 else [])]:
         mine = [each for each in reports if name in (each.study.group, "all")]
@@ -104,14 +99,11 @@ def figure(reports: Sequence[Report]) -> Figure | None:
             for side in {factor, 1 / factor}:
                 ax.plot(ends, ends * side, line, color=kit.INK, linewidth=0.7)
         for group, color in zip(groups, COLORS, strict=False):
-            mine = [each for each in numbers if each.study.partition("/")[0] == group]
+            mine = [each for each in numbers if each.group == group]
             if mine:
                 x, y = [each.printed for each in mine], [each.measured for each in mine]
                 ax.plot(x, y, "o", color=color, markersize=4, label=f"{group} ({len(mine)})")
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("Printed in the source (SI units)")
-        ax.set_ylabel("Measured here (SI units)")
+        ax.set(xscale="log", yscale="log", xlabel="Printed in the source (SI units)", ylabel="Measured here (SI units)")
         ax.legend()
         kit.title(canvas, f"Printed numbers: {', '.join(shares(list(printed(reports))))} within 10 %, 1.5 x, 3 x")
     return canvas

@@ -77,7 +77,6 @@ def figure(
 
 
 def _legend_columns(labels: Sequence[str], inches: float) -> int:
-    """Returns how many columns of a legend fit side by side."""
     return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels), default=0))))
 
 
@@ -113,10 +112,9 @@ def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
 
 def _scale(ax: Axes, evidence: Evidence, series: Sequence[VariantLine], column: Measure) -> None:
     shown = [evidence.variants[name] for each in series for name in each.points.values() if name in evidence.variants]
-    means = [found.mean for each in shown if (found := each.estimate(column.name)) is not None]
-    values = [
-        value * column.factor for value in (*means, *(each.paper[column.name] for each in shown if column.name in each.paper))
-    ]
+    bars = [bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
+    printed = [each.paper[column.name] * column.factor for each in shown if column.name in each.paper]
+    values = [*(each.mean for each in bars), *printed]
     positive = [value for value in values if value > 0]
     if not positive:
         ax.set_ylim(0, 1)
@@ -128,7 +126,6 @@ def _scale(ax: Axes, evidence: Evidence, series: Sequence[VariantLine], column: 
         ax.set_ylim(0, top * 1.5)
         log_ticks(ax, "y", linear_below)
         return
-    bars = [bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
     highs = [bar.high for bar in bars if bar.high <= BEYOND * max(values)]
     ax.set_ylim(0, max([top, *(high * (1 + MARGIN) for high in highs)]))
     plain_ticks(ax, "y")

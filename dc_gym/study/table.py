@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ DIGITS, TRACK_DIGITS = 6, 4
 TIME, LEARNING, MOST = "over time", "learning", "bound"
 """Kinds of tracks: of a run, of a training, and the upper bounds of a run's."""
 X = "x"
+TEXTS = ("study", "fingerprint", "runs", "measures")
+"""Lines of the head that are plain texts."""
 LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
 """Columns of the long table."""
 
@@ -99,17 +101,12 @@ def write(folder: Path, table: Table, full: bool) -> Path:
 
 
 def _text(table: Table) -> str:
-    sample = table.sample
-    head = {
-        "study": table.study,
-        "fingerprint": table.fingerprint,
-        "runs": table.runs,
-        "measures": table.measures,
+    head = {name: getattr(table, name) for name in TEXTS} | {
         "environment": json.dumps(dict(table.environment)),
         "options": json.dumps(dict(table.options)),
-        "shorter": json.dumps([table.shortfall.runs, table.shortfall.trainings, table.shortfall.seeds]),
+        "shorter": json.dumps(astuple(table.shortfall)),
         "paper_steps": str(table.paper_steps),
-        "sample": json.dumps([sample.variant, sample.seed, sample.digest] if sample else []),
+        "sample": json.dumps(astuple(table.sample) if table.sample else []),
     }
     seeds = table.seeds
     lines = [f"{name}\t{value}" for name, value in head.items()]
@@ -139,10 +136,7 @@ def read(path: Path) -> Table:
         }
         sample = json.loads(told["sample"])
         return Table(
-            study=told["study"],
-            fingerprint=told["fingerprint"],
-            runs=told["runs"],
-            measures=told["measures"],
+            **{name: told[name] for name in TEXTS},
             environment=dict(json.loads(told["environment"])),
             options=dict(json.loads(told["options"])),
             shortfall=Shortfall(*json.loads(told["shorter"])),
@@ -165,7 +159,6 @@ def evidence_of(study: Study, table: Table) -> Evidence:
 
 
 def _variant(variant: Variant, rows: Mapping[str, Mapping[int, str]]) -> VariantEvidence:
-    """Returns the evidence of a variant from its rows, which are by measure and seed."""
     numbers: dict[str, dict[int, float]] = {}
     columns: dict[str, dict[int, dict[str, np.ndarray]]] = {TIME: {}, LEARNING: {}}
     most: dict[int, dict[str, float]] = {}
@@ -193,8 +186,8 @@ def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
     """Returns the evidence of several studies as one. Of variants with the same name the first counts."""
     parts = [study.derive(evidence_of(study, table)) for study, table in tables]
     found: dict[str, VariantEvidence] = {}
-    for each in parts:
-        found = {**each.variants, **found}
+    for each in reversed(parts):
+        found |= each.variants
     return Evidence(found, max(each.paper_steps for each in parts), Evidence.shortfall_of(parts))
 
 

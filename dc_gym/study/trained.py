@@ -279,28 +279,28 @@ def _facts(setup: Setup, options: StudyOptions) -> Facts:
     with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as place:  # a page is made without the folder of the runs
         campaign = Campaign(setup, replace(options, out=place))
         collect.write(campaign.folder, setup.files)
-        return _told(campaign)
-
-
-def _told(campaign: Campaign) -> Facts:
-    setup, options = campaign.setup, campaign.options
-    length, variants = campaign.length, setup.variants(options.algorithms)
-    spec = campaign.spec(variants[0], {"time.duration": length.duration, "time.warmup": length.warmup})
-    traffic = spec.to_dict()["workload"]
-    traffic |= {name: path.name for section, name, path in spec.paths() if section == "workload"}
-    rows = [("Network", _network(spec)), ("Traffic", _pairs({key: value for key, value in traffic.items() if key in TRAFFIC}))]
-    if length.agent:
-        rows.append(("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()})))
-    rows.append(("Measured", f"{length.duration} a run, from {length.warmup} on"))
-    if learners := [each for each in variants if each.algorithm]:
-        names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)
-        rows.append(("Learned", f"{names}: one training a seed, steps of {step}, episodes of {length.episode}"))
-        agent = campaign.spec(learners[0], {POLICY: "external"}).agent
-        how = f"observes {agent.observe}, action {agent.action}, reward {agent.reward}, tbf {agent.tbf}; preset {length.preset}"
-        rows.append(("Agent", how))
-        paper = f"; the source: {setup.paper_steps:,}" if setup.paper_steps else ""
-        rows.append(("Steps", f"{length.steps:,} asked for{paper}"))
-    return rows
+        length, variants = campaign.length, setup.variants(options.algorithms)
+        spec = campaign.spec(variants[0], {"time.duration": length.duration, "time.warmup": length.warmup})
+        traffic = spec.to_dict()["workload"]
+        traffic |= {name: path.name for section, name, path in spec.paths() if section == "workload"}
+        rows = [
+            ("Network", _network(spec)),
+            ("Traffic", _pairs({key: value for key, value in traffic.items() if key in TRAFFIC})),
+        ]
+        if length.agent:
+            rows.append(("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()})))
+        rows.append(("Measured", f"{length.duration} a run, from {length.warmup} on"))
+        if learners := [each for each in variants if each.algorithm]:
+            names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)
+            rows.append(("Learned", f"{names}: one training a seed, steps of {step}, episodes of {length.episode}"))
+            agent = campaign.spec(learners[0], {POLICY: "external"}).agent
+            how = (
+                f"observes {agent.observe}, action {agent.action}, reward {agent.reward}, tbf {agent.tbf}; preset {length.preset}"
+            )
+            rows.append(("Agent", how))
+            paper = f"; the source: {setup.paper_steps:,}" if setup.paper_steps else ""
+            rows.append(("Steps", f"{length.steps:,} asked for{paper}"))
+        return rows
 
 
 def _network(spec: Spec) -> str:

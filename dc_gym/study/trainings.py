@@ -213,10 +213,7 @@ def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterato
 def learning_curve(folder: Path, steps_of_episode: int, names: Container[str] = ("reward", *TRACKED)) -> Track:
     """Returns the learning curve of a training's folder: means over the episodes of each iteration, exploration included.
 
-    Args:
-        folder: the folder.
-        steps_of_episode: the steps by which an episode's reward is divided.
-        names: the quantities that it has, of those that there are.
+    `steps_of_episode` divides an episode's reward. `names`: the quantities that the curve has, if the training has them.
     """
     rows = _rows(folder)
 

@@ -78,23 +78,15 @@ def local(jobs: int) -> Runs:
 
 
 def _where(args: Namespace, real_time: bool) -> Runs:
-    """Returns where cells are run.
-
-    Runs in real time would compete for CPUs, which changes their results. So they run one at a time unless the user asks for
-    more.
-    """
+    """Returns where cells are run: in real time one at a time, unless the user asks for more, since they compete for CPUs."""
     if args.address is None:
         return local(args.jobs or (1 if real_time else pool.cpus()))
-    cluster = importlib.import_module("dc_gym.sweep.cluster")
-    runs: Runs = cluster.connect(args.address, args.jobs)
+    runs: Runs = importlib.import_module("dc_gym.sweep.cluster").connect(args.address, args.jobs)
     return runs
 
 
 def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
-    """Returns the fingerprints of runs that began now, by their kind.
-
-    Kernel and Open vSwitch are fetched once, before many runs ask for them.
-    """
+    """Returns the fingerprints of runs that began now, by kind. It fetches kernel and Open vSwitch before many runs do."""
     check_programs()
     ovs = openvswitch.ensure(progress)
     found = {}

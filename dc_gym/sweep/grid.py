@@ -95,10 +95,7 @@ def load(
     Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
     specs.load. `record`: what the sweep's folder knows; specs that were checked and have not changed are not read again.
     """
-
-    def read(file: Path) -> dict[str, Any]:
-        return specs.read(file, trust=trust, say=say)
-
+    read = partial(specs.read, trust=trust, say=say)
     path = specs.file_of(path)
     data = read(path)
     if not {"base", "grid", "cells"} & set(data):
@@ -118,7 +115,7 @@ def of(
     base, source, folder = _base(data, path, read)
     base.setdefault("name", source.stem)
     blocks = [block | dict(axes or {}) for block in _blocks(data, path)]
-    size = sum(_size(block) for block in blocks)
+    size = sum(math.prod(map(len, block.values())) for block in blocks)
     if size > MOST_POINTS:
         raise SpecError(f"{path}: {size} runs; a sweep has at most {MOST_POINTS}: make it smaller, or several")
     keys = tuple(dict.fromkeys(key for block in blocks for key in block))
@@ -193,10 +190,6 @@ def _axis(path: Path, where: str, key: str, value: Any) -> list[Any]:
     return values
 
 
-def _size(block: Block) -> int:
-    return math.prod(len(values) for values in block.values())
-
-
 def _value(spec: Spec, key: str) -> Any:
     """Returns a key's value as the spec would be written."""
     plain: Any = spec.to_dict()
@@ -206,11 +199,12 @@ def _value(spec: Spec, key: str) -> Any:
 
 
 def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
-    """Returns a name for each point, from what varies: dctcp-rate-10Mbits-s1.
+    """Returns a name for each point, from seed, controller and what varies else: dctcp-rate-10Mbits-s1.
 
     Where the name is too long or not unique, it is the point's number.
     """
-    varying = {key for point in points for key in point if _varies(key, points)}
+    varying = {"seed", "controller.name"}
+    varying |= {key for point in points for key in point if any(each.get(key) != points[0].get(key) for each in points)}
     names = ["-".join(_part(key, value) for key, value in point.items() if key in varying) or "run" for point in points]
     seen: dict[str, Mapping[str, Any]] = {}
     for number, (name, point) in enumerate(zip(names, points, strict=True)):
@@ -220,14 +214,6 @@ def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
             raise SpecError(f"{path}: the run {name} is there twice: leave one of them out")
         seen[names[number]] = point
     return names
-
-
-def _varies(key: str, points: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns True if a key is part of the names.
-
-    Seeds and controllers always are, another key only if it has more than one value.
-    """
-    return key in ("seed", "controller.name") or any(point.get(key) != points[0].get(key) for point in points)
 
 
 def _part(key: str, value: Any) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from dc_gym import sweep
@@ -56,9 +56,6 @@ def plain_spec(name: str, preset: str, duration: str) -> str:
 
 def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:
     """Returns all cells' results by name. Raises TestbedError if one failed or is unfit."""
-    if progress is not None:
-        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), progress))
-    else:
-        with choose(quiet=False) as shown:
-            sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), shown))
+    with choose(quiet=False) if progress is None else nullcontext(progress) as shown:
+        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), shown))
     return {cell.name: load_result(cell.out) for cell in cells}

@@ -109,7 +109,9 @@ class SweepFolder:
         if (known := self.record.of(point.name, point.key)) and known.fingerprint == now:
             return Status(point, **{**known.status, "state": RunState(known.status["state"])})
         stamps = known_files(self._files(folder, point.spec))
-        status = self._status_of(point, self._load(folder, point.spec))
+        result = self._load(folder, point.spec)
+        state = RunState.DONE if result.fit else RunState.UNFIT
+        status = Status(point, state, 0 if result.fit else 1, "\n".join(result.faults), result.digest, result.summary)
         told = {name: getattr(status, name) for name in ("state", "exit", "message", "digest", "summary")}
         self.record.entries[point.name] = Known(point.key, point.values, point.kind, point.clock, now, told, stamps)
         return status
@@ -143,10 +145,6 @@ class SweepFolder:
         if result.manifest.get("disturb"):
             raise SweepMismatch(f"{folder} is of a run that was disturbed on purpose")
         return result
-
-    def _status_of(self, point: Point, result: Result) -> Status:
-        state = RunState.DONE if result.fit else RunState.UNFIT
-        return Status(point, state, 0 if result.fit else 1, "\n".join(result.faults), result.digest, result.summary)
 
     def _failure_file(self, point: Point) -> Path:
         return self.path / FAILED / f"{point.name}.json"
