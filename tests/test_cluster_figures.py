@@ -224,7 +224,7 @@ def test_a_permutation_has_one_sender_for_each_receiver_and_8_x_8_has_8_tors():
         assert {len(graph.ports_of(tor)) for tor in tors} == {8 + 4} and changed(own, other, "topology")
 
 
-@pytest.mark.parametrize("setup", [common.OWN, *cluster.WHOSE])
+@pytest.mark.parametrize("setup", cluster.WHOSE)
 def test_losses_count_from_the_first_packet_on_where_the_start_is_what_varies(setup):
     whole = setup in (common.SLOW, common.SPREAD)
     for each in (each for claim in claims_of(table_4.STUDY, setup) for each in claim.criteria):
@@ -309,7 +309,7 @@ def test_bars_are_over_the_best_of_their_size():
     made = evidence(*(found(who, **{column: [value]}) for who, value in zip(cluster.WHO, (3e-6, 2e-6, 4e-6), strict=True)))
     best = figure_9._best(made)
     assert best[32] == 2e-6 and np.isnan(best[64])
-    assert len(figure_9._figure(made).axes[0].patches) == 3 * len(figure_9.SIZES)
+    assert len(figure_9.STUDY.draw(made).axes[0].patches) == 3 * len(figure_9.SIZES)
 
 
 def tasks(**values):

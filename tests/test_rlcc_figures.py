@@ -30,9 +30,12 @@ def spec(study, name, options=OPTIONS, seed=1):
 
 
 def of(*variants):
-    return common.study(
-        "T", "S", variants, (common.GOODPUT, common.LATENCY, common.INFLATION, common.DROPS), (), None, networks=()
-    )
+    measures = (common.GOODPUT, common.LATENCY, common.INFLATION, common.DROPS)
+    return common.study("T", "S", variants, measures, no_claims, None, networks=())
+
+
+def no_claims(setup):
+    return ()
 
 
 def found(name, **numbers):
@@ -87,7 +90,7 @@ def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path):
 
 
 def test_a_page_says_what_its_set_ups_and_patience_are():
-    facts = dict(cluster.study(cluster.LONG_SHORT, "T", "S", (), (), "x").facts_of(OPTIONS))
+    facts = dict(cluster.study(cluster.LONG_SHORT, "T", "S", no_claims, "x").facts_of(OPTIONS))
     assert "footnote 1" in facts[f"Rows named {common.WINDOW}"] and "alpha 8" in facts[f"Rows named {common.SHARED}"]
     assert "ours" in facts["Patience"] and facts["Measured"].startswith("40ms, from 5ms on")
     plain = of(common.many_to_one("x", "swift", common.FOUR, 4))
@@ -208,7 +211,7 @@ def test_swift_above_its_law_by_its_step_is_told_from_other_curves():
     def judged(*shares):
         curves = [lambda flows, each=each: each * figure_3.swift_law(flows) for each in shares]
         rows = [inflations(who, curve) for who, curve in zip(figure_3.BY_STEP, curves, strict=True)]
-        return verdict(figure_3.CLAIMS[-1], evidence(*(one for each in rows for one in each)))
+        return verdict(figure_3.STUDY.claims[-1], evidence(*(one for each in rows for one in each)))
 
     assert judged(1.0, 1.2, 1.5) is Verdict.SAME
     assert judged(1.3, 1.2, 1.5) is judged(0.5, 0.9, 1.5) is Verdict.OPPOSITE
@@ -223,15 +226,15 @@ def test_swift_above_its_law_by_its_step_is_told_from_other_curves():
 )
 def test_figure_3_tells_a_curve_that_leaves_its_law_from_one_that_does_not(swift, expected):
     made = evidence(*inflations("RL-CC", lambda flows: 1.02 * theory.EQ_2(flows)), *inflations("Swift", swift))
-    plain = [claim for claim in figure_3.CLAIMS[:-1] if not claim.setup]
+    plain = [claim for claim in figure_3.STUDY.claims[:-1] if not claim.setup]
     states = [verdict(claim, made) for claim in plain]
     assert states[0] is Verdict.SAME and states[2:] == [expected, expected]
     apart = evidence(*made.variants.values(), *inflations(figure_3.SWIFT_WINDOW, swift))
-    assert [verdict(claim, apart) for claim in figure_3.CLAIMS if claim.setup == common.WINDOW] == [expected, expected]
+    assert [verdict(claim, apart) for claim in figure_3.STUDY.claims if claim.setup == common.WINDOW] == [expected, expected]
     far = evidence(*inflations("RL-CC", lambda flows: 1.2 * theory.EQ_2(flows)), *inflations("Swift", swift))
-    assert verdict(figure_3.CLAIMS[0], far) is Verdict.OPPOSITE
+    assert verdict(figure_3.STUDY.claims[0], far) is Verdict.OPPOSITE
     unmeasured = evidence(*(found(figure_3.name("RL-CC", flows)) for flows in figure_3.FLOWS))
-    assert verdict(figure_3.CLAIMS[0], unmeasured) is Verdict.NOT_TESTED
+    assert verdict(figure_3.STUDY.claims[0], unmeasured) is Verdict.NOT_TESTED
 
 
 def test_flows_in_turn_run_as_long_as_their_decisions_take():

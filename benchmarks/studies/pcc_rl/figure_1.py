@@ -9,26 +9,20 @@ SIZES: seven of the largest (3.5 MB) fit into the buffer. 64 kB is the size of R
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dc_gym.base.stats import band
 from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
-from dc_gym.benchmarks.studies.pcc_rl.common import COLORS, HPCC, LOOKS, NINE, SWIFT_PCC, WHO
+from dc_gym.benchmarks.studies.pcc_rl.common import LOOKS, NINE, SWIFT_PCC, WHO
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Evidence, Measure, Track, Variant, below, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "A long flow that short ones join: bandwidth, buffer, recovery"
 SOURCE = "PCC-RL, figure 1 (text only)"
@@ -78,8 +72,8 @@ def _variant(who: str, flows: int, setup: str) -> Variant:
     size, title = SIZES.get(setup, SHORT_SIZE), name(on(who, setup), flows)
     workload = {"kind": "long_short", "long": 1, "short": flows - 1, "size": size, "short_start": BEGIN_NS, "jitter": JITTER_NS}
     keys = HALF_STEP if setup == HALF else rlcc.PRESETS.get(setup, {})
-    told = pccrl.told(title, who) | {"tracks": None if on(who, setup) in DRAWN else 0}
-    return rlcc.variant(title, WHO[who], NINE, workload, length=LENGTH, full=FULL, keys=keys, **told)
+    tracks = None if on(who, setup) in DRAWN else 0
+    return rlcc.variant(title, WHO[who], NINE, workload, keys, length=LENGTH, full=FULL, tracks=tracks, **pccrl.told(title, who))
 
 
 VARIANTS = [_variant(who, flows, setup) for setup in (rlcc.OWN, *SETUPS) for who in WHOSE[setup] for flows in FLOWS]
@@ -87,24 +81,16 @@ VARIANTS = [_variant(who, flows, setup) for setup in (rlcc.OWN, *SETUPS) for who
 
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
-        rows = {who: name(on(who, setup), flows) for who in WHO}
-        ours, hpcc = rows["PCC-RL"], rows[HPCC]
-        yield Claim(f"Nobody drops, {flows} flows", SOURCE, tuple(less_than(each, DROPPED, NONE) for each in rows.values()))
-        yield Claim(
-            f"PCC-RL's long flow has all of the line before the others come, {flows} flows (ours: {FULL_BANDWIDTH:.0%})",
-            SOURCE,
-            (more_than(ours, BEFORE, FULL_BANDWIDTH),),
-        )
-        yield Claim(
-            f"HPCC's long flow recovers first and never has all of the line, {flows} flows (ours: {FULL_BANDWIDTH:.0%})",
-            SOURCE,
-            (*(below(hpcc, rows[who], RECOVERY) for who in BY_RATE), less_than(hpcc, BEFORE, FULL_BANDWIDTH)),
-        )
-        yield Claim(
-            f"PCC-RL's long flow recovers before Swift's and DC2QCN's, {flows} flows",
-            SOURCE,
-            tuple(below(ours, rows[who], RECOVERY) for who in ("Swift", "DC2QCN")),
-        )
+        ours, dcqcn, swift, hpcc = rows = [name(on(who, setup), flows) for who in WHO]
+        before = f"{flows} flows (ours: {FULL_BANDWIDTH:.0%})"
+        yield Claim(f"Nobody drops, {flows} flows", SOURCE, tuple(less_than(each, DROPPED, NONE) for each in rows))
+        full = (more_than(ours, BEFORE, FULL_BANDWIDTH),)
+        yield Claim(f"PCC-RL's long flow has all of the line before the others come, {before}", SOURCE, full)
+        first = [below(hpcc, each, RECOVERY) for each in (ours, dcqcn, swift)]
+        never = less_than(hpcc, BEFORE, FULL_BANDWIDTH)
+        yield Claim(f"HPCC's long flow recovers first and never has all of the line, {before}", SOURCE, (*first, never))
+        sooner = tuple(below(ours, each, RECOVERY) for each in (swift, dcqcn))
+        yield Claim(f"PCC-RL's long flow recovers before Swift's and DC2QCN's, {flows} flows", SOURCE, sooner)
 
 
 def more(result: Result) -> dict[str, float]:
@@ -144,31 +130,14 @@ def track(result: Result, bins: int = DRAWN_BINS) -> Track:
     return Track(flows.t_s * 1e3 / scale, values)
 
 
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the figure as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
-    with kit.style():
-        canvas = kit.new_figure(9.6, 5.4)
-        axes = canvas.subplots(len(FLOWS), len(PANELS), sharex=True)
-        for row, flows in zip(axes, FLOWS, strict=True):
-            for ax, panel in zip(row, PANELS, strict=True):
-                _draw(ax, evidence, flows, panel)
-                ax.set_title(f"{flows} flows: {panel.title}", loc="left")
-        for ax in axes[-1]:
-            ax.set_xlabel("Time (ms, at 100 Gbit/s)")
-        kit.legend_below(canvas, axes[0][0], 3)
-        kit.title(canvas, TITLE)
-    return canvas
-
-
-def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Measure) -> None:
-    for who in DRAWN:
-        found = evidence.variants.get(name(who, flows))
-        if tracks := list(found.over_time.values()) if found else []:
-            mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
-            line = LOOKS.get(who, ("", "-"))[1]
-            ax.plot(tracks[0].x, mean, line, color=COLORS[who], label=pccrl.label(who))
-            kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, COLORS[who])
-    ax.set_ylim(bottom=0)
+def _panels(evidence: Evidence, rows: rlcc.Rows) -> None:
+    """Draws as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
+    for row, flows in zip(rows, FLOWS, strict=True):
+        lines = {pccrl.label(who): (name(who, flows), LOOKS.get(who, ("", "-"))[1]) for who in DRAWN}
+        for ax, panel in zip(row, PANELS, strict=True):
+            rlcc.over_time(ax, evidence, panel, lines, f"{flows} flows: ")
+    for ax in rows[-1]:
+        ax.set_xlabel("Time (ms, at 100 Gbit/s)")
 
 
 STUDY = rlcc.study(
@@ -176,8 +145,8 @@ STUDY = rlcc.study(
     SOURCE,
     VARIANTS,
     (BEFORE, LONG_SHARE, RECOVERY, BUFFER, SLOWDOWN, UNFINISHED, DROPPED),
-    rlcc.with_setups(SETUPS, _claims),
-    _figure,
+    _claims,
+    rlcc.drawing(TITLE, (9.6, 5.4), _panels, 3, nrows=len(FLOWS), ncols=len(PANELS), sharex=True),
     networks=(NINE,),
     setups=SETUPS,
     more=more,

@@ -30,24 +30,9 @@ from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
-from dc_gym.study import (
-    Claim,
-    Criterion,
-    Evidence,
-    Measure,
-    Outcome,
-    Study,
-    StudyOptions,
-    Track,
-    Variant,
-    VariantLine,
-    bounded,
-    collect,
-    series,
-    trainings,
-)
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Track, bounded, collect, series, trainings
 from dc_gym.study.evidence import Sample, Shortfall, fewer
-from dc_gym.study.model import Collected, Facts
+from dc_gym.study.model import Collected, Facts, Study, StudyOptions, Variant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,23 +140,20 @@ def name(algorithm: str, flows: int) -> str:
 
 def _mastered(algorithm: str, wanted: bool) -> Criterion:
     """Returns a criterion: the task is mastered by every seed, or by none."""
-    names = {flows: name(algorithm, flows) for flows in FLOWS}
+    names, measures = {flows: name(algorithm, flows) for flows in FLOWS}, (OVER.name, JAIN.name, RATES.name)
+    who = LABELS[algorithm]
 
     def judge(evidence: Evidence) -> Outcome:
         seeds, masters, off = list(evidence.values(names[FLOWS[0]], OVER.name)), 0, []
         for seed in seeds:
-            rows = [
-                [evidence.values(each, one.name).get(seed, math.nan) for one in (OVER, JAIN, RATES)] for each in names.values()
-            ]
+            rows = [[evidence.values(each, one).get(seed, math.nan) for one in measures] for each in names.values()]
             off.append(max(abs(over - 1) for over, _, _ in rows))
             masters += all(abs(over - 1) <= WITHIN and jain > LEAST_JAIN and rates > LEAST_RATES for over, jain, rates in rows)
-        said = (
-            f"{LABELS[algorithm]}: {masters} of {len(seeds)} seeds; off eq. 2 by up to {', '.join(f'{each:.0%}' for each in off)}"
-        )
+        said = f"{who}: {masters} of {len(seeds)} seeds; off eq. 2 by up to {', '.join(f'{each:.0%}' for each in off)}"
         return bounded(masters == (len(seeds) if wanted else 0), said)
 
-    words = f"{LABELS[algorithm]} {'masters the task with every seed' if wanted else 'does not master the task with any seed'}"
-    return Criterion(words, tuple(names.values()), judge, (OVER.name, JAIN.name, RATES.name))
+    words = f"{who} {'masters the task with every seed' if wanted else 'does not master the task with any seed'}"
+    return Criterion(words, tuple(names.values()), judge, measures)
 
 
 CLAIMS = (
@@ -250,7 +232,7 @@ def _band(ax: Axes) -> None:
     ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)
 
 
-LINES = [VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
+LINES = [series.VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
 STUDY = Study(
     TITLE,
     MEASURES,

@@ -37,9 +37,9 @@ VARIANTS = [
         controller,
         pccrl.NINE,
         flows,
+        keys=pccrl.KEYS.get(who),
         length=LENGTHS.get(flows, LENGTH),
         full=FULL,
-        keys=pccrl.KEYS.get(who),
         extra=flows not in DEFAULT,
         **pccrl.told(name(who, flows), who, () if who == SWIFT_PCC else printed),
     )
@@ -49,19 +49,15 @@ VARIANTS = [
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    for flows in FLOWS:
-        yield Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
-    for flows in FLOWS[2:]:
-        drop = tuple(
-            above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", rlcc.of_setup("Swift", setup))
-        )
-        yield Claim(f"With {flows} flows the rivals drop", SOURCE, drop)
-    for flows in FLOWS:
-        shorter = (below(name("PCC-RL", flows), name(rlcc.of_setup("Swift", setup), flows), rlcc.QUEUE),)
-        yield Claim(f"With {flows} flows PCC-RL's queue is shorter than Swift's", SOURCE, shorter)
-    for flows in FLOWS:
-        less = (below(name(HPCC, flows), name("PCC-RL", flows), rlcc.UTILIZATION),)
-        yield Claim(f"With {flows} flows HPCC uses the switch less than PCC-RL", SOURCE, less)
+    rows = [[name(who, flows) for who in ("PCC-RL", "DC2QCN", rlcc.of_setup("Swift", setup), HPCC)] for flows in FLOWS]
+    for flows, (tree, *_) in zip(FLOWS, rows, strict=True):
+        yield Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(tree, rlcc.DROP_RATE, NONE),))
+    for flows, (tree, *rivals, _) in zip(FLOWS[2:], rows[2:], strict=True):
+        yield Claim(f"With {flows} flows the rivals drop", SOURCE, tuple(above(each, tree, rlcc.DROP_RATE) for each in rivals))
+    for flows, (tree, _, swift, _) in zip(FLOWS, rows, strict=True):
+        yield Claim(f"With {flows} flows PCC-RL's queue is shorter than Swift's", SOURCE, (below(tree, swift, rlcc.QUEUE),))
+    for flows, (tree, *_, hpcc) in zip(FLOWS, rows, strict=True):
+        yield Claim(f"With {flows} flows HPCC uses the switch less than PCC-RL", SOURCE, (below(hpcc, tree, rlcc.UTILIZATION),))
     few, many = DEFAULT
     for who in (HPCC, "PCC-RL"):
         falls = (below(name(who, many), name(who, few), rlcc.FAIRNESS),)
@@ -73,7 +69,7 @@ STUDY = rlcc.study(
     SOURCE,
     VARIANTS,
     MEASURES,
-    rlcc.with_setups((rlcc.PCC,), _claims),
+    _claims,
     partial(series.figure, series=pccrl.lines(FLOWS, name), columns=MEASURES, xlabel="flows", title=TITLE),
     networks=(pccrl.NINE,),
     setups=(rlcc.PCC,),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -34,15 +33,15 @@ PAPER = {
 """SU in %, FR in %, QL in us, by number of hosts; no controller drops."""
 EARLY, BURSTS = "early marks", "bursts"
 """The set-ups whose switches mark early, and whose NICs send bursts with a target of Swift's near the base round trip."""
-MARKS: Mapping[str, Any] = {
+MARKS: rlcc.Keys = {
     "topology.marking": "red-instant",
     "topology.kmin": "12500B",
     "topology.kmax": "50kB",
     "topology.pmax": "20%",
 }
-BURST: Mapping[str, Any] = {"nic.burst": 8, "nic.ack_packets": 8}
-NEAR_TARGET: Mapping[str, Any] = {"nic.parameters": {"base_target": 8_000, "hop": 0, "fs_range": 50_000}}
-CHANGED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+BURST: rlcc.Keys = {"nic.burst": 8, "nic.ack_packets": 8}
+NEAR_TARGET: rlcc.Keys = {"nic.parameters": {"base_target": 8_000, "hop": 0, "fs_range": 50_000}}
+CHANGED: Mapping[str, Mapping[str, rlcc.Keys]] = {
     EARLY: {"DC2QCN": MARKS},
     BURSTS: {"PCC-RL": BURST, "Swift": {**BURST, **NEAR_TARGET}},
     rlcc.PCC: {"Swift": pccrl.KEYS[SWIFT_PCC]},
@@ -71,19 +70,11 @@ def on(who: str, setup: str) -> str:
     return rlcc.of_setup(who, setup) if who in CHANGED.get(setup, ()) else who
 
 
-def _variant(who: str, hosts: int, setup: str = rlcc.OWN, keys: Mapping[str, Any] | None = None) -> Variant:
+def _variant(who: str, hosts: int, setup: str = rlcc.OWN, keys: rlcc.Keys | None = None) -> Variant:
     title, own = name(on(who, setup), hosts), setup == rlcc.OWN and who != SWIFT_PCC
-    return rlcc.variant(
-        title,
-        IN_TABLES[who],
-        NETWORKS[hosts],
-        {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
-        length=LENGTH,
-        full=FULL,
-        keys=keys,
-        lines=0,
-        **pccrl.told(title, who, PAPER.get(who, PAPER["PCC-RL"])[HOSTS.index(hosts)] if own else ()),
-    )
+    workload = {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS}
+    told = pccrl.told(title, who, PAPER.get(who, PAPER["PCC-RL"])[HOSTS.index(hosts)] if own else ())
+    return rlcc.variant(title, IN_TABLES[who], NETWORKS[hosts], workload, keys, 0, length=LENGTH, full=FULL, **told)
 
 
 VARIANTS = [
@@ -93,18 +84,22 @@ VARIANTS = [
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    tree, swift, dcqcn = (on(who, setup) for who in ("PCC-RL", "Swift", "DC2QCN"))
+    def rows(who: str) -> list[str]:
+        return [name(on(who, setup), hosts) for hosts in HOSTS]
+
+    tree, dcqcn, swift, hpcc = map(rows, WHO)
+    stated = [name("PCC-RL", hosts) for hosts in HOSTS]
     for who in WHO:
-        none = tuple(less_than(name(on(who, setup), hosts), rlcc.DROP_RATE, NONE) for hosts in HOSTS)
+        none = tuple(less_than(each, rlcc.DROP_RATE, NONE) for each in rows(who))
         yield Claim(f"{pccrl.label(who)} drops nothing", SOURCE, none)
-    more = tuple(above(name(tree, hosts), name(swift, hosts), rlcc.UTILIZATION) for hosts in HOSTS)
-    yield Claim("PCC-RL uses the switch better than Swift", SOURCE, more)
-    shorter = tuple(below(name(tree, hosts), name(swift, hosts), rlcc.QUEUE) for hosts in HOSTS)
-    yield Claim("PCC-RL's queue is shorter than Swift's", SOURCE, shorter)
-    less = [below(name(HPCC, hosts), name("PCC-RL", hosts), each) for hosts in HOSTS for each in (rlcc.QUEUE, rlcc.UTILIZATION)]
+    more = [above(*each, rlcc.UTILIZATION) for each in zip(tree, swift, strict=True)]
+    yield Claim("PCC-RL uses the switch better than Swift", SOURCE, tuple(more))
+    shorter = [below(*each, rlcc.QUEUE) for each in zip(tree, swift, strict=True)]
+    yield Claim("PCC-RL's queue is shorter than Swift's", SOURCE, tuple(shorter))
+    less = [below(*each, what) for each in zip(hpcc, stated, strict=True) for what in (rlcc.QUEUE, rlcc.UTILIZATION)]
     yield Claim("HPCC's queue is shorter than PCC-RL's, and it uses the switch less", SOURCE, tuple(less))
-    no_longer = tuple(below(name(dcqcn, hosts), name("PCC-RL", hosts), rlcc.QUEUE) for hosts in HOSTS)
-    yield Claim("DC2QCN's queue is no longer than PCC-RL's", SOURCE, no_longer)
+    no_longer = [below(*each, rlcc.QUEUE) for each in zip(dcqcn, stated, strict=True)]
+    yield Claim("DC2QCN's queue is no longer than PCC-RL's", SOURCE, tuple(no_longer))
 
 
 def ports_to_hosts(result: Result) -> dict[str, float]:
@@ -124,10 +119,10 @@ STUDY = rlcc.study(
     SOURCE,
     VARIANTS,
     MEASURES,
-    rlcc.with_setups((rlcc.PCC, EARLY, BURSTS), _claims),
+    _claims,
     partial(series.figure, series=pccrl.lines(HOSTS, name), columns=MEASURES[:3], xlabel="hosts", title=TITLE, base=None),
     networks=tuple(NETWORKS.values()),
-    setups=(rlcc.PCC,),
+    setups=(rlcc.PCC, EARLY, BURSTS),
     more=ports_to_hosts,
     notes=(*pccrl.NOTES, *NOTES),
 )

@@ -14,43 +14,30 @@ from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.benchmarks.studies.rl_cc.common import (
-    FIRMWARE,
-    HELD,
-    LARGE,
-    NO_PATIENCE,
-    OWN,
-    PERMUTATION,
-    SHARED,
-    SLOW,
-    SPREAD,
-    SPREAD_NS,
-    TORS,
-    WINDOW,
-)
+from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, OWN, PERMUTATION, SHARED, SLOW, SPREAD, TORS, WINDOW
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, measured, series
+from dc_gym.study import Measure, Study, Variant, measured, series
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS, EVERYBODY = ("DCQCN", "Swift"), tuple(WHO)
 _TOLD: Mapping[str, tuple[tuple[str, ...], tuple[str, str]]] = {
-    OWN: ((), ("o", "-")),
+    OWN: (EVERYBODY, ("o", "-")),
     SHARED: (EVERYBODY, ("s", "--")),
     WINDOW: (("Swift",), ("^", "-.")),
-    HELD: (("Swift",), ("d", ":")),
+    common.HELD: (("Swift",), ("d", ":")),
     NO_PATIENCE: (("RL-CC",), ("v", "-.")),
-    LARGE: (EVERYBODY, ("P", ":")),
+    common.LARGE: (EVERYBODY, ("P", ":")),
     FIRMWARE: (("DCQCN",), ("D", "--")),
     SLOW: (EVERYBODY, ("<", ":")),
     SPREAD: (EVERYBODY, (">", ":")),
     PERMUTATION: (EVERYBODY, ("X", "-.")),
     TORS: (EVERYBODY, ("*", "-.")),
 }
-WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items() if setup}
+WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items()}
 LOOKS = {setup: look for setup, (_, look) in _TOLD.items()}
 """The contestants with rows of their own, and markers and lines, by set-up."""
 BRING_UP = (SLOW, SPREAD)
@@ -62,12 +49,12 @@ def on(who: str, setup: str) -> str:
     return common.of_setup(who, setup) if who in WHOSE.get(setup, ()) else who
 
 
-SETUP_OF = {on(who, setup): setup for setup, whose in WHOSE.items() for who in whose}
-BASE = {on(who, setup): who for setup, whose in WHOSE.items() for who in whose}
-"""The set-ups and the contestants of the rows that have a set-up."""
-ALL = WHO | {name: WHO[who] for name, who in BASE.items()}
+ROWS = {on(who, setup): (who, setup) for setup, whose in WHOSE.items() for who in whose}
+"""The contestants by the names of their rows: whose they are, and their set-up."""
+SETUP_OF = {name: setup for name, (_, setup) in ROWS.items()}
+ALL = {name: WHO[who] for name, (who, _) in ROWS.items()}
 _COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288"}
-COLORS = _COLORS | {name: _COLORS[who] for name, who in BASE.items()}
+COLORS = {name: _COLORS[who] for name, (who, _) in ROWS.items()}
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -86,7 +73,7 @@ LONG, SHORT_SIZE, LARGE_SIZE = 2, "64kB", "500kB"
 SETUPS = {
     MANY_TO_ONE: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, SPREAD),
     ALL_TO_ALL: (SHARED, WINDOW, NO_PATIENCE, FIRMWARE, SLOW, PERMUTATION, TORS),
-    LONG_SHORT: (SHARED, WINDOW, HELD, NO_PATIENCE, LARGE, FIRMWARE, SLOW, SPREAD),
+    LONG_SHORT: (SHARED, WINDOW, common.HELD, NO_PATIENCE, common.LARGE, FIRMWARE, SLOW, SPREAD),
 }
 """The set-ups of each scenario. Spread starts of all-to-all would cost as much as its other set-ups together."""
 SOME_COUNTS: Mapping[str, tuple[int, ...]] = {PERMUTATION: A_HOST[:1], TORS: A_HOST[:1]}
@@ -107,19 +94,19 @@ def name(who: str, scenario: str, count: int) -> str:
 
 def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
     """Returns the network of a contestant, whose set-up may have other buffers or another fabric."""
-    setup = SETUP_OF.get(who)
+    setup = SETUP_OF[who]
     return common.sharing(network) if setup == SHARED else EIGHT_TORS if setup == TORS else network
 
 
 def contestants(scenario: str, setups: Iterable[str] | None = None) -> list[str]:
     """Returns the contestants of a scenario, with those of its set-ups or of the given ones."""
     some = SETUPS[scenario] if setups is None else setups
-    return [who for who in ALL if SETUP_OF.get(who, OWN) in (OWN, *some)]
+    return [who for who in ALL if SETUP_OF[who] in (OWN, *some)]
 
 
 def has(setup: str, scenario: str, count: int) -> bool:
     """Returns whether a set-up has rows of a case."""
-    return setup in SETUPS[scenario] and count in SOME_COUNTS.get(setup, COUNTS[scenario])
+    return setup in (OWN, *SETUPS[scenario]) and count in SOME_COUNTS.get(setup, COUNTS[scenario])
 
 
 def row_name(who: str, scenario: str, count: int, setup: str) -> str:
@@ -128,14 +115,14 @@ def row_name(who: str, scenario: str, count: int, setup: str) -> str:
 
 
 def length_of(scenario: str, setup: str) -> RunLength:
-    later_ns = SPREAD_NS if setup == SPREAD else 0
+    later_ns = common.SPREAD_NS if setup == SPREAD else 0
     duration_ms, warmup_ms = (FIRMWARE_LENGTHS if setup == FIRMWARE else LENGTHS)[scenario]
     return RunLength(duration_ms * MS + later_ns, warmup_ms * MS + later_ns)
 
 
 def _variant(who: str, scenario: str, count: int) -> Variant:
-    setup = SETUP_OF.get(who, OWN)
-    jitter = {"jitter": SPREAD_NS if setup == SPREAD else JITTER_NS}
+    setup = SETUP_OF[who]
+    jitter = {"jitter": common.SPREAD_NS if setup == SPREAD else JITTER_NS}
     told: dict[str, Any] = {
         "length": length_of(scenario, setup),
         "keys": common.keys_of(ALL[who], setup),
@@ -144,61 +131,51 @@ def _variant(who: str, scenario: str, count: int) -> Variant:
     }
     make = partial(common.variant, name(who, scenario, count), ALL[who])
     if scenario == LONG_SHORT:
-        size = LARGE_SIZE if setup == LARGE else SHORT_SIZE
+        size = LARGE_SIZE if setup == common.LARGE else SHORT_SIZE
         workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, **jitter}
         return make(network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **told)
     network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
-    told |= {"full_network": network_of(common.FABRIC, who), "lines": 1 if scenario == MANY_TO_ONE else 0}
-    if setup == PERMUTATION:
-        return make(network, {"kind": "random_bijective", **jitter}, **told)
-    kind = "random" if scenario == ALL_TO_ALL else "many_to_one"
-    return make(network, {"kind": kind, "flows": count, **jitter}, **told)
+    if scenario == MANY_TO_ONE:
+        return make(network, {"kind": "many_to_one", "flows": count, **jitter}, **told)
+    workload = {"kind": "random_bijective"} if setup == PERMUTATION else {"kind": "random", "flows": count}
+    return make(network, workload | jitter, lines=0, **told)
 
 
 VARIANTS = {
-    scenario: common.apart(
-        _variant(who, scenario, count)
-        for who in contestants(scenario)
-        for count in counts
-        if who in WHO or has(SETUP_OF[who], scenario, count)
-    )
+    scenario: [
+        _variant(who, scenario, count) for who in contestants(scenario) for count in counts if has(SETUP_OF[who], scenario, count)
+    ]
     for scenario, counts in COUNTS.items()
 }
 LOSSES = (common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
 MEASURES = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, *LOSSES)
-NETWORKS = {
-    MANY_TO_ONE: ((common.SMALL_FABRIC,), (common.FABRIC,)),
-    ALL_TO_ALL: ((common.SMALL_FABRIC, EIGHT_TORS), (common.FABRIC, EIGHT_TORS)),
-    LONG_SHORT: ((common.SEVEN,), ()),
-}
+DRAWN = (common.GOODPUT, common.LATENCY, common.LATE_DROPS)
+NETWORKS = {MANY_TO_ONE: (common.SMALL_FABRIC,), ALL_TO_ALL: (common.SMALL_FABRIC, EIGHT_TORS), LONG_SHORT: (common.SEVEN,)}
 
 
 def study(
     scenario: str,
     title: str,
     source: str,
-    claims: Sequence[Claim],
-    drawn: Sequence[Measure],
+    claims: common.Claims,
     xlabel: str,
     measures: Sequence[Measure] = MEASURES,
-    also: Sequence[Variant] = (),
+    drawn: Sequence[Measure] = DRAWN,
+    rows: Sequence[Variant] = (),
+    **told: Any,
 ) -> Study:
-    """Returns the study of a scenario, with one line for each contestant over the scenario's counts; `also` are more variants."""
-    lines = [
-        VariantLine(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}, *look(who))
-        for who in contestants(scenario)
-    ]
-    networks, full = NETWORKS[scenario]
-    told: dict[str, Any] = {"networks": networks, "full_networks": full, "setups": SETUPS[scenario], "runs": scenario}
+    """Returns the study of a scenario, with one line for each contestant over the scenario's counts; `rows` are more variants."""
+    looks = {who: (COLORS[who], *look(who)) for who in contestants(scenario)}
+    lines = common.lines_over(COUNTS[scenario], looks, lambda who, count: name(who, scenario, count))
     base = None if scenario == LONG_SHORT else 2
     draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=base)
-    more = long_short if scenario == LONG_SHORT else None
-    return common.study(title, source, (*VARIANTS[scenario], *also), measures, claims, draw, more=more, **told)
+    told |= {"networks": NETWORKS[scenario], "setups": SETUPS[scenario], "runs": scenario}
+    return common.study(title, source, (*VARIANTS[scenario], *rows), measures, claims, draw, **told)
 
 
 def look(who: str) -> tuple[str, str]:
     """Returns the marker and the line of a contestant."""
-    return LOOKS[SETUP_OF.get(who, OWN)]
+    return LOOKS[SETUP_OF[who]]
 
 
 def long_short(result: Result) -> dict[str, float]:

@@ -16,18 +16,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
-from dc_gym.figures import styles
+from dc_gym.figures import kit
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
 from dc_gym.spec import without_code
-from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, scaled
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Study, StudyOptions, Variant, VariantLine, scaled
 from dc_gym.study.model import Facts
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, LINKS, MS, RunLength, ScaledNetwork
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Keys = Mapping[str, Any]
+Rows = Sequence[Sequence["Axes"]]
+Looks = Mapping[str, Sequence[str]]
+"""Color, marker and line by contestant; the last two may be left out."""
+Claims = Callable[[str], Iterable[Claim]]
+"""The claims on a set-up, OWN for the study's own; those that are about the same rows count once."""
 
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=3)
 LATENCY = Measure("latency_s", "latency (us)", 1e6)
@@ -43,7 +52,7 @@ DROP_RATE = Measure("drop_bps", "dropped (Gbit/s)", 1e-9, 2)
 JAIN = Measure("jain", "Jain's index", digits=3)
 PROBES = Measure("probes", "probes (% of bytes)", 100, 2)
 
-SINGLE: Mapping[str, Any] = {**LINKS, "kind": "single", "delay": "1450ns"}
+SINGLE: Keys = {**LINKS, "kind": "single", "delay": "1450ns"}
 SINGLE_LINKS, BASE_RTT_NS = 2, 6050
 """The links of a path through the switch. The base round trip is four times a link's 1.45 us and a frame at each of two. Table
 III's latencies divided by eq. 2's inflations give 6.0, 6.1 and 6.2 us."""
@@ -59,7 +68,7 @@ SMALL_FABRIC = ScaledNetwork(
     15,
 )
 
-SHARED_BUFFER: Mapping[str, Any] = {"shared_buffer": "42MB", "alpha": 8, "host_buffer": LINKS["buffer"]}
+SHARED_BUFFER: Keys = {"shared_buffer": "42MB", "alpha": 8, "host_buffer": LINKS["buffer"]}
 """The buffer of a Spectrum-2, RL-CC's switch, which all of its ports share; hosts keep theirs. The paper says nothing about it.
 
 42 MB is the size that Mellanox announced. SONiC's `q_lossy_profile` for the SN3700 has dynamic_th 3, which is an alpha of 2^3;
@@ -77,10 +86,10 @@ PERMUTATION, TORS, ITERATIONS, FRESH, PAIRS = "permutation", "8 x 8", "20 iterat
 NO_CONTROL = "no control"
 UNCONTROLLED = {NO_CONTROL: "fixed"}
 """The contestant without an algorithm, whose flows send at line rate always."""
-RATE_ONLY: Mapping[str, Any] = {"nic.preset": "pcc"}
+RATE_ONLY: Keys = {"nic.preset": "pcc"}
 """Swift in RL-CC's figures: its authors' own, on PCC (footnote 1), whose results are rates alone."""
 FIRMWARE_PRESET, FIRST_RATE, SPREAD_NS = "firmware_bytes", nics.LINE_RATE >> 8, 100 * MS
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, Keys] = {
     PCC: RATE_ONLY,
     HELD: {"nic.preset": "held"},
     NO_PATIENCE: {"nic.parameters": {"patience": 0}},
@@ -114,12 +123,12 @@ ABOUT: Mapping[str, str] = {
 }
 """How rows named so differ, for the pages."""
 
-DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
+DCQCN: Keys = {"nic.preset": "paper", "topology.marking": "secn2"}
 """DCQCN's parameters and marking. How the paper's switches mark is not known: here as HPCC's authors had it.
 
 RL-CC's DCQCN is that of its NICs, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
 """
-SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
+SETTINGS: Mapping[str, Keys] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
 DEFAULT = RunLength(30 * MS, 20 * MS)
 CLUSTER = RunLength(60_000 * MS, 1_000 * MS)
@@ -141,26 +150,24 @@ def name(who: str, flows: int) -> str:
 
 
 def variant(
-    name: str,
-    controller: str,
-    network: ScaledNetwork,
-    workload: Mapping[str, Any],
-    *,
-    length: RunLength = DEFAULT,
-    full: RunLength = CLUSTER,
-    keys: Mapping[str, Any] | None = None,
-    lines: int = 1,
-    color: str = "",
-    **told: Any,
+    name: str, controller: str, network: ScaledNetwork, workload: Keys, keys: Keys | None = None, lines: int = 1, **told: Any
 ) -> Variant:
     """Returns one controller on one network with one traffic; `told` are more arguments of `scaled.variant`.
 
     `keys` are more keys of the spec; `lines` the receivers' lines by which goodput is divided, 0 if every host receives.
     """
     own = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
-    known = styles.find(controller)
-    told |= {"color": color or (known.color if known else "#555555"), "given": {"lines": lines} if lines != 1 else {}}
-    return scaled.variant(name, controller, network, workload, length, full, own, **told)
+    told = {"length": DEFAULT, "full": CLUSTER, "given": {"lines": lines} if lines != 1 else {}, **told}
+    told = {"full_network": whole(network), **told}
+    return scaled.variant(name, controller, network, workload, own=own, **told)
+
+
+def whole(network: ScaledNetwork) -> ScaledNetwork:
+    """Returns the network with `--length full`: RL-CC's fabric in place of a quarter of it."""
+    if network.name != SMALL_FABRIC.name:
+        return network
+    smaller = SMALL_FABRIC.topology.keys() - FABRIC.topology.keys()
+    return replace(FABRIC, topology={key: value for key, value in network.topology.items() if key not in smaller})
 
 
 def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, **more: Any) -> Variant:
@@ -169,12 +176,22 @@ def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, 
     return variant(name, controller, network, workload, **more)
 
 
+def printed(measures: Iterable[Measure], values: Iterable[float]) -> dict[str, float]:
+    """Returns what the paper prints of a variant, by measure; nothing for measures that it does not print."""
+    return {measure.name: value for measure, value in zip(measures, values, strict=False)}
+
+
+def lines_over(counts: Sequence[int], looks: Looks, name: Callable[[str, int], str] = name) -> list[VariantLine]:
+    """Returns a line over numbers of flows, or of hosts, for each contestant."""
+    return [VariantLine(who, color, {count: name(who, count) for count in counts}, *how) for who, (color, *how) in looks.items()]
+
+
 def of_setup(who: str, setup: str) -> str:
     """Returns the name of a contestant in the rows of a set-up."""
     return f"{who}, {setup}" if setup else who
 
 
-def with_setups(setups: Iterable[str], make: Callable[[str], Iterable[Claim]]) -> tuple[Claim, ...]:
+def with_setups(setups: Iterable[str], make: Claims) -> tuple[Claim, ...]:
     """Returns the claims of `make`, and behind them those of each set-up that are about its rows, which are counted apart."""
     own = tuple(make(OWN))
     found = list(own)
@@ -200,11 +217,6 @@ def sharing(network: ScaledNetwork) -> ScaledNetwork:
 def shares(variant: Variant) -> bool:
     """Returns whether the ports of a variant's switches share a buffer."""
     return "topology.shared_buffer" in variant.values
-
-
-def apart(variants: Iterable[Variant]) -> tuple[Variant, ...]:
-    """Returns the variants of a study with both kinds of buffers, each of which the command changes on its own."""
-    return tuple(replace(each, fixed=OF_PORTS if shares(each) else OF_SHARED) for each in variants)
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
@@ -255,35 +267,76 @@ def _fairness(result: Result) -> float:
     return float(rates.min() / rates.max()) if len(rates) and rates.max() > 0 else float("nan")
 
 
+def drawing(
+    title: str, size: tuple[float, float], draw: Callable[[Evidence, Rows], None], legend: int = 0, grid: str = "y", **shape: Any
+) -> Callable[[Evidence], Figure]:
+    """Returns what draws a figure of such a size in inches.
+
+    `draw` draws into its rows of axes, of which there are as many as `shape` says; `legend`: columns of a legend below them.
+    """
+
+    def drawn(evidence: Evidence) -> Figure:
+        with kit.style({"axes.grid.axis": grid}):
+            canvas = kit.new_figure(*size)
+            rows = canvas.subplots(squeeze=False, **shape)
+            draw(evidence, rows)
+            if legend:
+                kit.legend_below(canvas, rows[0][0], legend)
+            kit.title(canvas, title)
+        return canvas
+
+    return drawn
+
+
+def over_time(ax: Axes, evidence: Evidence, panel: Measure, lines: Mapping[str, tuple[str, str]], case: str = "") -> None:
+    """Draws a quantity over time. `lines`: a variant and its style, by label."""
+    for label, (name, style) in lines.items():
+        found = evidence.variants.get(name)
+        if found and (tracks := list(found.over_time.values())):
+            mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
+            ax.plot(tracks[0].x, mean, style, color=found.color, label=label)
+            kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, found.color)
+    ax.set_ylim(bottom=0)
+    ax.set_title(case + panel.title, loc="left")
+
+
+def ours(text: str, criteria: Iterable[Criterion], source: str = "ours: what the runs showed") -> Claim:
+    """Returns a claim that the paper does not make."""
+    return Claim(text, source, tuple(criteria), ours=True)
+
+
 def study(
     title: str,
     source: str,
     variants: Sequence[Variant],
     measures: Sequence[Measure],
-    claims: Sequence[Claim],
+    claims: Claims,
     draw: Callable[[Evidence], Figure],
     *,
     networks: Sequence[ScaledNetwork],
-    full_networks: Sequence[ScaledNetwork] = (),
     setups: Iterable[str] = (),
+    also: Iterable[Claim] = (),
     more: Callable[[Result], dict[str, float]] | None = None,
     **told: Any,
 ) -> Study:
     """Returns a study that measures what its table has by `numbers` and `more`, and says how it was run.
 
-    `full_networks` are the networks with `--length full` if they are others; `told` are more fields of the study.
+    `claims` are judged on each set-up, `also` once; `told` are more fields of the study.
     """
     names = [each.name for each in measures]
+    if any(map(shares, variants)):  # the command changes each kind of buffer on its own
+        variants = [replace(each, fixed=OF_PORTS if shares(each) else OF_SHARED) for each in variants]
 
     def facts(options: StudyOptions) -> Facts:
-        chosen = (full_networks or networks) if options.full else networks
+        chosen = map(whole, networks) if options.full else networks
         return [("Network", "; ".join(dict.fromkeys(map(_told, chosen))) + ", 5 MB a port"), *_facts(variants, setups, options)]
 
     def measure(result: Result, lines: int = 1) -> dict[str, float]:
         found = numbers(result, lines) | (more(result) if more else {})
         return {name: found[name] for name in names if name in found}
 
-    return Study(title, measures, variants, source=source, measure=measure, claims=claims, draw=draw, facts=facts, **told)
+    told |= {"source": source, "claims": (*with_setups(setups, claims), *also), "facts": facts}
+    return Study(title, measures, variants, measure=measure, draw=draw, **told)
 
 
 def _told(network: ScaledNetwork) -> str:

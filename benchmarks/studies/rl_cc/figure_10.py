@@ -11,6 +11,7 @@ In rows named "alone" there are no long flows, and in "no control, alone" no alg
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHARE, LONG_SHORT, RECOVERY, RIVALS, SHORT, SLOWDOWN, UNFINISHED, WHO
@@ -27,19 +28,19 @@ def alone(who: str, short: int) -> str:
     return cluster.name(f"{who}, alone", LONG_SHORT, short)
 
 
-ALONE = common.apart(
+ALONE = [
     common.variant(
         alone(who, short),
         controller,
         common.SEVEN,
         {"kind": "many_to_one", "flows": short, "size": cluster.SHORT_SIZE, "jitter": JITTER_NS},
+        common.keys_of(controller, common.OWN),
         length=cluster.length_of(LONG_SHORT, common.OWN),
-        keys=common.keys_of(controller, common.OWN),
         color=cluster.COLORS.get(who, "#888888"),
     )
     for who, controller in {**common.UNCONTROLLED, **WHO}.items()
     for short in SHORT
-)
+]
 
 
 def _claims(setup: str) -> Iterator[Claim]:
@@ -53,21 +54,21 @@ def _claims(setup: str) -> Iterator[Claim]:
 def _alike(text: str, short: int, whose: Iterable[str], other: str) -> Claim:
     """Returns our claim that short flows alone take the same time under some algorithms as under another."""
     title = f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})"
-    criteria = (criterion for who in whose for criterion in alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE))
-    return Claim(title, "ours: what the runs showed", tuple(criteria), ours=True)
+    return common.ours(title, chain(*(alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE) for who in whose)))
 
 
 STUDY = cluster.study(
     LONG_SHORT,
     "Long and short flows over one switch: what the long ones keep, how long the short ones take",
     SOURCE,
-    (
-        *common.with_setups(cluster.SETUPS[LONG_SHORT], _claims),
+    _claims,
+    "short flows",
+    (LONG_SHARE, SLOWDOWN, UNFINISHED, RECOVERY, common.LATENCY, *cluster.LOSSES),
+    (LONG_SHARE, SLOWDOWN, RECOVERY),
+    ALONE,
+    also=(
         _alike("under each algorithm and without any", 50, WHO, common.NO_CONTROL),
         _alike("under RL-CC and Swift", 100, ("RL-CC",), "Swift"),
     ),
-    drawn=(LONG_SHARE, SLOWDOWN, RECOVERY),
-    xlabel="short flows",
-    measures=(LONG_SHARE, SLOWDOWN, UNFINISHED, RECOVERY, common.LATENCY, *cluster.LOSSES),
-    also=ALONE,
+    more=cluster.long_short,
 )

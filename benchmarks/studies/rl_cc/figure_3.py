@@ -12,7 +12,7 @@ with Swift's own law, which grows as the cube root of the number of flows where 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
@@ -26,7 +26,7 @@ from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW, name, of_setup
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.study import Claim, Criterion, Evidence, Outcome, Variant, VariantLine, below, bounded, series, theory
+from dc_gym.study import Claim, Criterion, Evidence, Outcome, Variant, below, bounded, series, theory
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
 from dc_gym.study.theory import Root
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 TITLE = "RTT inflation over flows, 4 senders to 1 receiver: theory and practice"
 SOURCE = "RL-CC, figure 3"
+OFFSET = "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows"
+TOO_LARGE = "ours; the paper says that the step is too large at low rates"
 FLOWS = (2, 8, 32, 128, 512, 2048)
 ALL_FLOWS = (*FLOWS, 8192)
 BLACK = "#000000"
@@ -100,136 +102,104 @@ def length(flows: int) -> RunLength:
 def _variant(who: str, flows: int) -> Variant:
     controller, color, setup = CONTESTANTS[who]
     own = {CALIBRATED: {"target": calibrated_target()}} | {each: {"ai": round(step * PACKET)} for each, step in STEPS.items()}
-    return common.many_to_one(
-        name(who, flows),
-        controller,
-        common.FOUR,
-        flows,
-        length=length(flows),
-        full=common.SIMULATION,
-        keys={**common.keys_of(controller, setup), **common.at_share(flows, **own.get(setup, {}))},
-        paper={common.INFLATION.name: theory.EQ_2(flows)} if who == "RL-CC" else {},
-        color=color,
-        extra=flows not in FLOWS,
-    )
+    keys = {**common.keys_of(controller, setup), **common.at_share(flows, **own.get(setup, {}))}
+    paper = {common.INFLATION.name: theory.EQ_2(flows)} if who == "RL-CC" else {}
+    lengths = {"length": length(flows), "full": common.SIMULATION}
+    told = {"paper": paper, "color": color, "extra": flows not in FLOWS, **lengths}
+    return common.many_to_one(name(who, flows), controller, common.FOUR, flows, keys=keys, **told)
 
 
-def measured(evidence: Evidence, who: str, seed: int | None = None) -> dict[int, float]:
-    """Returns inflation by number of flows, of one seed or as the mean over seeds."""
+Curve = Mapping[int, float]
+"""Inflation by number of flows."""
+Judge = Callable[[Evidence, str], tuple[bool, str]]
+"""Returns whether a contestant's inflation is as claimed, and what it is in words."""
+
+
+def _measured(evidence: Evidence, who: str) -> dict[int, Mapping[int, float]]:
+    """Returns inflation by number of flows and by seed."""
     found = {flows: evidence.values(name(who, flows), common.INFLATION.name) for flows in ALL_FLOWS}
-    if seed is not None:
-        return {flows: values[seed] for flows, values in found.items() if seed in values}
-    return {flows: float(np.mean(list(values.values()))) for flows, values in found.items() if values}
+    return {flows: values for flows, values in found.items() if values}
 
 
-def _by_seed(evidence: Evidence, who: str) -> list[dict[int, float]]:
-    """Returns the inflation by number of flows of each seed."""
-    return [measured(evidence, who, seed) for seed in evidence.values(name(who, FLOWS[0]), common.INFLATION.name)]
+def means(evidence: Evidence, who: str) -> Curve:
+    return {flows: float(np.mean(list(values.values()))) for flows, values in _measured(evidence, who).items()}
 
 
-def _told(departures: Mapping[int, float]) -> str:
+def _by_seed(evidence: Evidence, who: str) -> list[Curve]:
+    found = _measured(evidence, who)
+    return [{flows: values[seed] for flows, values in found.items() if seed in values} for seed in found.get(FLOWS[0], ())]
+
+
+def _told(departures: Curve) -> str:
     return ", ".join(f"{flows} flows {each:+.1%}" for flows, each in departures.items())
 
 
-Said = tuple[bool, str]
-
-
-def _criterion(words: str, who: str, judge: Callable[[Evidence], Said], sure: bool | None = None) -> Criterion:
+def _criterion(words: str, who: str, judge: Judge, sure: bool | None = None) -> Criterion:
     def judged(evidence: Evidence) -> Outcome:
-        holds, said = judge(evidence) if measured(evidence, who) else (None, f"{who}: nothing measured")
+        holds, said = judge(evidence, who) if means(evidence, who) else (None, f"{who}: nothing measured")
         return bounded(holds, said, sure)
 
     return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
 
 
 def _on_curve(who: str, curve: Callable[[], Root], what: str, close: float = CLOSE) -> Criterion:
-    def judge(evidence: Evidence) -> Said:
+    def judge(evidence: Evidence, who: str) -> tuple[bool, str]:
         law = curve()
-        found = theory.departures(measured(evidence, who), law)
+        found = theory.departures(means(evidence, who), law)
         return max(map(abs, found.values())) <= close, f"{who}: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
 
     return _criterion(f"means within {close:.0%} of {what}", who, judge, sure=False)
 
 
-def _leaves(swift: str) -> Criterion:
-    """Returns the criterion that Swift is farther from its best curve than RL-CC is from its own."""
-
-    def judge(evidence: Evidence) -> Said:
-        theirs, ours = ([max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] for who in (swift, "RL-CC"))
-        said = f"{swift} off its best curve: {_told(_off_best(measured(evidence, swift)))}"
-        return min(theirs) > max(ours, default=np.nan), f"{said}; RL-CC off its own by at most {max(ours, default=np.nan):.1%}"
-
-    return _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, judge)
+def _leaves(evidence: Evidence, swift: str) -> tuple[bool, str]:
+    """Judges whether Swift is farther from its best curve than RL-CC is from its own, whichever seeds are compared."""
+    theirs, ours = ([max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] for who in (swift, "RL-CC"))
+    said = f"{swift} off its best curve: {_told(_off_best(means(evidence, swift)))}"
+    return min(theirs) > max(ours, default=np.nan), f"{said}; RL-CC off its own by at most {max(ours, default=np.nan):.1%}"
 
 
-def _off_best(found: Mapping[int, float]) -> dict[int, float]:
+def _off_best(found: Curve) -> Curve:
     return theory.departures(found, theory.best_fit(found))
 
 
-def _rises(swift: str) -> Criterion:
-    """Returns the criterion that Swift lies above the curve that fits fewer flows, and farther with each step."""
-
-    def judge(evidence: Evidence) -> Said:
-        found = measured(evidence, swift)
-        few = theory.best_fit({flows: value for flows, value in found.items() if flows <= MANY})
-        off = theory.departures({flows: value for flows, value in found.items() if flows > MANY}, few)
-        said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
-        values = list(off.values())
-        return values == sorted(values) and min(values, default=0) > 0, said
-
-    return _criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", swift, judge, sure=False)
+def _rises(evidence: Evidence, swift: str) -> tuple[bool, str]:
+    """Judges whether Swift lies above the curve that fits fewer flows, and farther with each step."""
+    found = means(evidence, swift)
+    few = theory.best_fit({flows: value for flows, value in found.items() if flows <= MANY})
+    off = theory.departures({flows: value for flows, value in found.items() if flows > MANY}, few)
+    values = list(off.values())
+    said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
+    return values == sorted(values) and min(values, default=0) > 0, said
 
 
-def _above_its_law() -> Criterion:
-    def judge(evidence: Evidence) -> Said:
-        found = {flows: value / swift_law(flows) - 1 for flows, value in measured(evidence, "Swift").items()}
-        seeds = _by_seed(evidence, "Swift")
-        above = all(each[flows] > swift_law(flows) for each in seeds for flows in each if flows >= FROM)
-        return above, f"Swift off its law: {_told(found)}"
-
-    return _criterion(f"above its law from {FROM} flows on, with every seed", "Swift", judge)
+def _above_its_law(evidence: Evidence, swift: str) -> tuple[bool, str]:
+    found = {flows: value / swift_law(flows) - 1 for flows, value in means(evidence, swift).items()}
+    seeds = [value > swift_law(flows) for each in _by_seed(evidence, swift) for flows, value in each.items() if flows >= FROM]
+    return all(seeds), f"{swift} off its law: {_told(found)}"
 
 
-def _claims(setup: str) -> tuple[Claim, ...]:
+def _claims(setup: str) -> Iterator[Claim]:
     swift = SWIFT_WINDOW if setup == WINDOW else "Swift"
     who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if setup == CALIBRATED else ("RL-CC", CLOSE)
+    yield Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),))
     settled = "eq. 2 at the error that flows settle at in the fluid model"
-    return (
-        Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),)),
-        Claim(
-            "RL-CC lies on eq. 2 at its policy's offset",
-            "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows",
-            (_on_curve("RL-CC", lambda: theory.at_offset(offset()), settled),),
-            ours=True,
-        ),
-        Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (_leaves(swift),)),
-        Claim("It leaves it as N grows, upwards: its additive step is too large at low rates", SOURCE, (_rises(swift),)),
-    )
+    own = [_on_curve("RL-CC", lambda: theory.at_offset(offset()), settled)]
+    yield common.ours("RL-CC lies on eq. 2 at its policy's offset", own, OFFSET)
+    farther = _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, _leaves)
+    yield Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (farther,))
+    rises = _criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", swift, _rises, sure=False)
+    yield Claim("It leaves it as N grows, upwards: its additive step is too large at low rates", SOURCE, (rises,))
 
 
-CLAIMS = (
-    *common.with_setups((WINDOW, CALIBRATED), _claims),
-    Claim(
-        "Swift leaves its own law upwards, the farther the larger its additive step",
-        "ours; the paper says that the step is too large at low rates",
-        (
-            _above_its_law(),
-            *(
-                below(name(one, flows), name(other, flows), common.INFLATION)
-                for flows in FLOWS
-                if flows >= FROM
-                for one, other in pairwise(BY_STEP)
-            ),
-        ),
-        ours=True,
-    ),
-)
+def _by_step() -> Iterator[Criterion]:
+    yield _criterion(f"above its law from {FROM} flows on, with every seed", "Swift", _above_its_law)
+    for flows in (each for each in FLOWS if each >= FROM):
+        yield from (below(name(one, flows), name(other, flows), common.INFLATION) for one, other in pairwise(BY_STEP))
 
 
 def _figure(evidence: Evidence) -> Figure:
-    colors = {who: color for who, (_, color, _) in CONTESTANTS.items()}
-    lines = [VariantLine(who, color, {flows: name(who, flows) for flows in ALL_FLOWS}) for who, color in colors.items()]
-    found = measured(evidence, "Swift")
+    lines = common.lines_over(ALL_FLOWS, {who: (color,) for who, (_, color, _) in CONTESTANTS.items()})
+    found = means(evidence, "Swift")
 
     def curves(ax: Axes) -> None:
         fit, x = theory.best_fit(found), np.geomspace(FLOWS[0], max(found), 100)
@@ -246,9 +216,10 @@ STUDY = common.study(
     SOURCE,
     [_variant(who, flows) for who in CONTESTANTS for flows in ALL_FLOWS],
     (common.INFLATION, common.LATENCY, common.GOODPUT, common.FAIRNESS, common.PROBES, common.DROPS, common.LATE_DROPS),
-    CLAIMS,
+    _claims,
     _figure,
     networks=(common.FOUR,),
     setups=(WINDOW, CALIBRATED, *STEPS),
+    also=[common.ours("Swift leaves its own law upwards, the farther the larger its additive step", _by_step(), TOO_LARGE)],
     notes=("The paper's values of RL-CC here are eq. 2's, on which its figure has them; the text gives none.",),
 )

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.figures import kit
-from dc_gym.figures.axes import bar_of, log_ticks
+from dc_gym.figures.axes import log_ticks
 from dc_gym.study import Claim, Evidence, Variant, above, below
+from dc_gym.study.drawing import bar
 from dc_gym.study.scaled import MS, RunLength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "Bandwidth against latency: beta varied, target varied"
 SOURCE = "RL-CC, figure 4"
+LOSS = SOURCE + "; a loss is 2 % or more of the goodput with {}"
+AS_A_SHARE = "RL-CC, section III; as a share: the latency of a beta of 3 over that of 1, 128 flows against 2"
 Q16 = 1 << 16
 FLOWS = (2, 16, 128)
 BETAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -50,17 +51,10 @@ def name(beta: float, target: float, flows: int, setup: str = common.OWN) -> str
 
 
 def _variant(beta: float, target: float, flows: int, setup: str) -> Variant:
-    told = common.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
-    return common.many_to_one(
-        name(beta, target, flows, setup),
-        "rlcc-tree",
-        common.FOUR,
-        flows,
-        length=LENGTH,
-        full=common.SIMULATION,
-        keys={**told, **NOISE.get(setup, {})},
-        color=COLORS[flows],
-    )
+    own = common.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
+    keys = {**own, **NOISE.get(setup, {})}
+    told = {"length": LENGTH, "full": common.SIMULATION, "color": COLORS[flows]}
+    return common.many_to_one(name(beta, target, flows, setup), "rlcc-tree", common.FOUR, flows, keys=keys, **told)
 
 
 PAIRS = dict.fromkeys([(beta, BEST_TARGET) for beta in BETAS] + [(BEST_BETA, target) for target in TARGETS])
@@ -75,52 +69,36 @@ def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
         criteria = (below(of_beta(less, flows), of_beta(more, flows), common.LATENCY) for less, more in pairwise(BETAS))
         yield Claim(f"The smaller beta, the less latency ({flows} flows)", SOURCE, tuple(criteria))
-    yield Claim(
-        "With too small a beta few flows do not use the link",
-        SOURCE + "; a loss is 2 % or more of the goodput with 1.5",
-        (below(of_beta(BETAS[0], 2), of_beta(BEST_BETA, 2), common.GOODPUT, LESS),),
-    )
-    yield Claim(
-        "With many flows beta matters little",
-        "RL-CC, section III; as a share: the latency of a beta of 3 over that of 1, 128 flows against 2",
-        (
-            above(of_beta(BETAS[0], 128), of_beta(BEST_BETA, 128), common.GOODPUT, LESS),
-            below(of_beta(3.0, 128), of_beta(1.0, 128), common.LATENCY, 3.0),
-        ),
-    )
+    too_small = (below(of_beta(BETAS[0], 2), of_beta(BEST_BETA, 2), common.GOODPUT, LESS),)
+    yield Claim("With too small a beta few flows do not use the link", LOSS.format(BEST_BETA), too_small)
+    same = above(of_beta(BETAS[0], 128), of_beta(BEST_BETA, 128), common.GOODPUT, LESS)
+    little = below(of_beta(3.0, 128), of_beta(1.0, 128), common.LATENCY, 3.0)
+    yield Claim("With many flows beta matters little", AS_A_SHARE, (same, little))
     pairs = ([name(BEST_BETA, target, flows, setup) for target in (TARGETS[0], BEST_TARGET)] for flows in FLOWS)
-    yield Claim(
-        "Too low a target fails",
-        SOURCE + "; a loss is 2 % or more of the goodput with 0.064",
-        tuple(below(low, best, common.GOODPUT, LESS) for low, best in pairs),
-    )
+    fails = tuple(below(low, best, common.GOODPUT, LESS) for low, best in pairs)
+    yield Claim("Too low a target fails", LOSS.format(BEST_TARGET), fails)
     large, best = (name(BEST_BETA, target, 128, setup) for target in (1.0, BEST_TARGET))
-    criterion = above(large, best, common.LATENCY, 3.0)
-    yield Claim("Too high a target costs much latency with many flows", SOURCE, (criterion,))
+    costs = (above(large, best, common.LATENCY, 3.0),)
+    yield Claim("Too high a target costs much latency with many flows", SOURCE, costs)
 
 
 LABEL_ROOM = 1.12
 """Points whose latencies differ by less than this factor have one label together."""
 
 
-def _figure(evidence: Evidence) -> Figure:
-    with kit.style({"axes.grid.axis": "both"}):
-        canvas = kit.new_figure(9.4, 4.4)
-        left, right = canvas.subplots(1, 2)
-        for flows in FLOWS:
-            _line(left, evidence, flows, {beta: name(beta, BEST_TARGET, flows) for beta in BETAS})
-            _line(right, evidence, flows, {target: name(BEST_BETA, target, flows) for target in TARGETS})
-        left.set_title(f"beta varied, target {BEST_TARGET:g}", loc="left")
-        right.set_title(f"target varied, beta {BEST_BETA:g}", loc="left")
-        for ax in (left, right):
-            ax.set_xscale("log")
-            ax.margins(y=0.1)
-            log_ticks(ax, "x")
-            ax.set_xlabel(sentence(common.LATENCY.title))
-            ax.set_ylabel(sentence(common.GOODPUT.title))
-        kit.legend_below(canvas, left, len(FLOWS))
-        kit.title(canvas, TITLE)
-    return canvas
+def _panels(evidence: Evidence, rows: common.Rows) -> None:
+    left, right = rows[0]
+    for flows in FLOWS:
+        _line(left, evidence, flows, {beta: name(beta, BEST_TARGET, flows) for beta in BETAS})
+        _line(right, evidence, flows, {target: name(BEST_BETA, target, flows) for target in TARGETS})
+    left.set_title(f"beta varied, target {BEST_TARGET:g}", loc="left")
+    right.set_title(f"target varied, beta {BEST_BETA:g}", loc="left")
+    for ax in (left, right):
+        ax.set_xscale("log")
+        ax.margins(y=0.1)
+        log_ticks(ax, "x")
+        ax.set_xlabel(sentence(common.LATENCY.title))
+        ax.set_ylabel(sentence(common.GOODPUT.title))
 
 
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
@@ -128,14 +106,12 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
     values, points = [], []
     for value, each in found.items():
         x, y = each.estimate(common.LATENCY.name), each.estimate(common.GOODPUT.name)
-        if x is None or y is None:
-            continue
-        values.append(value)
-        points.append((x.mean * common.LATENCY.factor, y.mean))
-        across = bar_of(points[-1][0], None if x.half is None else x.half * common.LATENCY.factor)
-        up = bar_of(points[-1][1], y.half)
-        ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
-        ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
+        if x and y:
+            across, up = bar(x, common.LATENCY), bar(y, common.GOODPUT)
+            values.append(value)
+            points.append((across.mean, up.mean))
+            ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
+            ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
     starts = [at for at, (x, _) in enumerate(points) if not at or x >= LABEL_ROOM * points[at - 1][0]]
     for first, last in ((start, end - 1) for start, end in pairwise((*starts, len(points)))):
         text, aside = (f"{values[first]:g}", (4, 4)) if first == last else (f"{values[first]:g} to {values[last]:g}", (0, -11))
@@ -144,5 +120,7 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
         ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")
 
 
-CLAIMS = common.with_setups(NOISE, _claims)
-STUDY = common.study(TITLE, SOURCE, VARIANTS, MEASURES, CLAIMS, _figure, networks=(common.FOUR,), notes=(NOISE_NOTE,))
+FIGURE = common.drawing(TITLE, (9.4, 4.4), _panels, len(FLOWS), "both", ncols=2)
+STUDY = common.study(
+    TITLE, SOURCE, VARIANTS, MEASURES, _claims, FIGURE, networks=(common.FOUR,), setups=NOISE, notes=(NOISE_NOTE,)
+)

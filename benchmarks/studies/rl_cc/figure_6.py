@@ -17,23 +17,11 @@ NEAR, FAR = 0.95, 0.5
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
         dcqcn, ours = (row_name(who, MANY_TO_ONE, flows, setup) for who in ("DCQCN", "RL-CC"))
-        yield Claim(
-            f"With {flows} flows DCQCN has more goodput than RL-CC, which comes near it (ours: {NEAR:.0%} of it)",
-            SOURCE,
-            (above(dcqcn, ours, common.GOODPUT), above(ours, dcqcn, common.GOODPUT, NEAR)),
-        )
-        yield Claim(
-            f"With {flows} flows RL-CC's latency is far below DCQCN's (ours: {FAR:.0%} of it)",
-            SOURCE,
-            (below(ours, dcqcn, common.LATENCY, FAR),),
-        )
+        near, far = f"{NEAR:.0%} of it", f"{FAR:.0%} of it"
+        goodput = (above(dcqcn, ours, common.GOODPUT), above(ours, dcqcn, common.GOODPUT, NEAR))
+        yield Claim(f"With {flows} flows DCQCN has more goodput than RL-CC, which comes near it (ours: {near})", SOURCE, goodput)
+        latency = (below(ours, dcqcn, common.LATENCY, FAR),)
+        yield Claim(f"With {flows} flows RL-CC's latency is far below DCQCN's (ours: {far})", SOURCE, latency)
 
 
-STUDY = cluster.study(
-    MANY_TO_ONE,
-    "Many-to-one on the cluster: goodput and latency",
-    SOURCE,
-    common.with_setups(cluster.SETUPS[MANY_TO_ONE], _claims),
-    drawn=(common.GOODPUT, common.LATENCY, common.LATE_DROPS),
-    xlabel="flows",
-)
+STUDY = cluster.study(MANY_TO_ONE, "Many-to-one on the cluster: goodput and latency", SOURCE, _claims, "flows")

@@ -15,18 +15,8 @@ SOURCE = "RL-CC, section VI, figure 7 (text only)"
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in A_HOST:
         ours, dcqcn = (row_name(who, ALL_TO_ALL, flows, setup) for who in ("RL-CC", "DCQCN"))
-        yield Claim(
-            f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
-            SOURCE,
-            (above(ours, dcqcn, common.GOODPUT), below(ours, dcqcn, common.LATENCY)),
-        )
+        text = f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN"
+        yield Claim(text, SOURCE, (above(ours, dcqcn, common.GOODPUT), below(ours, dcqcn, common.LATENCY)))
 
 
-STUDY = cluster.study(
-    ALL_TO_ALL,
-    "All-to-all on the cluster: goodput and latency",
-    SOURCE,
-    common.with_setups(cluster.SETUPS[ALL_TO_ALL], _claims),
-    drawn=(common.GOODPUT, common.LATENCY, common.LATE_DROPS),
-    xlabel="flows a host",
-)
+STUDY = cluster.study(ALL_TO_ALL, "All-to-all on the cluster: goodput and latency", SOURCE, _claims, "flows a host")

@@ -8,23 +8,18 @@ flows on 64 hosts. The paper draws a color for each host; here all hosts are dra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COLORS, WHO, network_of, on
-from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, OWN, SHARED, WINDOW
-from dc_gym.figures import kit, timeline
+from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, SHARED, WINDOW
+from dc_gym.figures import timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Track, Variant, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
 SOURCE = "RL-CC, section VI, figure 8"
@@ -39,24 +34,17 @@ SETUPS = (SHARED, WINDOW, NO_PATIENCE, FIRMWARE)
 
 
 def _variant(who: str) -> Variant:
-    controller, setup = ALL[who], cluster.SETUP_OF.get(who, OWN)
-    return common.variant(
-        who,
-        controller,
-        network_of(common.SMALL_FABRIC, who),
-        {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
-        length=cluster.length_of(ALL_TO_ALL, setup) if setup == FIRMWARE else LENGTH,
-        keys=common.keys_of(controller, setup),
-        color=COLORS[who],
-        lines=0,
-        full_network=network_of(common.FABRIC, who),
-    )
+    controller, setup = ALL[who], cluster.SETUP_OF[who]
+    workload = {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS}
+    length = cluster.length_of(ALL_TO_ALL, setup) if setup == FIRMWARE else LENGTH
+    keys, network = common.keys_of(controller, setup), network_of(common.SMALL_FABRIC, who)
+    return common.variant(who, controller, network, workload, keys, 0, length=length, color=COLORS[who])
 
 
 def _claims(setup: str) -> Iterator[Claim]:
     for who in ("RL-CC", "Swift"):
-        criterion = less_than(on(who, setup), common.LATE_DROPS, NONE)
-        yield Claim(f"{who} loses packets only while flows come up", SOURCE, (criterion,))
+        lossless = (less_than(on(who, setup), common.LATE_DROPS, NONE),)
+        yield Claim(f"{who} loses packets only while flows come up", SOURCE, lossless)
     yield Claim("DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", setup), common.LATE_DROPS, 0),))
 
 
@@ -75,36 +63,24 @@ def track(result: Result, lines: int) -> Track:
     return Track(drawn.t_s * 1e3 / scale, {LOST.name: lost_bps / LINE_BPS, ARRIVED.name: arrived})
 
 
-def _figure(evidence: Evidence) -> Figure:
-    with kit.style():
-        canvas = kit.new_figure(7.4, 5.0)
-        axes = canvas.subplots(len(PANELS), 1, sharex=True)
-        for ax, panel in zip(axes, PANELS, strict=True):
-            for each in evidence.variants.values():
-                tracks = list(each.over_time.values())
-                mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
-                ax.plot(tracks[0].x, mean, cluster.look(each.name)[1], color=each.color, label=each.label)
-                kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
-            ax.set_ylim(bottom=0)
-            ax.set_title(panel.title, loc="left")
-        axes[0].set_yscale("symlog", linthresh=LEAST_LOST)
-        axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
-        log_ticks(axes[0], "y", LEAST_LOST)
-        axes[-1].set_xlabel("Time (ms, at 100 Gbit/s)")
-        kit.legend_below(canvas, axes[0], len(WHO))
-        kit.title(canvas, TITLE)
-    return canvas
+def _panels(evidence: Evidence, rows: common.Rows) -> None:
+    for (ax,), panel in zip(rows, PANELS, strict=True):
+        common.over_time(ax, evidence, panel, {name: (name, cluster.look(name)[1]) for name in evidence.variants})
+    (lost,), (arrived,) = rows
+    lost.set_yscale("symlog", linthresh=LEAST_LOST)
+    lost.set_ylim(0, max(lost.get_ylim()[1], 2 * LEAST_LOST))
+    log_ticks(lost, "y", LEAST_LOST)
+    arrived.set_xlabel("Time (ms, at 100 Gbit/s)")
 
 
 STUDY = common.study(
     TITLE,
     SOURCE,
-    common.apart(map(_variant, cluster.contestants(ALL_TO_ALL, SETUPS))),
+    [_variant(who) for who in cluster.contestants(ALL_TO_ALL, SETUPS)],
     (common.GOODPUT, common.LATENCY, *cluster.LOSSES),
-    common.with_setups(SETUPS, _claims),
-    _figure,
+    _claims,
+    common.drawing(TITLE, (7.4, 5.0), _panels, len(WHO), nrows=len(PANELS), sharex=True),
     networks=(common.SMALL_FABRIC,),
-    full_networks=(common.FABRIC,),
     setups=SETUPS,
     track=track,
     runs="losses-over-time",

@@ -12,24 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import product
-from typing import TYPE_CHECKING
+from itertools import chain, product
 
 import numpy as np
 
 from dc_gym.base.stats import estimate
 from dc_gym.base.units import format_size, parse_size_bytes
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
-from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, RIVALS, WHO, WHOSE
+from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, EVERYBODY, RIVALS, WHO, WHOSE
 from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.collectives import decide, sizes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "MPI_Alltoall by size of message: latency over the best"
 SOURCE = "RL-CC, section VI, figure 9 (text only)"
@@ -41,6 +37,7 @@ SLOWED, UNTOUCHED, SLOWED_BY_SWIFT = 1 << 18, 1 << 16, 1 << 17
 """The sizes from which on RL-CC is behind Swift, up to which no algorithm slows a message, and the next one, which RL-CC does not
 slow either."""
 PAPER_PROCESSES = 64
+LENGTH, FULL = RunLength(150 * MS, 1 * MS), RunLength(2_000 * MS, 1 * MS)
 APART = {
     ITERATIONS: (tuple(size for size in SIZES if size > UNTOUCHED), 20),
     FRESH: (tuple(size for size in SIZES if size >= SLOWED), 1),
@@ -61,9 +58,9 @@ def on(who: str, setup: str, size: int = MOST) -> str:
     return cluster.on(who, setup)
 
 
-_BASE = [(who, setup) for setup in (OWN, *SETUPS) for who in WHOSE.get(setup, tuple(WHO))]
-_BASE += [(NO_CONTROL, OWN), (NO_CONTROL, FRESH), (NO_CONTROL, PAIRS), ("RL-CC", TOLERANT)]
-BASE = {on(who, setup): (who, setup) for who, setup in _BASE}
+_ROWS = [(who, setup) for setup in (OWN, *SETUPS) for who in WHOSE.get(setup, EVERYBODY)]
+_ROWS += [(NO_CONTROL, OWN), (NO_CONTROL, FRESH), (NO_CONTROL, PAIRS), ("RL-CC", TOLERANT)]
+BASE = {on(who, setup): (who, setup) for who, setup in _ROWS}
 """A contestant of the page, by name: whose row it is, and the set-up."""
 CONTROLLERS = {**WHO, **common.UNCONTROLLED}
 ALL_COLORS = {**COLORS, NO_CONTROL: "#888888"}
@@ -76,18 +73,9 @@ def variant(title: str, who: str, setup: str, first: int, last: int, rounds: int
     if setup == PAIRS:
         workload |= {"schedule": "pairwise"}
     own = {"nic.parameters": {"beta": BETA << 16}} if setup == TOLERANT else common.keys_of(controller, setup)
-    return common.variant(
-        title,
-        controller,
-        common.sharing(common.SMALL_FABRIC) if fresh else common.SMALL_FABRIC,
-        workload,
-        length=RunLength(150 * MS, 1 * MS),
-        full=RunLength(2_000 * MS, 1 * MS),
-        keys={"nic.queue_pairs": "flow" if fresh else "hosts", **own},
-        color=ALL_COLORS[who],
-        lines=0,
-        full_network=common.sharing(common.FABRIC) if fresh else common.FABRIC,
-    )
+    network = common.sharing(common.SMALL_FABRIC) if fresh else common.SMALL_FABRIC
+    keys = {"nic.queue_pairs": "flow" if fresh else "hosts", **own}
+    return common.variant(title, controller, network, workload, keys, 0, length=LENGTH, full=FULL, color=ALL_COLORS[who])
 
 
 def _variants() -> Iterator[Variant]:
@@ -109,26 +97,20 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 def _as_uncontrolled(what: str, whose: Iterable[str], some: Iterable[int], setup: str = OWN, than: str | None = None) -> Claim:
     """Returns our claim that contestants of a set-up take the time of no control, of the set-up `than`, at some sizes."""
-    other, text = setup if than is None else than, f"{what} the time of no control at all (ours: within {ALIKE:.0%})"
-    pairs = ((on(who, setup, size), on(NO_CONTROL, other, size), size) for size, who in product(some, whose))
-    criteria = (criterion for who, other, size in pairs for criterion in alike(who, other, LATENCIES[size], ALIKE))
-    return Claim(text, "ours: what the runs showed", tuple(criteria), ours=True)
+    other = setup if than is None else than
+    pairs = ((on(who, setup, size), on(NO_CONTROL, other, size), LATENCIES[size]) for size, who in product(some, whose))
+    criteria = chain(*(alike(*each, ALIKE) for each in pairs))
+    return common.ours(f"{what} the time of no control at all (ours: within {ALIKE:.0%})", criteria)
 
 
-CLAIMS = (
-    *common.with_setups(SETUPS, _claims),
+IN_PAIRS = [(on(who, PAIRS, size), size) for size in APART[PAIRS][0][:-1] for who in ("RL-CC", "DCQCN")]
+ALSO = (
     _as_uncontrolled(f"Up to {format_size(UNTOUCHED)} all take", WHO, [size for size in SIZES if size <= UNTOUCHED]),
     _as_uncontrolled(f"At {format_size(SLOWED_BY_SWIFT)} RL-CC takes", ["RL-CC"], [SLOWED_BY_SWIFT]),
     _as_uncontrolled("Afresh and without loss, at 256 and 512KiB RL-CC takes", ["RL-CC"], APART[FRESH][0][:-1], FRESH),
-    Claim(
+    common.ours(
         "In pairs Swift takes longer than RL-CC and DCQCN at 256 and 512KiB",
-        "ours: what the runs showed",
-        tuple(
-            below(on(who, PAIRS, size), on("Swift", PAIRS, size), LATENCIES[size])
-            for size in APART[PAIRS][0][:-1]
-            for who in ("RL-CC", "DCQCN")
-        ),
-        ours=True,
+        (below(other, on("Swift", PAIRS, size), LATENCIES[size]) for other, size in IN_PAIRS),
     ),
     _as_uncontrolled(f"Afresh and with a beta of {BETA}, at 1MiB RL-CC takes", ["RL-CC"], [MOST], TOLERANT, FRESH),
 )
@@ -160,10 +142,9 @@ def joined(evidence: Evidence) -> Evidence:
     """Returns the contestants of the page: with the measures of their run, or with those of their runs of one size each."""
     found = {}
     for name, (who, setup) in BASE.items():
-        sizes_apart, _ = APART.get(setup, ((), 0))
-        runs = {
-            LATENCIES[size].name: evidence.values(f"{name}, {format_size(size)}", LATENCIES[size].name) for size in sizes_apart
-        }
+        apart, _ = APART.get(setup, ((), 0))
+        columns = {size: LATENCIES[size].name for size in apart}
+        runs = {column: evidence.values(f"{name}, {format_size(size)}", column) for size, column in columns.items()}
         if name in evidence.variants:
             found[name] = evidence.variants[name]
         elif any(runs.values()):
@@ -171,46 +152,39 @@ def joined(evidence: Evidence) -> Evidence:
     return replace(evidence, variants=found)
 
 
-def _figure(evidence: Evidence) -> Figure:
+def _bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws bars as in the paper: each latency over the best of its size. Set-ups are in the table alone."""
-    with kit.style():
-        canvas = kit.new_figure(9.6, 3.8)
-        ax = canvas.subplots()
-        best, width = _best(evidence), 0.8 / len(WHO)
-        for place, who in enumerate(WHO):
-            values = {size: evidence.values(who, column.name).values() for size, column in LATENCIES.items()}
-            found = [estimate([value / best[size] for value in each]) for size, each in values.items()]
-            heights = [one.mean if one else np.nan for one in found]
-            halves = [(one.half or 0.0) if one else 0.0 for one in found]
-            at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
-            ax.bar(at, heights, width, yerr=halves, label=who, color=COLORS[who], error_kw={"elinewidth": 0.8})
-        ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
-        ax.set_ylabel("Latency over the best")
-        ax.set_xlabel("Size of message")
-        ax.axhline(1, color=kit.INK, linewidth=0.6)
-        kit.legend_below(canvas, ax, len(WHO))
-        kit.title(canvas, TITLE)
-    return canvas
+    ((ax,),) = rows
+    best, width = _best(evidence), 0.8 / len(WHO)
+    for place, who in enumerate(WHO):
+        values = [[one / best[size] for one in evidence.values(who, each.name).values()] for size, each in LATENCIES.items()]
+        found = [estimate(each) for each in values]
+        heights = [one.mean if one else np.nan for one in found]
+        halves = [(one.half or 0.0) if one else 0.0 for one in found]
+        at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
+        ax.bar(at, heights, width, yerr=halves, label=who, color=COLORS[who], error_kw={"elinewidth": 0.8})
+    ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
+    ax.set_ylabel("Latency over the best")
+    ax.set_xlabel("Size of message")
+    ax.axhline(1, color=kit.INK, linewidth=0.6)
 
 
 def _best(evidence: Evidence) -> dict[int, float]:
     """Returns the smallest mean of the paper's contestants, by size."""
-    found = {
-        size: [estimate(list(evidence.values(who, column.name).values())) for who in WHO] for size, column in LATENCIES.items()
-    }
+    found = {size: [estimate([*evidence.values(who, each.name).values()]) for who in WHO] for size, each in LATENCIES.items()}
     return {size: min((one.mean for one in known if one), default=np.nan) for size, known in found.items()}
 
 
 STUDY = common.study(
     TITLE,
     SOURCE,
-    common.apart(_variants()),
+    list(_variants()),
     (*LATENCIES.values(), common.DROPS),
-    CLAIMS,
-    _figure,
+    _claims,
+    common.drawing(TITLE, (9.6, 3.8), _bars, len(WHO)),
     networks=(common.SMALL_FABRIC,),
-    full_networks=(common.FABRIC,),
     setups=SETUPS,
+    also=ALSO,
     more=latencies,
     derive=joined,
     runs="alltoall",

@@ -15,22 +15,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.perf import nic_cost, rv32_cost
 from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
+from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.ctrl.nic import kernels
 from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
 from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, below, collect, less_than
 from dc_gym.study.model import SEEDS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "What a decision costs"
 SOURCE = "RL-CC, Table I"
@@ -123,39 +120,34 @@ def _costs(cost: Measure, setup: str = "") -> Iterator[Claim]:
     yield Claim("The MLP costs less than the LSTM", SOURCE + ": 450 / 17 = 26 times", (below("MLP", "LSTM", cost),), setup)
 
 
-FEW_OPERATIONS = (less_than("trees", OPERATIONS, MOST_OPERATIONS + 1),)
 TREES = "RL-CC, section V (at most ten trees of depth 4)"
 FAST = "RL-CC, section V: DCQCN and Swift need less, too; here on a server's processor"
+FEW = (less_than("trees", OPERATIONS, MOST_OPERATIONS + 1),)
 CLAIMS = (
     *_costs(TIME),
-    Claim(f"Trees decide by at most {MOST_OPERATIONS} operations", TREES, FEW_OPERATIONS),
+    Claim(f"Trees decide by at most {MOST_OPERATIONS} operations", TREES, FEW),
     Claim("A decision takes less than 2 us", FAST, (less_than("trees", TIME, 2e-6),)),
     *_costs(RV32I, SET),
 )
 
 
-def _figure(evidence: Evidence) -> Figure:
+def _bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws each form's cost over the trees', in the paper and here."""
-    with kit.style({"axes.grid.axis": "x"}):
-        canvas = kit.new_figure(7.0, 2.6)
-        ax = canvas.subplots()
-        trees = evidence.variants["trees"]
-        base = trees.estimate(TIME.name)
-        for row, each in enumerate(evidence.variants.values()):
-            ours = each.estimate(TIME.name)
-            assert ours is not None and base is not None
-            here, printed = ours.mean / base.mean, each.paper[TIME.name] / trees.paper[TIME.name]
-            ax.barh(row - 0.18, here, 0.34, color=each.color, label=None if row else "here")
-            ax.barh(row + 0.18, printed, 0.34, color="none", edgecolor=each.color, label=None if row else "the paper")
-            for offset, value in ((-0.18, here), (0.18, printed)):
-                ax.annotate(f"{value:.3g}", (value, row + offset), (4, -3), textcoords="offset points", fontsize=8)
-        ax.set_xscale("log")
-        ax.set_yticks(range(len(evidence.variants)), list(evidence.variants))
-        ax.invert_yaxis()
-        ax.set_xlabel("Time of a decision over the trees'")
-        ax.set_title(TITLE, loc="left")
-        ax.legend()
-    return canvas
+    ((ax,),), trees = rows, evidence.variants["trees"]
+    base = trees.estimate(TIME.name)
+    for row, each in enumerate(evidence.variants.values()):
+        here = each.estimate(TIME.name)
+        assert here is not None and base is not None
+        theirs = each.paper[TIME.name] / trees.paper[TIME.name]
+        bars = ((-0.18, here.mean / base.mean, each.color, "here"), (0.18, theirs, "none", "the paper"))
+        for offset, value, color, label in bars:
+            ax.barh(row + offset, value, 0.34, color=color, edgecolor=each.color, label=None if row else label)
+            ax.annotate(f"{value:.3g}", (value, row + offset), (4, -3), textcoords="offset points", fontsize=8)
+    ax.set_xscale("log")
+    ax.set_yticks(range(len(evidence.variants)), list(evidence.variants))
+    ax.invert_yaxis()
+    ax.set_xlabel("Time of a decision over the trees'")
+    ax.legend()
 
 
 STUDY = Study(
@@ -164,7 +156,7 @@ STUDY = Study(
     VARIANTS,
     source=SOURCE,
     claims=CLAIMS,
-    draw=_figure,
+    draw=common.drawing(TITLE, (7.0, 2.6), _bars, grid="x"),
     facts=(
         ("Measured", f"repetitions of {nic_cost.REPEAT:,} calls in {nic_cost.NATIVE} or in userspace; events of a golden trace"),
         ("Policies", ", ".join(f"{name}: {nic_policy.shipped(name).name}" for name in PAPER)),

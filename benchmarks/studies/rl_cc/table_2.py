@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import FULL_QUEUE, NO_PATIENCE, OWN, TIMEOUTS, name, of_setup
-from dc_gym.study import Claim, Evidence, Variant, VariantLine, above, below, less_than, series
+from dc_gym.study import Claim, Criterion, Variant, above, below, less_than, series
 from dc_gym.study.scaled import MS, US, RunLength
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Many-to-one over one switch by how long a decision takes: goodput and drops"
 SOURCE = "RL-CC, Table II"
@@ -80,16 +78,9 @@ def _variant(who: str, flows: int, setup: str = OWN) -> Variant:
     """Returns a variant with a processor for each flow."""
     controller, latency_ns, color = _who(who)
     printed = PAPER[who][FLOWS.index(flows)] if who in PAPER and not setup else ()
-    return common.many_to_one(
-        name(of_setup(who, setup), flows),
-        controller,
-        common.SEVEN,
-        flows,
-        length=LONG if setup == FULL_QUEUE else LENGTH,
-        keys=_keys(latency_ns, flows, setup),
-        paper=dict(zip((common.GOODPUT.name, common.DROPS.name), printed, strict=False)),
-        color=color,
-    )
+    told = {"paper": common.printed((common.GOODPUT, common.DROPS), printed), "color": color}
+    title, length = name(of_setup(who, setup), flows), LONG if setup == FULL_QUEUE else LENGTH
+    return common.many_to_one(title, controller, common.SEVEN, flows, keys=_keys(latency_ns, flows, setup), length=length, **told)
 
 
 def _in_turn(who: str, flows: int, setup: str) -> Variant:
@@ -133,35 +124,26 @@ def _claims(setup: str) -> Iterator[Claim]:
         yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, of))
 
 
-CLAIMS = (
-    *common.with_setups(LOOKS, _claims),
-    Claim(
-        f"With {FEW} flows goodput falls with the time of a decision: 17 us, 30 us, 100 us",
-        "ours: what the runs showed",
-        tuple(
-            below(name(later, FEW), name(sooner, FEW), common.GOODPUT)
-            for sooner, later in pairwise(("MLP", *(f"{us} us" for us in LATER_US)))
-        ),
-        ours=True,
-    ),
-)
+def _falls() -> Iterator[Criterion]:
+    for sooner, later in pairwise(("MLP", *(f"{us} us" for us in LATER_US))):
+        yield below(name(later, FEW), name(sooner, FEW), common.GOODPUT)
 
 
-def _figure(evidence: Evidence) -> Figure:
-    looks = {who: (color, "o", "-") for who, (_, _, color) in WHO.items()}
-    looks |= {f"{who} in turn": (WHO[who][2], "s", "--") for who in NETS}
-    looks |= {of_setup(who, setup): (color, *how) for setup, how in LOOKS.items() for who, (_, _, color) in WHO.items()}
-    lines = [VariantLine(who, color, {flows: name(who, flows) for flows in FLOWS}, *how) for who, (color, *how) in looks.items()]
-    return series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
-
-
+_COLORS = {who: color for who, (_, _, color) in WHO.items()}
+LINES = {
+    **{who: (color,) for who, color in _COLORS.items()},
+    **{f"{who} in turn": (_COLORS[who], "s", "--") for who in NETS},
+    **{of_setup(who, setup): (color, *look) for setup, look in LOOKS.items() for who, color in _COLORS.items()},
+}
+DRAWN = (common.GOODPUT, common.DROPS, common.LATE_DROPS)
 STUDY = common.study(
     TITLE,
     SOURCE,
     VARIANTS,
-    (common.GOODPUT, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN),
-    CLAIMS,
-    _figure,
+    (*DRAWN, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN),
+    _claims,
+    partial(series.figure, series=common.lines_over(FLOWS, LINES), columns=DRAWN, xlabel="flows", title=TITLE),
     networks=(common.SEVEN,),
     setups=LOOKS,
+    also=[common.ours(f"With {FEW} flows goodput falls with the time of a decision: 17 us, 30 us, 100 us", _falls())],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dc_gym.methods.rlcc.scenario import open_loop_actions
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, VariantLine, above, alike, below, bounded, series
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, above, alike, below, bounded, series
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
 from dc_gym.study.theory import crossing
 
@@ -36,6 +36,7 @@ PAPER = {
     "MLP": ((0.92, 12.19e-6), (0.90, 17.82e-6), (0.90, 27.62e-6)),
     "tree": ((0.92, 12.03e-6), (0.90, 17.98e-6), (0.90, 27.35e-6)),
 }
+DRAWN = (common.GOODPUT, common.LATENCY)
 ALIKE, NEAR = 0.02, 0.05
 """The tolerated difference between trees and network (goodput, latency). In the paper it is 0 and at most 1.3 %."""
 SWING = Measure("swing", "queue's swing (base RTTs)", digits=3)
@@ -53,10 +54,10 @@ VARIANTS = [
         controller,
         common.FOUR,
         flows,
+        keys={"nic.latency": LATENCY_NS, **common.at_share(flows)},
         length=LENGTHS[flows],
         full=common.SIMULATION,
-        keys={"nic.latency": LATENCY_NS, **common.at_share(flows)},
-        paper=dict(zip((common.GOODPUT.name, common.LATENCY.name), paper, strict=True)),
+        paper=common.printed(DRAWN, paper),
         color=color,
     )
     for who, (controller, color) in WHO.items()
@@ -93,10 +94,13 @@ def inflation_at(algorithm: str, flows: int, swing: float) -> float:
     return crossing(1.0, 4.0 * float(scaling.inflation(flows)), raises, 1e-4)
 
 
-def _alike(flows: int) -> Iterator[Claim]:
-    for what, measure, within in (("goodput", common.GOODPUT, ALIKE), ("latency", common.LATENCY, NEAR)):
+def _claims(_: str) -> Iterator[Claim]:
+    for flows, (what, measure, within) in product(FLOWS, (("goodput", common.GOODPUT, ALIKE), ("latency", common.LATENCY, NEAR))):
         criteria = alike(name("tree", flows), name("MLP", flows), measure, within)
         yield Claim(f"With {flows} flows the trees have the network's {what}", f"{SOURCE}; within {within:.0%}", criteria)
+    grows = [below(name(who, few), name(who, many), common.LATENCY) for who in WHO for few, many in pairwise(FLOWS)]
+    hardly_falls = [above(name(who, 2048), name(who, 64), common.GOODPUT, 0.95) for who in WHO]
+    yield Claim("Latency grows with the flows as eq. 2 says, goodput hardly falls", SOURCE, (*grows, *hardly_falls))
 
 
 def _rests_by_swing(title: str) -> Criterion:
@@ -106,32 +110,13 @@ def _rests_by_swing(title: str) -> Criterion:
         if not off:
             return bounded(None, f"{title}: nothing measured")
         means = [float(np.mean(list(each.values()))) for each in (measured, computed)]
-        said = "{}: measured {:.3f}, computed {:.3f}".format(title, *means)
-        return bounded(max(map(abs, off.values())) <= AGREES, said)
+        return bounded(max(map(abs, off.values())) <= AGREES, "{}: measured {:.3f}, computed {:.3f}".format(title, *means))
 
     return Criterion(f"within {AGREES:.0%} with every seed", (title,), judge, (common.INFLATION.name, AT_SWING.name))
 
 
-CLAIMS = (
-    *(claim for flows in FLOWS for claim in _alike(flows)),
-    Claim(
-        "Latency grows with the flows as eq. 2 says, goodput hardly falls",
-        SOURCE,
-        (
-            *(below(name(who, few), name(who, many), common.LATENCY) for who in WHO for few, many in pairwise(FLOWS)),
-            *(above(name(who, 2048), name(who, 64), common.GOODPUT, 0.95) for who in WHO),
-        ),
-    ),
-    Claim(
-        "Inflation is that at which a policy keeps its rate on average while the queue swings as measured",
-        "ours: what the runs showed",
-        tuple(_rests_by_swing(name(who, flows)) for who in WHO for flows in FLOWS),
-        ours=True,
-    ),
-)
-
-
-LINES = [VariantLine(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, color) in WHO.items()]
+AT_REST = "Inflation is that at which a policy keeps its rate on average while the queue swings as measured"
+LINES = common.lines_over(FLOWS, {who: (color,) for who, (_, color) in WHO.items()})
 STUDY = common.study(
     TITLE,
     SOURCE,
@@ -140,8 +125,9 @@ STUDY = common.study(
         *(common.GOODPUT, common.LATENCY, common.INFLATION, SWING, AT_SWING),
         *(common.FAIRNESS, common.PROBES, common.DROPS, common.LATE_DROPS),
     ),
-    CLAIMS,
-    partial(series.figure, series=LINES, columns=(common.GOODPUT, common.LATENCY), xlabel="flows", title=TITLE),
+    _claims,
+    partial(series.figure, series=LINES, columns=DRAWN, xlabel="flows", title=TITLE),
     networks=(common.FOUR,),
+    also=[common.ours(AT_REST, (_rests_by_swing(each.name) for each in VARIANTS))],
     more=swing,
 )

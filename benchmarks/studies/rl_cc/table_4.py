@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COUNTS, LONG_SHORT, MANY_TO_ONE, SHORT, WHOSE, name, row_name
-from dc_gym.benchmarks.studies.rl_cc.common import OWN
 from dc_gym.study import Claim, Evidence, Measure, Study, VariantLine, below, less_than, more_than, series
 
 if TYPE_CHECKING:
@@ -45,21 +44,18 @@ def lost(scenario: str, count: int, setup: str) -> Measure:
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    def row(who: str, scenario: str, count: int) -> str:
-        return row_name(who, scenario, count, setup)
+    def of(who: str, case: tuple[str, int]) -> tuple[str, Measure]:
+        return row_name(who, *case, setup), lost(*case, setup)
 
     for who in ("Swift", "RL-CC"):
-        criteria = tuple(less_than(row(who, *case), lost(*case, setup), NONE) for case in LOSSLESS)
-        yield Claim(f"{who} loses nothing with few flows", SOURCE, criteria)
-    for scenario, count in DCQCN_LOSES:
-        criteria = (more_than(row("DCQCN", scenario, count), lost(scenario, count, setup), 0),)
-        yield Claim(f"DCQCN loses packets: {scenario}, {count}", SOURCE, criteria)
-    criteria = (less_than(row("DCQCN", LONG_SHORT, SHORT[0]), lost(LONG_SHORT, SHORT[0], setup), NONE),)
-    yield Claim(f"DCQCN loses nothing: long-short, {SHORT[0]}", SOURCE, criteria)
-    for scenario, count in FEWER:
-        ours, swift = (row(who, scenario, count) for who in ("RL-CC", "Swift"))
-        criteria = (below(ours, swift, lost(scenario, count, setup)),)
-        yield Claim(f"RL-CC loses less than Swift: {scenario}, {count}", SOURCE, criteria)
+        yield Claim(f"{who} loses nothing with few flows", SOURCE, tuple(less_than(*of(who, case), NONE) for case in LOSSLESS))
+    for case in DCQCN_LOSES:
+        yield Claim("DCQCN loses packets: {}, {}".format(*case), SOURCE, (more_than(*of("DCQCN", case), 0),))
+    fits = (LONG_SHORT, SHORT[0])
+    yield Claim("DCQCN loses nothing: {}, {}".format(*fits), SOURCE, (less_than(*of("DCQCN", fits), NONE),))
+    for case in FEWER:
+        (ours, losses), (swift, _) = of("RL-CC", case), of("Swift", case)
+        yield Claim("RL-CC loses less than Swift: {}, {}".format(*case), SOURCE, (below(ours, swift, losses),))
 
 
 def derive(evidence: Evidence) -> Evidence:
@@ -97,8 +93,8 @@ def _figure(evidence: Evidence) -> Figure:
 
 def _aside(who: str) -> float:
     """Returns the place of a contestant's markers beside the middle of their case, by its set-up."""
-    places = (OWN, *WHOSE)
-    return ROOM * (places.index(cluster.SETUP_OF.get(who, OWN)) / (len(places) - 1) - 1 / 2)
+    places = tuple(WHOSE)
+    return ROOM * (places.index(cluster.SETUP_OF[who]) / (len(places) - 1) - 1 / 2)
 
 
 STUDY = Study(

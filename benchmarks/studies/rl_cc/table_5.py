@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import product
 
 from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_9
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHORT, MANY_TO_ONE, WHO, on
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW
 from dc_gym.figures import kit
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Tasks mastered or not"
 SOURCE = "RL-CC, Table V"
@@ -38,6 +35,7 @@ PAPER: Mapping[str, Mapping[str, bool]] = {
     "Swift": {MANY_TO_ONE: False, ALL_TO_ALL: True, OSU: False, LONG_SHORT: True},
     "RL-CC": {MANY_TO_ONE: True, ALL_TO_ALL: True, OSU: True, LONG_SHORT: True},
 }
+TASKS = tuple(PAPER["RL-CC"])
 CELLS = [(who, task) for who, tasks in PAPER.items() for task in tasks]
 
 
@@ -45,14 +43,15 @@ def name(who: str, task: str, setup: str = OWN) -> str:
     return f"{common.of_setup(who, setup)}, {task}"
 
 
-def _cases(task: str, setup: str) -> Iterator[tuple[dict[str, str], Measure | None, Measure]]:
-    """Yields the cases that the default runs: variants by controller, bandwidth and time. MPI_Alltoall has one per size."""
+def _cases(task: str, setup: str) -> Iterator[tuple[dict[str, str], Measure, bool]]:
+    """Yields the cases that the default runs: variants by controller, a measure, and whether it is a time."""
     if task == OSU:
-        yield from (({who: on(who, setup) for who in WHO}, None, time) for time in figure_9.LATENCIES.values())
+        yield from (({who: on(who, setup) for who in WHO}, time, True) for time in figure_9.LATENCIES.values())
         return
-    measures = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
+    bandwidth, time = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
     for count in cluster.DEFAULT[task]:
-        yield {who: cluster.name(on(who, setup), task, count) for who in WHO}, *measures
+        names = {who: cluster.name(on(who, setup), task, count) for who in WHO}
+        yield from ((names, bandwidth, False), (names, time, True))
 
 
 def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN) -> dict[str, float]:
@@ -61,15 +60,15 @@ def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN)
     Empty if something did not run.
     """
     least, most = 1.0, 1.0
-    for names, bandwidth, time in _cases(task, setup):
-        for measure in (bandwidth, time):
-            if measure is None:
-                continue
-            by_who = {each: evidence.values(title, measure.name).get(seed) for each, title in names.items()}
-            own, known = by_who[who], [value for value in by_who.values() if value is not None]
-            if own is None:
-                return {}
-            least, most = (min(least, own / max(known)), most) if measure is bandwidth else (least, max(most, own / min(known)))
+    for names, measure, is_time in _cases(task, setup):
+        by_seed = {each: evidence.values(title, measure.name) for each, title in names.items()}
+        known = {each: values[seed] for each, values in by_seed.items() if seed in values}
+        if who not in known:
+            return {}
+        if is_time:
+            most = max(most, known[who] / min(known.values()))
+        else:
+            least = min(least, known[who] / max(known.values()))
     return {SHARE.name: least, LONGEST.name: most, MASTERED.name: float(is_mastery(least, most))}
 
 
@@ -129,45 +128,39 @@ def derive(evidence: Evidence) -> Evidence:
     """Returns a row for each contestant and task, from the figures' runs."""
     seeds = sorted({seed for each in evidence.variants.values() for values in each.numbers.values() for seed in values})
     found = {}
-    for setup in (OWN, WINDOW):
-        for who, task in CELLS:
-            paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
-            row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
-            by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
-            found[row.name] = row.evidence(collect.by_measure(by_seed))
+    for setup, (who, task) in product((OWN, WINDOW), CELLS):
+        paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
+        row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
+        by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
+        found[row.name] = row.evidence(collect.by_measure(by_seed))
     return replace(evidence, variants=found)
 
 
-def _figure(found: Evidence) -> Figure:
+def _positions(found: Evidence, rows: common.Rows) -> None:
     """Draws the position of each task; mastery is the upper left corner."""
-    with kit.style({"axes.grid.axis": "both"}):
-        canvas = kit.new_figure(9.6, 3.6)
-        tasks = PAPER["DCQCN"]
-        for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
-            for who in PAPER:
-                each = found.variants[name(who, task)]
-                share, time = each.estimate(SHARE.name), each.estimate(LONGEST.name)
-                if share and time:
-                    fill = each.color if PAPER[who][task] else "none"
-                    ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
-            ax.axhline(BANDWIDTH, color=kit.INK, linewidth=0.7, linestyle=":")
-            ax.axvline(TIME, color=kit.INK, linewidth=0.7, linestyle=":")
-            ax.set_ylim(0, 1.08)
-            ax.set_title(task, loc="left")
-            ax.set_xlabel("Most time / best")
-        canvas.axes[0].set_ylabel("Least bandwidth / best")
-        dots = [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER]
-        canvas.legend(dots, list(PAPER), loc="outside lower center", ncols=len(PAPER))
-        kit.title(canvas, f"{TITLE} (filled: mastered in the paper)")
-    return canvas
+    for ax, task in zip(rows[0], TASKS, strict=True):
+        for who in PAPER:
+            each = found.variants[name(who, task)]
+            share, time = each.estimate(SHARE.name), each.estimate(LONGEST.name)
+            fill = each.color if PAPER[who][task] else "none"
+            ax.plot([], [], "o", color=each.color, markersize=8, label=who)
+            if share and time:
+                ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
+        ax.axhline(BANDWIDTH, color=kit.INK, linewidth=0.7, linestyle=":")
+        ax.axvline(TIME, color=kit.INK, linewidth=0.7, linestyle=":")
+        ax.set_ylim(0, 1.08)
+        ax.set_title(task, loc="left")
+        ax.set_xlabel("Most time / best")
+    rows[0][0].set_ylabel("Least bandwidth / best")
 
 
+FIGURE = f"{TITLE} (filled: mastered in the paper)"
 STUDY = Study(
     TITLE,
     (MASTERED, SHARE, LONGEST),
     source=SOURCE,
     claims=common.with_setups((WINDOW,), _claims),
-    draw=_figure,
+    draw=common.drawing(FIGURE, (9.6, 3.6), _positions, len(PAPER), "both", ncols=len(TASKS), sharex=True, sharey=True),
     facts=(
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
         ("Runs", "those of figures 6, 7, 9 and 10, whose pages say how they were made"),

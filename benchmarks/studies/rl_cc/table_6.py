@@ -7,39 +7,23 @@ other policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from itertools import pairwise, starmap
+from typing import Any
 
 from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.figures import kit, styles
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy, response
-from dc_gym.study import (
-    Claim,
-    Criterion,
-    Evidence,
-    Measure,
-    Outcome,
-    Study,
-    StudyOptions,
-    Variant,
-    bounded,
-    collect,
-    less_than,
-    more_than,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect, less_than, more_than
+from dc_gym.study.model import StudyOptions
 
 TITLE = "Actions by the previous and the current state"
 SOURCE = "RL-CC, Table VI and section VI"
 ARTIFACT = Measure("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
-
-
 POLICIES = ("rlcc-mlp", "rlcc-tree")
 """The algorithms whose policy has no memory. An LSTM's action also depends on what came before the two states."""
 ACTIONS = [Measure(each, each, digits=4) for each in POLICIES]
@@ -81,45 +65,36 @@ def more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterio
 
 
 BY_STATE = [(policy, (state, high), (state, low)) for policy in POLICIES for state in STATES for high, low in pairwise(STATES)]
+FIRST_CUT = [(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES]
+FIRST_RAISE = [(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES]
 FROM_UNDER, FROM_FULL = name(UNDER, TARGET), name(CONGESTED, TARGET)
-CLAIMS = (
-    Claim("Raise, keep, cut by the current state", SOURCE, tuple(more(*each) for each in BY_STATE)),
-    Claim(
-        "The first cut is stronger than a repeated one",
-        SOURCE + ": 0.89 and 0.94",
-        tuple(more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES),
-    ),
-    Claim(
-        "The first raise is stronger than a repeated one",
-        SOURCE + ": 1.15 and 1.05",
-        tuple(more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES),
-    ),
-    Claim("From under-utilized to target it cuts", SOURCE + ": 0.92", tuple(less_than(FROM_UNDER, each, 1) for each in ACTIONS)),
-    Claim("From congested to target it raises", SOURCE + ": 1.07", tuple(more_than(FROM_FULL, each, 1) for each in ACTIONS)),
-)
+_CLAIMS: Mapping[str, tuple[str, Iterable[Criterion]]] = {
+    "Raise, keep, cut by the current state": ("", starmap(more, BY_STATE)),
+    "The first cut is stronger than a repeated one": (": 0.89 and 0.94", starmap(more, FIRST_CUT)),
+    "The first raise is stronger than a repeated one": (": 1.15 and 1.05", starmap(more, FIRST_RAISE)),
+    "From under-utilized to target it cuts": (": 0.92", [less_than(FROM_UNDER, each, 1) for each in ACTIONS]),
+    "From congested to target it raises": (": 1.07", [more_than(FROM_FULL, each, 1) for each in ACTIONS]),
+}
+CLAIMS = [Claim(text, SOURCE + printed, tuple(criteria)) for text, (printed, criteria) in _CLAIMS.items()]
 
 
-def _figure(evidence: Evidence) -> Figure:
-    with kit.style({"axes.grid.axis": "y"}):
-        canvas = kit.new_figure(9.6, 3.8)
-        axes = canvas.subplots(1, len(STATES), sharey=True)
-        for ax, before in zip(axes, STATES, strict=True):
-            printed = [evidence.variants[name(before, now)].paper[POLICIES[0]] for now in STATES]
-            ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
-            artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
-            ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
-            for each in POLICIES:
-                known = styles.find(each)
-                assert known is not None
-                values = [action(evidence, each, before, now) for now in STATES]
-                ax.plot(range(3), values, color=known.color, marker=known.marker, markersize=5, label=each)
-            ax.axhline(1, color="#999999", linewidth=0.8)
-            ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
-            ax.set_title(f"{before} before", loc="left")
-        axes[0].set_ylabel("Action: factor of the rate")
-        kit.legend_below(canvas, axes[0], 5)
-        kit.title(canvas, TITLE)
-    return canvas
+_STYLES = [(each, known) for each in ACTIONS if (known := styles.find(each.name))]
+LOOKS: Mapping[Measure, Mapping[str, Any]] = {
+    ARTIFACT: {"marker": "x", "linestyle": "", "color": "#888888"},
+    **{each: {"marker": known.marker, "color": known.color, "markersize": 5} for each, known in _STYLES},
+}
+
+
+def _panels(evidence: Evidence, rows: common.Rows) -> None:
+    for ax, before in zip(rows[0], STATES, strict=True):
+        printed = [evidence.variants[name(before, now)].paper[POLICIES[0]] for now in STATES]
+        ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
+        for each, look in LOOKS.items():
+            ax.plot(range(3), [action(evidence, each.name, before, now) for now in STATES], label=each.title, **look)
+        ax.axhline(1, color="#999999", linewidth=0.8)
+        ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
+        ax.set_title(f"{before} before", loc="left")
+    rows[0][0].set_ylabel("Action: factor of the rate")
 
 
 STUDY = Study(
@@ -128,7 +103,7 @@ STUDY = Study(
     VARIANTS,
     source=SOURCE,
     claims=CLAIMS,
-    draw=_figure,
+    draw=common.drawing(TITLE, (9.6, 3.8), _panels, 5, ncols=len(STATES), sharey=True),
     facts=[(each, nic_policy.shipped(each).name) for each in POLICIES],
     seeds=1,
     collect=collect.FunctionRows(rows),
