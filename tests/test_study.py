@@ -255,6 +255,17 @@ def test_a_table_with_tuples_as_keys_is_part_of_an_identity(own: Path) -> None:
     assert identity.of_measures(one) == identity.of_measures(same) != identity.of_measures(other)
 
 
+def test_a_file_that_a_function_reads_counts_by_what_it_does_wherever_it_lies(tmp_path: Path) -> None:
+    identities = []
+    for place, content in (("one", "int a;\n"), ("two", "int a; // a comment\n"), ("three", "int b;\n")):
+        folder = tmp_path / place
+        folder.mkdir()
+        (folder / "cost.c").write_text(content)
+        identities.append(identity._digest({"source": folder / "cost.c"}))
+    assert identities[0] == identities[1] != identities[2]
+    assert identity._digest(tmp_path / "one") == identity._digest(Path("/nowhere/one")) != identity._digest(tmp_path / "two")
+
+
 def test_a_study_file_outside_gives_only_its_own_code() -> None:
     """A constant and a function that a measure of the tree reads are part of its identity."""
     from dc_gym.benchmarks.studies.meta import queue_pairs

@@ -104,6 +104,8 @@ def _told(value: Any, code: dict[str, Any]) -> Any:
         return [_told(each, code) for each in sorted(value, key=str)]
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
+    if isinstance(value, Path) and value.is_absolute():  # the same file, wherever the tree lies
+        return [value.name, behaviour.digest_of_file(value) if value.is_file() else ""]
     if isinstance(value, (PurePath, range)):
         return str(value)
     if callable(value):
