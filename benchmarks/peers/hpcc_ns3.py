@@ -7,7 +7,6 @@ build it as docs/peers.md says. `third` reads a configuration and three lists, a
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,6 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.benchmarks.peers import cases, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
-from dc_gym.benchmarks.perf import meter
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
 from dc_gym.topologies.graph import Graph
@@ -110,17 +108,14 @@ def configuration(case: PeerCase, folder: Path) -> str:
 
 def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
-    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
-        folder = Path(name)
-        made = cases.experiment(case, folder)
-        path = write_inputs(case, made, folder)
-        done = meter.run(["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)])
-        if done.status:
-            raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
+    with cases.made(case) as (folder, experiment):
+        path = write_inputs(case, experiment, folder)
+        argv = ["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)]
+        done = sources.run(f"{program}, {case.name},", argv)
         pauses = count_pauses((folder / "pauses.txt").read_text())
         if pauses and "topology.pfc" not in cases.OURS[case.algorithm].keys:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
-        return measure(case, Ports.of(case, made), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
+        return measure(case, Ports.of(case, experiment), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
 
 
 def count_pauses(text: str) -> int:
