@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from dc_gym.benchmarks.checks.links_guest import NETS
@@ -66,34 +67,17 @@ class LinkCase:
         return sorted([*times, self.end_ns]) if self.stop_ns is None else []
 
     def job(self) -> dict[str, Any]:
-        rows = [
-            (frame.t_ns, 0, f"{frame.t_ns},{sender},{frame.length},{frame.ect + 2 * frame.asks},{frame.seq}")
-            for sender, frame in self.frames
-        ]
-        rows += [(t_ns, 1, f"{t_ns},0,0,0,0") for t_ns in self.sample_times]
-        if self.stop_ns is not None:
-            rows = [row for row in rows if row[0] <= self.stop_ns] + [(self.stop_ns, 1, f"{self.stop_ns},0,0,0,0")]
-        schedule = "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
-        job: dict[str, Any] = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule}
-        job |= {"stock": self.stock}
-        if self.stop_ns is not None:
-            job |= {"drain_ns": self.end_ns, "cut": self.cut}
-        return job
+        sent = [(each.t_ns, sender, each.length, each.ect + 2 * each.asks, each.seq) for sender, each in self.frames]
+        looks = self.sample_times if self.stop_ns is None else [self.stop_ns]
+        rows = [row for row in sent if self.stop_ns is None or row[0] <= self.stop_ns]
+        rows = sorted([*rows, *[(t_ns, 0, 0, 0, 0) for t_ns in looks]], key=lambda row: (row[0], not row[2]))
+        schedule = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        job = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule, "stock": self.stock}
+        return job if self.stop_ns is None else job | {"drain_ns": self.end_ns, "cut": self.cut}
 
 
-def grid(
-    rates: Iterable[int] = RATES,
-    delays: Iterable[int] = DELAYS_NS,
-    sizes: Iterable[str] = tuple(SIZES),
-    patterns: Iterable[str] = PATTERNS,
-    hops: Iterable[int] = HOPS,
-) -> Iterator[LinkCase]:
-    for hop in hops:
-        for rate in rates:
-            for delay in delays:
-                for size in sizes:
-                    for pattern in patterns:
-                        yield grid_case(rate, delay, size, pattern, hop)
+def grid(rate: int, hops: int) -> Iterator[LinkCase]:
+    return (grid_case(rate, *each, hops) for each in product(DELAYS_NS, SIZES, PATTERNS))
 
 
 def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> LinkCase:
@@ -168,14 +152,6 @@ def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> L
     host = OraclePort(rate, delay, AMPLE_BYTES)
     mark = limit // 3 if pattern == "marks" else None
     return LinkCase(name, "incast4", (host, host, host, host, OraclePort(rate, delay, limit, mark, forwards=True)), frames)
-
-
-def drift() -> Iterator[LinkCase]:
-    """Yields 10,000 frames of 60 bytes back to back, at rates where a frame's time is no whole number of ns, or not even of
-    ps."""
-    for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
-        frames = tuple((0, OracleFrame(0, 60, False, seq)) for seq in range(10_000))
-        yield LinkCase(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (OraclePort(rate, 100, AMPLE_BYTES),), frames)
 
 
 def conservation() -> Iterator[LinkCase]:

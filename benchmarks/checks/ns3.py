@@ -59,9 +59,9 @@ class Pair:
         """Returns the counters of the ports' queues, in both; in the lab those of the last sample."""
         queues = self.lab.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
-        columns = [np.asarray(last[name], np.int64).tolist() for name in files.PORTS_OUT[1:]]
-        names = [self.lab.names.port[row] for row in last["port"]]
-        return {LAB: {name: files.PortCount(*row) for name, *row in zip(names, *columns, strict=True)}, NS3: self.peer.ports}
+        counts = [files.PortCount(*(int(row[name]) for name in files.PORTS_OUT[1:])) for row in last]
+        names = (self.lab.names.port[row] for row in last["port"])
+        return {LAB: dict(zip(names, counts, strict=True)), NS3: self.peer.ports}
 
     def ends_ns(self) -> dict[str, npt.NDArray[np.float64]]:
         """Returns when each flow ended, in both; NaN: it did not."""
@@ -74,7 +74,7 @@ def finished(ends_ns: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def checks() -> Iterable[Check]:
-    yield version_check()
+    yield Check("ns-3", "recorded", "{}, build profile {}".format(*ns3.version()), ok=True)
     with runs.scratch("ns3") as folder:
         path = runs.write_spec(folder, "ns3", SPEC)
         pairs = run_pairs(path, folder)
@@ -83,10 +83,6 @@ def checks() -> Iterable[Check]:
         port = str(pairs[0].lab.summary["bottleneck_port"])
         (traced,) = run_pairs(path, folder, TRACE, 1, (f"--trace-port={port}", "--trace-interval-ns=10000"))
         yield _queue_check(traced.lab, port, folder / "peer")
-
-
-def version_check() -> Check:
-    return Check("ns-3", "recorded", "{}, build profile {}".format(*ns3.version()), ok=True)
 
 
 def run_pairs(

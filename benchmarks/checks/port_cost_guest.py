@@ -27,6 +27,7 @@ from typing import Any
 
 from dc_gym.base.clock import sleep_until
 from dc_gym.benchmarks.checks.links_guest import RECEIVER, Net, Network, ip, netns_path
+from dc_gym.grounds.guest.echo import checksum
 from dc_gym.grounds.guest.site import LAB_DEVICE, LAB_IOC_STEP
 from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.topologies.telemetry import MOST_HOPS
@@ -72,9 +73,7 @@ def frame(source: bytes, target: bytes) -> bytes:
     size = FRAME_BYTES - 14
     fields = [0x45, ECT0, size, 0, 0, 64, socket.IPPROTO_UDP, 0, socket.inet_aton(ip(1)), socket.inet_aton(ip(RECEIVER))]
     udp = (RDMA_PORT, RDMA_PORT, size - 20, 0)
-    words = struct.unpack("!10H", IP_UDP.pack(*fields, *udp)[:20])
-    total = sum(words)
-    fields[7] = 0xFFFF - (total + (total >> 16) & 0xFFFF)
+    fields[7] = checksum(IP_UDP.pack(*fields, *udp)[:20])
     return (target + source + ETHERTYPE_IP + IP_UDP.pack(*fields, *udp) + ASKS).ljust(FRAME_BYTES, b"\0")
 
 

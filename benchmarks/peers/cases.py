@@ -6,6 +6,7 @@ A case is written once, as keys of a spec and a list of flows. A peer gets the C
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,8 +49,7 @@ def read(kind: type[Any], row: Mapping[str, str]) -> Any:
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    head, *rows = (line.split("\t") for line in path.read_text().splitlines())
-    return [dict(zip(head, row, strict=True)) for row in rows]
+    return list(csv.DictReader(path.read_text().splitlines(), delimiter="\t"))
 
 
 SIMULATORS: Mapping[str, Mapping[str, str]] = {row["peer"]: row for row in table(BUILDS)}

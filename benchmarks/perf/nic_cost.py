@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm, and of a data packet in the lab (nic_packets.py).
+"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has that of a packet.
 
 Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
 compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is
@@ -19,7 +19,6 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
-from dc_gym.benchmarks.perf import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
@@ -57,7 +56,6 @@ def checks() -> Iterable[Check]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         for cost in measured(folder, native=not why):
             yield _check(cost)
-    yield from nic_packets.checks()
 
 
 def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[AlgorithmCost]:
