@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -46,6 +45,7 @@ from dc_gym.topologies.realize.rtnl import (
     entered,
     nested,
 )
+from dc_gym.topologies.realize.system import HERE
 
 PROBE = PROGRAMS / "linkprobe"
 RTM_DELQDISC = 37
@@ -211,23 +211,14 @@ class Network:
 
 def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
     """Makes a cable between two nodes, whose sockets are given, and sets it up."""
-    names = (f"p{index}", f"q{index}")
-    fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
-    halves = [
-        cables.CableEnd(ifname, mac_of(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
-    ]
-    with NetlinkSocket() as sock:
-        sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
-    for fd in fds:
-        os.close(fd)
-    wire = (_find(sockets, left, names[0]), _find(sockets, right, names[1]))
+    ends = {left: f"p{index}", right: f"q{index}"}
+    with HERE.namespaces({node: netns_path(node) for node in ends}) as fds, NetlinkSocket() as sock:
+        one, other = (cables.CableEnd(ifname, mac_of(node, ifname), fds[node]) for node, ifname in ends.items())
+        sock.batch([cables.create(one, other, 10**10, 0)])
+    wire = [End(node, ifname, cables.devices(sockets[node])[ifname].ifindex) for node, ifname in ends.items()]
     for end in wire:
         sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
-    return wire
-
-
-def _find(sockets: dict[str, NetlinkSocket], node: str, ifname: str) -> End:
-    return End(node, ifname, cables.devices(sockets[node])[ifname].ifindex)
+    return wire[0], wire[1]
 
 
 def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
