@@ -191,7 +191,8 @@ class Network:
     def read(self) -> list[Counters]:
         """Returns the counters of all ports since they were made; those of queues since they were set."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
-        queues, marks = ({node: of(sock) for node, sock in self._sockets.items()} for of in (tc.queue_counters, tc.marks))
+        queues = {node: tc.queue_counters(sock) for node, sock in self._sockets.items()}
+        marks = {node: tc.marks(sock) for node, sock in self._sockets.items()}
         return [
             _counters(
                 devices[end.node][end.ifname],

@@ -116,14 +116,22 @@ def _times(racer: Racer) -> tuple[float, float, float]:
 
 def channel_racer(name: str, session: Session) -> Racer:
     """Returns a racer that answers steps and does nothing else."""
-    return Racer(name, lambda: session.begin(1), lambda _: (session.lab.answer(GO_ON), session.lab.until_step()), (session,))
+
+    def step(_: int) -> None:
+        session.lab.answer(GO_ON)
+        session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), step, (session,))
 
 
 def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
     """Returns a racer with traffic, and with rates that change every step."""
-    return Racer(
-        name, lambda: session.begin(1), lambda step: (session.post(rates_bps[step]), session.lab.until_step()), (session,)
-    )
+
+    def step(number: int) -> None:
+        session.post(rates_bps[number])
+        session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), step, (session,))
 
 
 def env_racer(name: str, env: Any, actions: Any) -> Racer:
