@@ -76,10 +76,8 @@ class Seen:
     @classmethod
     def of(cls, result: Result, port: str) -> Seen:
         queues = result.records("queues")
-        rows = queues[queues["port"] == result.names.port.index(port)]
-        warm = rows[rows["t_ns"] >= 2 * 10**9]
-        goodput = float(result.summary["goodput_bps"] or 0)
-        reasons = tuple(result.manifest["unfit_reasons"])
+        warm = queues[(queues["port"] == result.names.port.index(port)) & (queues["t_ns"] >= 2 * 10**9)]
+        goodput, reasons = float(result.summary["goodput_bps"] or 0), tuple(result.manifest["unfit_reasons"])
         return cls(warm["t_ns"] / 1e9, warm["backlog_packets"].astype(float), goodput, reasons)
 
     @property
@@ -112,30 +110,28 @@ def checks() -> Iterable[Check]:
 def run_hosts(folder: Path) -> dict[str, str]:
     """Runs all host runs. Returns the error messages of those that failed."""
     if os.geteuid() == 0 and not needs.missing(needs.MODULES):
-        return run_here(folder)
-    vm.check()
-    with choose(quiet=False) as progress:
-        kernel = vm.prepare(progress)
-    argv = python("-m", "dc_gym.benchmarks.checks.grounds", str(folder))
-    if vm.run(kernel, argv, vm.environment(), Path.cwd()):
-        raise TestbedError("the VM's runs failed; what they said stands above")
+        run_here(folder)
+    else:
+        vm.check()
+        with choose(quiet=False) as progress:
+            kernel = vm.prepare(progress)
+        argv = python("-m", "dc_gym.benchmarks.checks.grounds", str(folder))
+        if vm.run(kernel, argv, vm.environment(), Path.cwd()):
+            raise TestbedError("the VM's runs failed; what they said stands above")
     return {name.stem: name.read_text().strip() for name in sorted(folder.glob("*.failed"))}
 
 
-def run_here(folder: Path) -> dict[str, str]:
-    """Runs the host runs on this machine, one after the other."""
-    failures = {}
+def run_here(folder: Path) -> None:
+    """Runs the host runs on this machine, one after the other. Those that fail leave their message in NAME.failed."""
     for case, links in ((case, links) for case, variants in VARIANTS.items() for links in variants):
         name = f"{case}-{links}"
         try:
-            experiment = spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"])
-            fit = run_fit(experiment, folder / name)
-            say(f"{name}: {'fit' if fit else 'unfit'}", flush=True)
+            fit = run_fit(spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"]), folder / name)
+            told = "fit" if fit else "unfit"
         except TestbedError as error:
-            failures[name] = str(error)
+            told = str(error)
             (folder / f"{name}.failed").write_text(f"{error}\n")
-            say(f"{name}: {error}", flush=True)
-    return failures
+        say(f"{name}: {told}", flush=True)
 
 
 def run_fit(experiment: spec.Spec, out: Path) -> bool:
