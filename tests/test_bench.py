@@ -7,7 +7,8 @@ import pytest
 
 from dc_gym.base import checks
 from dc_gym.base.checks import Check
-from dc_gym.benchmarks.perf import meter, scale
+from dc_gym.benchmarks.perf import meter, scale, speed
+from dc_gym.benchmarks.perf.speed import Spent
 from dc_gym.cli import main
 from dc_gym.sweep import runs
 
@@ -35,6 +36,26 @@ def test_a_small_point_of_figure_5_1(variant, tmp_path, lab_kernel):
     point = scale.measure(tmp_path, spec, variant, 8)
     assert scale._point_check(variant, point).ok, point.words()
     assert sum(point.sent_bps) == pytest.approx(4e7, rel=1e-3) and point.received_bps == pytest.approx(9.72e6, rel=1e-2)
+
+
+def test_a_packet_costs_what_the_longer_run_took_more():
+    short = [Spent(1000, 5000, 5.0, 7.0), Spent(1000, 5000, 3.0, 4.0)]
+    long = [Spent(3000, 9000, 3.5, 4.8), Spent(3000, 9000, 9.0, 9.0)]
+    found = speed.added(short, long)
+    assert found == pytest.approx((2000, 4000, 0.5, 0.8))
+    other = Spent(2000, 4000, 0.498, 0.798)
+    late, good = speed.packet_check(2, found, other), speed.packet_check(2, other, found)
+    assert not late.ok and good.ok and "wall 1.00x: 249.0 us against 250.0; CPU 1.00x: 399.0 us against 400.0" in good.measured
+    assert "a packet-hop 199.500 and 200.000 us; 2,000 and 2,000 packets" in good.measured
+
+
+@pytest.mark.lab
+def test_both_send_the_same_load(tmp_path):
+    """The shorter run is the beginning of the longer one, and packets are counted where they are sent, hops at each port."""
+    spec = runs.write_spec(tmp_path, "cost", speed.PACKETS)
+    found = {name: speed.added(*its) for name, its in speed.packets(tmp_path, spec, 2, (20, 40), 1).items()}
+    line = 10**10 * 0.02 / (1514 * 8)
+    assert all(0.9 * line < each.packets <= 1.01 * line and each.hops > 2 * each.packets for each in found.values()), found
 
 
 def test_a_failed_check_fails_the_bench_and_a_skipped_one_does_not(tmp_path, capsys):

@@ -22,12 +22,12 @@ def test_all_take_turns_and_medians_count(monkeypatch):
         pid = None
 
     def racer(name, labs):
-        return steps.Racer(name, lambda: None, lambda count: calls.append((name, count)), [Lab()] * labs)
+        return steps.Racer(name, lambda: None, lambda number: calls.append(name), [Lab()] * labs)
 
     found = steps.race([racer("a", 1), racer("b", 2)], rounds=3, steps=8)
     assert [found[name].steps_per_s for name in "ab"] == [8, 8]
     assert found["a"].python_us == pytest.approx(1e5 * 2 / 8) and found["b"].cpu_us == pytest.approx(3e5 / 8)
-    assert calls == [("a", steps.WARM_UP), ("a", 8), ("b", steps.WARM_UP), ("b", 8)] * 3
+    assert "".join(calls) == ("a" * (steps.WARM_UP + 8) + "b" * (steps.WARM_UP + 8)) * 3
 
 
 @pytest.mark.parametrize(("env", "good"), [(850, True), (840, False)])

@@ -34,8 +34,7 @@ SHORT = {
         {
             "HOSTS": (4, 6, 8, 10),
             "TRIED": 12,
-            "START_SPEC": scale.START_SPEC.replace("acc288", "acc24"),
-            "FAT_TREE_SPEC": scale.FAT_TREE_SPEC.replace("k8", "k4"),
+            "STARTS": {"acc24": scale.STARTS["acc288"], "fattree-k4": scale.STARTS["fattree-k4"]},
         },
         judged=False,
     ),
@@ -43,8 +42,7 @@ SHORT = {
         {
             "REPEATS": 1,
             "ONE_GIGABIT": ("topology.preset=dumbbell-1g", "time.duration=100ms"),
-            "FAT_TREE": ("topology.preset=fattree-k4", "topology.rate=100Mbit/s", "workload.kind=hotspot", "time.duration=20ms"),
-            "COSTLY": ("topology.preset=dctcp-10g", "workload.kind=many_to_one", "time.duration=10ms"),
+            "LENGTHS_MS": {2: (10, 20)},
         },
         judged=False,
     ),

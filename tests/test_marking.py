@@ -18,7 +18,6 @@ KMIN, KMAX, PMAX_PPM = 10_000, 30_000, 400_000
 BATCHES, FRAMES = 200, 100
 PROGRAM = """
 import json, socket, struct, sys, time
-from dc_gym.benchmarks.checks.links_guest import _queues
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.cables import CableEnd
 from dc_gym.topologies.graph import Marking, Queue
@@ -47,7 +46,7 @@ def send(count):
             assert error.errno == 105, error
 
 def marks():
-    return _queues(sock)[index][3]
+    return tc.marks(sock)[index]
 
 send(1)  # it is under way for 800 s
 found = []
@@ -57,7 +56,7 @@ for fill in fills:
     object.__setattr__(queue, "limit_bytes", fill)  # below kmax, which a spec would be refused
     sock.batch([tc.set_queue(index, queue, "a")])
     send(fill // LENGTH)
-    assert _queues(sock)[index][1] == fill
+    assert tc.queue_counters(sock)[index].backlog_bytes == fill
     found.append([])
     for _ in range(batches):
         was = marks()

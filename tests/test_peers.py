@@ -187,7 +187,7 @@ def test_without_ns3_the_bench_names_the_package(fake, monkeypatch, capsys):
 
 
 def test_the_median_of_the_ratios():
-    assert bench.median_ratio([1, 2, 9], [10, 10, 10]) == 0.2
+    assert bench.median_ratio([(1, 10), (2, 10), (9, 10)]) == 0.2
 
 
 def test_cpu_time_of_an_orphan_counts():

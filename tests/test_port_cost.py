@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,12 +56,12 @@ def test_the_cost_is_what_switches_add_over_bfifo_in_swapped_chains():
 
 
 def test_turns_are_sorted_by_what_passed():
-    trial, turns = Trial(QUEUES, OFF, False), 18
+    turns = 18
     order = port_cost.order(turns)
     assert (order.count(0), order.count(1), order.count(2)) == (turns, turns, 2) and order[:9] == [2, 0, 1, 1, 0, 0, 1, 1, 0]
-    for swapped in (False, True):
-        its = port_cost._sorted(replace(trial, swapped=swapped), order, [], turns)
-        assert (set(its.feature), set(its.base), set(its.bare)) == ({int(swapped)}, {int(not swapped)}, {2})
+    totals = accumulate(order, lambda total, side: total + 10**side, initial=5)
+    lab, counter = SimpleNamespace(until_step=lambda: None, answer=lambda _: None), SimpleNamespace(read=lambda: next(totals))
+    assert port_cost._turns(lab, counter, order) == [[1] * turns, [10] * turns, [100] * 2]
 
 
 def test_a_chain_is_five_switches_behind_one_host():

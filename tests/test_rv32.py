@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counter of RV32 instructions: it decides as the runner does, and refuses what it cannot execute."""
 
+import sys
+
 import pytest
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.benchmarks.perf import rv32, rv32_cost
 from dc_gym.ctrl.nic import algorithms, golden
 
@@ -35,11 +37,11 @@ def _program(*words):
 
 def test_a_program_is_counted_until_it_returns():
     machine = _program(0x00500513, 0xFFF50513, 0xFE051EE3, 0x00008067)  # li a0, 5; addi a0, a0, -1; bnez a0, -4; ret
-    assert machine.call(rv32.BASE) == 1 + 5 * 2 + 1 and machine.registers[10] == 0
+    assert machine.call(rv32.BASE) == 1 + 5 * 2 + 1 and machine.core.reg_read(machine.registers.UC_RISCV_REG_A0) == 0
 
 
 @pytest.mark.parametrize(
-    ("word", "says"), [(0x00000073, "0x00000073 at 0x1000 is not of RV32IM"), (0x00002503, "access of 4 bytes at 0x0")]
+    ("word", "says"), [(0, "RV32 at 0x1004: Unhandled CPU exception"), (0x00002503, "RV32 at 0x1000: Invalid memory read")]
 )
 def test_what_a_core_cannot_execute_is_said(word, says):
     with pytest.raises(UsageError, match=says):
@@ -50,3 +52,9 @@ def test_only_objects_of_the_machine_are_loaded(tmp_path):
     (tmp_path / "x.o").write_bytes(b"\x7fELF\x02\x01" + bytes(60))
     with pytest.raises(UsageError, match=r"x\.o: not an object file of 32-bit RISC-V"):
         rv32.load(tmp_path / "x.o")
+
+
+def test_without_its_package_the_machine_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "unicorn", None)
+    with pytest.raises(MachineError, match=r"pip install 'dc-gym\[rv32\]'"):
+        rv32.Machine()

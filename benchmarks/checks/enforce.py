@@ -22,7 +22,7 @@ from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES, format_rate
 from dc_gym.envs.env import as_spec
-from dc_gym.envs.frame import Floats, Frame
+from dc_gym.envs.frame import Floats
 from dc_gym.envs.session import Session
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
@@ -76,14 +76,12 @@ def spec_of(line_bps: int, transport: str, shares: Sequence[float] = SHARES, fra
     """Returns a spec with as many pairs of hosts as shares. It lasts as long as the slowest host needs for its frames."""
     duration_ns = frames * FRAME_BYTES * 8 * 10**9 / (min(shares) * line_bps)
     step_ns = round(duration_ns / STEPS)
-    workload: dict[str, Any] = {"kind": "pairs", "transport": transport}
-    if transport == "udp":
-        workload["rate"] = f"{line_bps}bit/s"
+    rate = {"rate": f"{line_bps}bit/s"}
     floor_bps = max(1000, round(LOWEST_DRAW * min(shares) * line_bps))
     return {
-        "topology": {"kind": "single", "hosts": 2 * len(shares), "rate": f"{line_bps}bit/s", "delay": "10us", "buffer": "400kB"},
+        "topology": {"kind": "single", "hosts": 2 * len(shares), **rate, "delay": "10us", "buffer": "400kB"},
         "controller": {"name": "cubic"},
-        "workload": workload,
+        "workload": {"kind": "pairs", "transport": transport, **(rate if transport == "udp" else {})},
         "time": {"duration": f"{step_ns * STEPS}ns"},
         "agent": {
             "interval": f"{step_ns}ns",
@@ -107,24 +105,13 @@ def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, fra
 def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floats]:
     """Returns, by host, the mean commanded and the mean arriving rate over the steps that count."""
     session.begin(seed=1)
-    commanded = np.zeros(len(own_bps))
-    first: Frame | None = None
-    for step in range(session.steps):
-        rates_bps = draw(own_bps, step)
-        frame = session.step(rates_bps)
-        if step >= SETTLE_STEPS:
-            commanded += rates_bps
-        elif step == SETTLE_STEPS - 1:
-            first = frame
-    assert first is not None
-    rows = behind(session)
-    sent = (frame.column("tx_bytes") - first.column("tx_bytes"))[rows]
-    return commanded / (session.steps - SETTLE_STEPS), sent * 8e9 / (frame.t_ns - first.t_ns)
-
-
-def behind(session: Session) -> list[int]:
-    """Returns, for each acting host, the row of the switch port through which its frames alone leave."""
-    return [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
+    rates_bps = [draw(own_bps, step) for step in range(session.steps)]
+    frames = [session.step(each) for each in rates_bps]
+    first, last = frames[SETTLE_STEPS - 1], frames[-1]
+    # of each acting host, the row of the switch port through which its frames alone leave
+    rows = [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
+    sent = (last.column("tx_bytes") - first.column("tx_bytes"))[rows]
+    return np.mean(rates_bps[SETTLE_STEPS:], axis=0), sent * 8e9 / (last.t_ns - first.t_ns)
 
 
 def bar_of(points: Sequence[RatePoint]) -> Check:
@@ -140,17 +127,17 @@ def bar_of(points: Sequence[RatePoint]) -> Check:
     )
 
 
-def of(points: Sequence[RatePoint], *where: Any) -> list[RatePoint]:
-    """Returns the points of one line rate, transport and way of changing rates."""
-    return [each for each in points if (each.line_bps, each.transport, each.changes) == where]
+def grouped(points: Sequence[RatePoint]) -> dict[tuple[int, str, str], list[RatePoint]]:
+    """Returns the points by line rate, transport and way of changing rates."""
+    found: dict[tuple[int, str, str], list[RatePoint]] = {}
+    for each in points:
+        found.setdefault((each.line_bps, each.transport, each.changes), []).append(each)
+    return found
 
 
 def checks() -> Iterator[Check]:
     points = [point for line_bps in LINES_BPS for transport in TRANSPORTS for point in measure(line_bps, transport)]
-    for line_bps in LINES_BPS:
-        for transport in TRANSPORTS:
-            for changes in CHANGES:
-                yield bar_of(of(points, line_bps, transport, changes))
+    yield from map(bar_of, grouped(points).values())
     table, figure = free_place(TABLE, is_table_of(COLUMNS)), runs.figure_place(FIGURE, NAME)
     save(points, table)
     draw_figure(points, figure)
@@ -166,18 +153,17 @@ def save(points: Sequence[RatePoint], path: Path) -> None:
 
 def draw_figure(points: Sequence[RatePoint], path: Path) -> None:
     """Draws the error of each host over its rate."""
-    colors = dict(zip(LINES_BPS, kit.FLOW_COLORS, strict=False))
+    colors, markers = dict(zip(LINES_BPS, kit.FLOW_COLORS, strict=False)), dict(zip(TRANSPORTS, "ox", strict=True))
     with kit.style():
         figure = kit.new_figure(10, 3.6)
-        for axes, changes in zip(figure.subplots(1, len(CHANGES), sharey=True), CHANGES, strict=True):
+        panels = dict(zip(CHANGES, figure.subplots(1, len(CHANGES), sharey=True), strict=True))
+        for (line_bps, transport, changes), mine in grouped(points).items():
+            at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
+            look = {"color": colors[line_bps], "label": f"{quantity(line_bps, 'bps')}, {transport.upper()}"}
+            panels[changes].plot(*at, markers[transport], fillstyle="none", markersize=6, **look)
+        for changes, axes in panels.items():
             axes.axhspan(-100 * TOLERANCE, 100 * TOLERANCE, color="0.93")
             axes.axhline(0, color="0.6", linewidth=0.8)
-            for line_bps in LINES_BPS:
-                for transport, marker in zip(TRANSPORTS, ("o", "x"), strict=True):
-                    mine = of(points, line_bps, transport, changes)
-                    label = f"{quantity(line_bps, 'bps')}, {transport.upper()}"
-                    at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
-                    axes.plot(*at, marker, color=colors[line_bps], label=label, fillstyle="none", markersize=6)
             axes.set_xscale("log")
             log_ticks(axes, "x", family="bps")
             axes.tick_params(axis="x", rotation=30)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ monitor.interval = "20ms"
 PORTS = {"owner": "s1-eth2", "dumbbell": "s1-eth3"}
 SPECS = {"owner": OWNER, "dumbbell": DUMBBELL}
 VARIANTS = {"owner": ("cable", "netem", "tbf"), "dumbbell": ("cable", "netem")}
+TITLES = {"owner": "who owns a packet", "dumbbell": "dctcp"}
 WORDS = {"lab": "lab, cable", "cable": "host, cable", "netem": "host, tbf + netem", "tbf": "host, tbf alone"}
 GOODPUT_TOLERANCE, QUEUE_TOLERANCE = 0.03, 0.15
 
@@ -75,10 +76,8 @@ class Seen:
     @classmethod
     def of(cls, result: Result, port: str) -> Seen:
         queues = result.records("queues")
-        rows = queues[queues["port"] == result.names.port.index(port)]
-        warm = rows[rows["t_ns"] >= 2 * 10**9]
-        goodput = float(result.summary["goodput_bps"] or 0)
-        reasons = tuple(result.manifest["unfit_reasons"])
+        warm = queues[(queues["port"] == result.names.port.index(port)) & (queues["t_ns"] >= 2 * 10**9)]
+        goodput, reasons = float(result.summary["goodput_bps"] or 0), tuple(result.manifest["unfit_reasons"])
         return cls(warm["t_ns"] / 1e9, warm["backlog_packets"].astype(float), goodput, reasons)
 
     @property
@@ -89,12 +88,16 @@ class Seen:
     def mean(self) -> float:
         return float(self.packets.mean())
 
+    @property
+    def goodput_mbps(self) -> float:
+        return self.goodput_bps / 1e6
+
 
 def checks() -> Iterable[Check]:
     with runs.scratch("grounds") as folder:
         for case, text in SPECS.items():
             runs.write_spec(folder, case, text)
-        run_labs(folder)
+        runs.run_all([sweep.Cell(f"{case}-lab", folder / f"{case}.toml", folder / f"{case}-lab") for case in SPECS])
         host_failures = run_hosts(folder)
         seen = {case: dict(_seen(folder, case)) for case in SPECS}
         yield from owner_checks(seen["owner"], host_failures)
@@ -104,38 +107,31 @@ def checks() -> Iterable[Check]:
         yield Check("figure", "drawn", str(figure), figure.is_file())
 
 
-def run_labs(folder: Path) -> None:
-    cells = [sweep.Cell(f"{case}-lab", folder / f"{case}.toml", folder / f"{case}-lab") for case in SPECS]
-    runs.run_all(cells)
-
-
 def run_hosts(folder: Path) -> dict[str, str]:
     """Runs all host runs. Returns the error messages of those that failed."""
     if os.geteuid() == 0 and not needs.missing(needs.MODULES):
-        return run_here(folder)
-    vm.check()
-    with choose(quiet=False) as progress:
-        kernel = vm.prepare(progress)
-    argv = python("-m", "dc_gym.benchmarks.checks.grounds", str(folder))
-    if vm.run(kernel, argv, vm.environment(), Path.cwd()):
-        raise TestbedError("the VM's runs failed; what they said stands above")
+        run_here(folder)
+    else:
+        vm.check()
+        with choose(quiet=False) as progress:
+            kernel = vm.prepare(progress)
+        argv = python("-m", "dc_gym.benchmarks.checks.grounds", str(folder))
+        if vm.run(kernel, argv, vm.environment(), Path.cwd()):
+            raise TestbedError("the VM's runs failed; what they said stands above")
     return {name.stem: name.read_text().strip() for name in sorted(folder.glob("*.failed"))}
 
 
-def run_here(folder: Path) -> dict[str, str]:
-    """Runs the host runs on this machine, one after the other."""
-    failures = {}
+def run_here(folder: Path) -> None:
+    """Runs the host runs on this machine, one after the other. Those that fail leave their message in NAME.failed."""
     for case, links in ((case, links) for case, variants in VARIANTS.items() for links in variants):
         name = f"{case}-{links}"
         try:
-            experiment = spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"])
-            fit = run_fit(experiment, folder / name)
-            say(f"{name}: {'fit' if fit else 'unfit'}", flush=True)
+            fit = run_fit(spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"]), folder / name)
+            told = "fit" if fit else "unfit"
         except TestbedError as error:
-            failures[name] = str(error)
+            told = str(error)
             (folder / f"{name}.failed").write_text(f"{error}\n")
-            say(f"{name}: {error}", flush=True)
-    return failures
+        say(f"{name}: {told}", flush=True)
 
 
 def run_fit(experiment: spec.Spec, out: Path) -> bool:
@@ -153,65 +149,45 @@ def _seen(folder: Path, case: str) -> Iterator[tuple[str, Seen]]:
             yield variant, Seen.of(load_result(path), PORTS[case])
 
 
+Bound = tuple[str, str, str, str, float, float]
+"""What a check is on, what it asks in words, the field of Seen and its unit, and the bounds."""
+
+
 def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
-    full = BUFFER_BYTES // FRAME
-    lab = seen["lab"].largest
-    words = f"{lab:.0f} packets of {full}"
-    yield Check("who owns a packet: lab, cable: largest queue", ">= 90 % of the buffer", words, lab >= 0.9 * full)
-    for variant in VARIANTS["owner"]:
-        name = f"who owns a packet: {WORDS[variant]}: largest queue"
-        if variant == "tbf":
-            asked, good = "<= half of the lab's: the sender's limit reaches into the switch", _at_most(lab / 2)
-        else:
-            asked, good = "within 10 % of the lab's", _within(lab, 0.1)
-        yield _check(name, asked, seen.get(variant), lambda one: one.largest, "packets", good, failures.get(f"owner-{variant}"))
-    yield fit_check("who owns a packet", seen)
-
-
-def fit_check(case: str, seen: dict[str, Seen]) -> Check:
-    """Returns the check that not all host runs of a case are skipped."""
-    hosts = [one for variant, one in seen.items() if variant != "lab"]
-    fit = sum(not one.unfit for one in hosts)
-    return Check(f"{case}: fit runs on the host", ">= 1", f"{fit} of {len(hosts)}", fit >= 1)
+    full, lab = BUFFER_BYTES // FRAME, seen["lab"].largest
+    name, words = f"{TITLES['owner']}: lab, cable: largest queue", f"{lab:.0f} packets of {full}"
+    yield Check(name, ">= 90 % of the buffer", words, lab >= 0.9 * full)
+    near: Bound = ("largest queue", "within 10 % of the lab's", "largest", "packets", 0.9 * lab, 1.1 * lab)
+    half = "<= half of the lab's: the sender's limit reaches into the switch"
+    few: Bound = ("largest queue", half, "largest", "packets", 0, lab / 2)
+    yield from _host_checks("owner", {"cable": [near], "netem": [near], "tbf": [few]}, seen, failures)
 
 
 def dumbbell_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
-    lab = seen["lab"]
-    for variant in VARIANTS["dumbbell"]:
-        one, failed = seen.get(variant), failures.get(f"dumbbell-{variant}")
-        good = _within(lab.goodput_bps / 1e6, GOODPUT_TOLERANCE)
-        asked = f"{lab.goodput_bps / 1e6:.3f} +- {GOODPUT_TOLERANCE:.0%}"
-        yield _check(f"dctcp: {WORDS[variant]}: goodput", asked, one, lambda s: s.goodput_bps / 1e6, "Mbit/s", good, failed)
-        allowed = max(QUEUE_TOLERANCE * lab.mean, 1.0) / max(lab.mean, 1e-9)
-        asked = f"{lab.mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
-        yield _check(
-            f"dctcp: {WORDS[variant]}: mean queue", asked, one, lambda s: s.mean, "packets", _within(lab.mean, allowed), failed
-        )
-    yield fit_check("dctcp", seen)
+    mbps, mean = seen["lab"].goodput_mbps, seen["lab"].mean
+    far, long = GOODPUT_TOLERANCE * mbps, max(QUEUE_TOLERANCE * mean, 1.0)
+    asked = f"{mbps:.3f} +- {GOODPUT_TOLERANCE:.0%}", f"{mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
+    bounds: list[Bound] = [
+        ("goodput", asked[0], "goodput_mbps", "Mbit/s", mbps - far, mbps + far),
+        ("mean queue", asked[1], "mean", "packets", mean - long, mean + long),
+    ]
+    yield from _host_checks("dumbbell", dict.fromkeys(VARIANTS["dumbbell"], bounds), seen, failures)
 
 
-Predicate = Callable[[float], bool]
-
-
-def _at_most(limit: float) -> Predicate:
-    return lambda value: value <= limit
-
-
-def _within(asked: float, share: float) -> Predicate:
-    return lambda value: abs(value - asked) <= share * asked
-
-
-def _check(
-    name: str, asked: str, one: Seen | None, of: Callable[[Seen], float], unit: str, good: Predicate, failure: str | None
-) -> Check:
-    """Returns a check on a host run; it is skipped if the run is unfit."""
-    if one is None:
-        return Check(name, asked, f"failed: {failure}", ok=False)
-    value = of(one)
-    words = f"{value:.4g} {unit}"
-    if one.unfit:
-        return Check(name, asked, f"{words}; unfit: {one.unfit[0]}", ok=False, skipped=True)
-    return Check(name, asked, words, good(value))
+def _host_checks(case: str, bounds: dict[str, list[Bound]], seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
+    """Yields the checks on the host's runs of a case, skipped for those that are unfit; and that not all are."""
+    for variant, its in bounds.items():
+        one = seen.get(variant)
+        for what, asked, field, unit, low, high in its:
+            name = f"{TITLES[case]}: {WORDS[variant]}: {what}"
+            if one is None:
+                yield Check(name, asked, f"failed: {failures.get(f'{case}-{variant}')}", ok=False)
+                continue
+            value, unfit = getattr(one, field), f"; unfit: {one.unfit[0]}" if one.unfit else ""
+            good = not unfit and bool(low <= value <= high)
+            yield Check(name, asked, f"{value:.4g} {unit}{unfit}", good, skipped=bool(unfit))
+    fits = [not one.unfit for variant, one in seen.items() if variant != "lab"]
+    yield Check(f"{TITLES[case]}: fit runs on the host", ">= 1", f"{sum(fits)} of {len(fits)}", any(fits))
 
 
 def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
@@ -222,24 +198,20 @@ def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
 def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
     """Draws the port's queue with one panel per case and one line per variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the dumbbell at 1 Mbit/s"}
     with kit.style():
         figure = kit.new_figure(11, 4.2)
         over_time, share = figure.subplots(1, 2)
         for number, (variant, one) in enumerate(seen["owner"].items()):
             over_time.plot(one.t_s, one.packets, **_look(number, variant, one))
         for number, (variant, one) in enumerate(seen["dumbbell"].items()):
-            lengths, counts = np.unique(one.packets, return_counts=True)
-            share.step(lengths, np.cumsum(counts) / counts.sum(), where="post", **_look(number, variant, one))
-        over_time.set(xlabel="Time (s)", ylabel=f"Queue of {PORTS['owner']} (packets)", ylim=(0, None))
-        share.set(
-            xlabel=f"Queue of {PORTS['dumbbell']} (packets)",
-            ylabel="Share of samples up to that",
-            ylim=(0, 1.02),
-        )
-        for ax, case in ((over_time, "owner"), (share, "dumbbell")):
-            ax.set_title(titles[case], loc="left")
-            ax.legend(fontsize=8)
+            share.ecdf(one.packets, **_look(number, variant, one))
+        queue = "Queue of {} (packets)"
+        over_time.set(xlabel="Time (s)", ylabel=queue.format(PORTS["owner"]), ylim=(0, None))
+        share.set(xlabel=queue.format(PORTS["dumbbell"]), ylabel="Share of samples up to that", ylim=(0, 1.02))
+        over_time.set_title("CUBIC into 10 Mbit/s, 300 kB: who owns a packet", loc="left")
+        share.set_title("DCTCP on the dumbbell at 1 Mbit/s", loc="left")
+        for axes in (over_time, share):
+            axes.legend(fontsize=8)
         kit.save(figure, path, mark=runs.mark_of(NAME))
 
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from dc_gym.benchmarks.checks.links_guest import NETS
-from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort, PortRun, arrivals, run_port
+from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort, PortRun, arrivals, run_chain, run_port
 
 RATES = (10**7, 10**8, 10**9, 10**10, 25 * 10**9, 40 * 10**9, 10**11)
 DELAYS_NS = (100, 1_000, 10_000, 10**6, 50 * 10**6)
@@ -44,11 +45,7 @@ class LinkCase:
         senders = NETS[self.net].senders
         frames = [[frame for sender, frame in self.frames if sender == index] for index in range(senders)]
         runs = [run_port(port, mine) for port, mine in zip(self.ports, frames, strict=False)]
-        arrived = arrivals(runs)
-        for port in self.ports[senders:]:
-            runs.append(run_port(port, arrived))
-            arrived = arrivals(runs[-1:])
-        return runs
+        return runs + run_chain(self.ports[senders:], arrivals(runs))
 
     @property
     def end_ns(self) -> int:
@@ -66,34 +63,17 @@ class LinkCase:
         return sorted([*times, self.end_ns]) if self.stop_ns is None else []
 
     def job(self) -> dict[str, Any]:
-        rows = [
-            (frame.t_ns, 0, f"{frame.t_ns},{sender},{frame.length},{frame.ect + 2 * frame.asks},{frame.seq}")
-            for sender, frame in self.frames
-        ]
-        rows += [(t_ns, 1, f"{t_ns},0,0,0,0") for t_ns in self.sample_times]
-        if self.stop_ns is not None:
-            rows = [row for row in rows if row[0] <= self.stop_ns] + [(self.stop_ns, 1, f"{self.stop_ns},0,0,0,0")]
-        schedule = "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
-        job: dict[str, Any] = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule}
-        job |= {"stock": self.stock}
-        if self.stop_ns is not None:
-            job |= {"drain_ns": self.end_ns, "cut": self.cut}
-        return job
+        sent = [(each.t_ns, sender, each.length, each.ect + 2 * each.asks, each.seq) for sender, each in self.frames]
+        looks = self.sample_times if self.stop_ns is None else [self.stop_ns]
+        rows = [row for row in sent if self.stop_ns is None or row[0] <= self.stop_ns]
+        rows = sorted([*rows, *[(t_ns, 0, 0, 0, 0) for t_ns in looks]], key=lambda row: (row[0], not row[2]))
+        schedule = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        job = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule, "stock": self.stock}
+        return job if self.stop_ns is None else job | {"drain_ns": self.end_ns, "cut": self.cut}
 
 
-def grid(
-    rates: Iterable[int] = RATES,
-    delays: Iterable[int] = DELAYS_NS,
-    sizes: Iterable[str] = tuple(SIZES),
-    patterns: Iterable[str] = PATTERNS,
-    hops: Iterable[int] = HOPS,
-) -> Iterator[LinkCase]:
-    for hop in hops:
-        for rate in rates:
-            for delay in delays:
-                for size in sizes:
-                    for pattern in patterns:
-                        yield grid_case(rate, delay, size, pattern, hop)
+def grid(rate: int, hops: int) -> Iterator[LinkCase]:
+    return (grid_case(rate, *each, hops) for each in product(DELAYS_NS, SIZES, PATTERNS))
 
 
 def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> LinkCase:
@@ -124,13 +104,12 @@ def _frames(pattern: str, chance: random.Random, lengths: Sequence[int], limit: 
     if pattern == "burst":
         return [OracleFrame(0, chance.choice(lengths), ect(), seq) for seq in range(40)]
     frames: list[OracleFrame] = []
-    t_ns = 0
+    t_ns, mean = 0, sum(lengths) // len(lengths)
     if pattern == "spaced":
         for seq in range(20):
             frames.append(OracleFrame(t_ns, chance.choice(lengths), ect(), seq))
             t_ns += 3 * _serialization_ns(FULL_FRAME, rate) + chance.randrange(100)
         return frames
-    mean = sum(lengths) // len(lengths)
     largest = (2 if hops == 1 else 4) * limit // mean
     for _ in range(4):
         burst = chance.randint(1, largest)
@@ -149,33 +128,20 @@ def incast() -> Iterator[LinkCase]:
     All times are multiples of 8 ns plus the sender's number: no two frames arrive at once.
     """
     for rate, sizes in ((10**9, (60, 590, 1514)), (10**10, (60, 590, 1510)), (10**11, (100, 600, 1500))):
-        for delay in (1_000, 10**6):
-            for pattern in ("overflow", "marks"):
-                yield _incast_case(rate, delay, sizes, pattern)
-
-
-def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> LinkCase:
-    name = f"incast of 4, {rate / 1e6:g} Mbit/s, {delay} ns, {pattern}"
-    chance = random.Random(name)
-    limit = 20_000
-    rows: list[tuple[int, int, int, bool]] = []
-    for sender in range(4):
-        t_ns = 0
-        for _ in range(30):
-            rows.append((8 * (t_ns // 8) + sender, sender, chance.choice(sizes), pattern == "marks" and chance.random() < 0.75))
-            t_ns += chance.randrange(1 + 3 * _serialization_ns(750, rate))
-    frames = tuple((sender, OracleFrame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows)))
-    host = OraclePort(rate, delay, AMPLE_BYTES)
-    mark = limit // 3 if pattern == "marks" else None
-    return LinkCase(name, "incast4", (host, host, host, host, OraclePort(rate, delay, limit, mark, forwards=True)), frames)
-
-
-def drift() -> Iterator[LinkCase]:
-    """Yields 10,000 frames of 60 bytes back to back, at rates where a frame's time is no whole number of ns, or not even of
-    ps."""
-    for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
-        frames = tuple((0, OracleFrame(0, 60, False, seq)) for seq in range(10_000))
-        yield LinkCase(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (OraclePort(rate, 100, AMPLE_BYTES),), frames)
+        for delay, pattern in product((1_000, 10**6), ("overflow", "marks")):
+            name = f"incast of 4, {rate / 1e6:g} Mbit/s, {delay} ns, {pattern}"
+            chance, rows = random.Random(name), list[tuple[int, int, int, bool]]()
+            for sender in range(4):
+                t_ns = 0
+                for _ in range(30):
+                    size, ect = chance.choice(sizes), pattern == "marks" and chance.random() < 0.75
+                    rows.append((8 * (t_ns // 8) + sender, sender, size, ect))
+                    t_ns += chance.randrange(1 + 3 * _serialization_ns(750, rate))
+            frames = tuple(
+                (sender, OracleFrame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows))
+            )
+            host, mark = OraclePort(rate, delay, AMPLE_BYTES), 20_000 // 3 if pattern == "marks" else None
+            yield LinkCase(name, "incast4", (*[host] * 4, OraclePort(rate, delay, 20_000, mark, forwards=True)), frames)
 
 
 def conservation() -> Iterator[LinkCase]:

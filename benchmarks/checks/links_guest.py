@@ -13,8 +13,8 @@ first names it. A job gives the rates, delays and queues of its ports, which are
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -32,7 +32,6 @@ from dc_gym.topologies.realize.rtnl import (
     NDMSG,
     NLM_F_CREATE,
     NLM_F_EXCL,
-    RTM_GETQDISC,
     RTM_NEWADDR,
     RTM_NEWLINK,
     RTM_NEWNEIGH,
@@ -43,10 +42,10 @@ from dc_gym.topologies.realize.rtnl import (
     attr_text,
     attr_u32,
     attribute,
-    attributes,
     entered,
     nested,
 )
+from dc_gym.topologies.realize.system import HERE
 
 PROBE = PROGRAMS / "linkprobe"
 RTM_DELQDISC = 37
@@ -57,6 +56,7 @@ IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_MASTER = 10
 AnyNetwork = TypeVar("AnyNetwork")
 RECEIVER = 100
+NO_QUEUE = tc.QueueCounters(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +155,8 @@ class Network:
     def _start_probe(self) -> subprocess.Popen[str]:
         senders = ",".join(netns_path(node) for node in self._senders)
         ports = ",".join(f"{netns_path(port.node)}:{port.ifname}" for port, _ in self.wires)
-        argv = [
-            str(PROBE),
-            "--address",
-            ip(RECEIVER),
-            "--receiver",
-            netns_path(self._receiver),
-            "--senders",
-            senders,
-            "--ports",
-            ports,
-        ]
+        ends = ("--address", ip(RECEIVER), "--receiver", netns_path(self._receiver))
+        argv = [str(PROBE), *ends, "--senders", senders, "--ports", ports]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
@@ -200,8 +191,17 @@ class Network:
     def read(self) -> list[Counters]:
         """Returns the counters of all ports since they were made; those of queues since they were set."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
-        queues = {node: _queues(sock) for node, sock in self._sockets.items()}
-        return [_counters(devices, queues, *wire) for wire in self.wires]
+        queues = {node: tc.queue_counters(sock) for node, sock in self._sockets.items()}
+        marks = {node: tc.marks(sock) for node, sock in self._sockets.items()}
+        return [
+            _counters(
+                devices[end.node][end.ifname],
+                devices[other.node][other.ifname],
+                queues[end.node].get(end.ifindex, NO_QUEUE),
+                marks[end.node].get(end.ifindex, 0),
+            )
+            for end, other in self.wires
+        ]
 
     def cut(self) -> None:
         """Sets the receiver's device down."""
@@ -212,23 +212,14 @@ class Network:
 
 def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
     """Makes a cable between two nodes, whose sockets are given, and sets it up."""
-    names = (f"p{index}", f"q{index}")
-    fds = [os.open(netns_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
-    halves = [
-        cables.CableEnd(ifname, mac_of(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)
-    ]
-    with NetlinkSocket() as sock:
-        sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
-    for fd in fds:
-        os.close(fd)
-    wire = (_find(sockets, left, names[0]), _find(sockets, right, names[1]))
+    ends = {left: f"p{index}", right: f"q{index}"}
+    with HERE.namespaces({node: netns_path(node) for node in ends}) as fds, NetlinkSocket() as sock:
+        one, other = (cables.CableEnd(ifname, mac_of(node, ifname), fds[node]) for node, ifname in ends.items())
+        sock.batch([cables.create(one, other, 10**10, 0)])
+    wire = [End(node, ifname, cables.devices(sockets[node])[ifname].ifindex) for node, ifname in ends.items()]
     for end in wire:
         sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
-    return wire
-
-
-def _find(sockets: dict[str, NetlinkSocket], node: str, ifname: str) -> End:
-    return End(node, ifname, cables.devices(sockets[node])[ifname].ifindex)
+    return wire[0], wire[1]
 
 
 def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
@@ -263,14 +254,7 @@ def ip(number: int) -> str:
 
 
 def mac_of(node: str, ifname: str) -> str:
-    return "02:" + ":".join(f"{byte:02x}" for byte in _five_bytes(f"{node}/{ifname}"))
-
-
-def _five_bytes(text: str) -> bytes:
-    value = 0
-    for byte in text.encode():
-        value = (value * 257 + byte) % (1 << 40)
-    return value.to_bytes(5, "big")
+    return "02:" + hashlib.blake2b(f"{node}/{ifname}".encode(), digest_size=5).digest().hex(":")
 
 
 def enslave(end: End, bridge: int) -> NetlinkRequest:
@@ -325,37 +309,18 @@ def telemetry_of(place: int, rate_bps: int) -> Telemetry:
     return Telemetry(place, time_ns=1 + place, sent_bytes=max(1, 128 * rate_bps // 25_000_000_000), queue_bytes=80 + place)
 
 
-def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
-    """Returns, by ifindex of the root qdisc: backlog in packets and bytes, drops, marks."""
-    found = {}
-    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
-        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
-        stats = attributes(attributes(payload[TCMSG.size :]).get(tc.TCA_STATS2, b""))
-        if parent == tc.TC_H_ROOT and tc.TCA_STATS_QUEUE in stats:
-            qlen, backlog, drops, _requeues, _overlimits = tc.STATS_QUEUE.unpack_from(stats[tc.TCA_STATS_QUEUE])
-            marks = tc.marks_of(attributes(payload[TCMSG.size :])[tc.TCA_KIND], stats.get(tc.TCA_STATS_APP, b""))
-            found[ifindex] = (qlen, backlog, drops, marks)
-    return found
-
-
-def _counters(
-    devices: dict[str, dict[str, cables.Device]], queues: dict[str, dict[int, tuple[int, int, int, int]]], end: End, other: End
-) -> Counters:
-    near, far = devices[end.node][end.ifname], devices[other.node][other.ifname]
-    qlen, backlog, drops, marks = queues[end.node].get(end.ifindex, (0, 0, 0, 0))
+def _counters(near: cables.Device, far: cables.Device, queue: tc.QueueCounters, marks: int) -> Counters:
+    totals = {name: getattr(near, name) for name in ("tx_packets", "tx_bytes", "lost_packets", "lost_bytes")}
     return Counters(
-        tx_packets=near.tx_packets,
-        tx_bytes=near.tx_bytes,
+        **totals,
         flight_packets=near.flight_packets,
         flight_bytes=near.flight_bytes,
-        lost_packets=near.lost_packets,
-        lost_bytes=near.lost_bytes,
         rx_packets=far.rx_packets,
         rx_bytes=far.rx_bytes,
         other_drops=near.tx_dropped + near.rx_dropped - near.lost_packets + far.rx_dropped + far.tx_dropped - far.lost_packets,
-        backlog_packets=qlen,
-        backlog_bytes=backlog,
-        drops=drops,
+        backlog_packets=queue.backlog_packets,
+        backlog_bytes=queue.backlog_bytes,
+        drops=queue.drops,
         marks=marks,
     )
 

@@ -11,7 +11,7 @@ time, which other load hardly affects, is reported beside it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +55,17 @@ class Pair:
     """Cost of the lab's whole `dcgym run` without the plot."""
     peer: ns3.PeerRun
 
+    def traffic(self, kind: str) -> float:
+        """Returns the lab's time of the traffic alone; `kind`: wall_s or cpu_s."""
+        return float(self.lab.manifest[kind]["traffic"])
+
     def ports(self) -> dict[str, Mapping[str, files.PortCount]]:
         """Returns the counters of the ports' queues, in both; in the lab those of the last sample."""
         queues = self.lab.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
-        columns = [np.asarray(last[name], np.int64).tolist() for name in files.PORTS_OUT[1:]]
-        names = [self.lab.names.port[row] for row in last["port"]]
-        return {LAB: {name: files.PortCount(*row) for name, *row in zip(names, *columns, strict=True)}, NS3: self.peer.ports}
+        counts = [files.PortCount(*(int(row[name]) for name in files.PORTS_OUT[1:])) for row in last]
+        names = (self.lab.names.port[row] for row in last["port"])
+        return {LAB: dict(zip(names, counts, strict=True)), NS3: self.peer.ports}
 
     def ends_ns(self) -> dict[str, npt.NDArray[np.float64]]:
         """Returns when each flow ended, in both; NaN: it did not."""
@@ -74,7 +78,7 @@ def finished(ends_ns: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def checks() -> Iterable[Check]:
-    yield version_check()
+    yield Check("ns-3", "recorded", "{}, build profile {}".format(*ns3.version()), ok=True)
     with runs.scratch("ns3") as folder:
         path = runs.write_spec(folder, "ns3", SPEC)
         pairs = run_pairs(path, folder)
@@ -83,10 +87,6 @@ def checks() -> Iterable[Check]:
         port = str(pairs[0].lab.summary["bottleneck_port"])
         (traced,) = run_pairs(path, folder, TRACE, 1, (f"--trace-port={port}", "--trace-interval-ns=10000"))
         yield _queue_check(traced.lab, port, folder / "peer")
-
-
-def version_check() -> Check:
-    return Check("ns-3", "recorded", "{}, build profile {}".format(*ns3.version()), ok=True)
 
 
 def run_pairs(
@@ -105,35 +105,33 @@ def run_pairs(
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:
     """Yields the checks on speed. The shares are what traffic and the whole run may take of ns-3's wall time."""
-    traffic = {kind: [float(pair.lab.manifest[kind]["traffic"]) for pair in pairs] for kind in ("wall_s", "cpu_s")}
-    run_costs, peer_costs = [pair.cost for pair in pairs], [pair.peer.cost for pair in pairs]
-    peer_wall_s, peer_cpu_s = [cost.wall_s for cost in peer_costs], [cost.cpu_s for cost in peer_costs]
-    for name, most, ours_s, theirs_s in (
-        ("traffic phase / ns-3's Simulator::Run, wall time", traffic_share, traffic["wall_s"], [p.peer.run_s for p in pairs]),
-        ("whole run / ns-3's whole process, wall time", whole_share, [cost.wall_s for cost in run_costs], peer_wall_s),
-        ("traffic phase / ns-3, CPU time", None, traffic["cpu_s"], peer_cpu_s),
-        ("whole run / ns-3, CPU time", None, [cost.cpu_s for cost in run_costs], peer_cpu_s),
-    ):
-        ratio, required = median_ratio(ours_s, theirs_s), "recorded" if most is None else f"<= {most}"
-        by_pair = ", ".join(f"{ours:.2f}/{theirs:.2f}" for ours, theirs in zip(ours_s, theirs_s, strict=True))
-        yield Check(name, required, f"{ratio:.3f} ({by_pair} s)", ok=most is None or ratio <= most)
+    times: tuple[tuple[str, float | None, Callable[[Pair], tuple[float, float]]], ...] = (
+        ("traffic phase / ns-3's Simulator::Run, wall time", traffic_share, lambda p: (p.traffic("wall_s"), p.peer.run_s)),
+        ("whole run / ns-3's whole process, wall time", whole_share, lambda p: (p.cost.wall_s, p.peer.cost.wall_s)),
+        ("traffic phase / ns-3, CPU time", None, lambda p: (p.traffic("cpu_s"), p.peer.cost.cpu_s)),
+        ("whole run / ns-3, CPU time", None, lambda p: (p.cost.cpu_s, p.peer.cost.cpu_s)),
+    )
+    for name, most, of in times:
+        both = [of(pair) for pair in pairs]
+        ratio, by_pair = median_ratio(both), ", ".join(f"{ours:.2f}/{theirs:.2f}" for ours, theirs in both)
+        good, required = most is None or ratio <= most, "recorded" if most is None else f"<= {most}"
+        yield Check(name, required, f"{ratio:.3f} ({by_pair} s)", good)
     hops = {who: sum(port.tx_packets for port in ports.values()) for who, ports in pairs[0].ports().items()}
-    cpu_s = dict(zip(hops, (traffic["cpu_s"], peer_cpu_s), strict=True))
+    cpu_s = {LAB: [pair.traffic("cpu_s") for pair in pairs], NS3: [pair.peer.cost.cpu_s for pair in pairs]}
     measured = {who: f"{statistics.median(cpu_s[who]) / count * 1e6:.2f} us ({count} hops)" for who, count in hops.items()}
     yield Check("CPU time a packet-hop", "recorded", _both(measured), ok=True)
 
 
-def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def median_ratio(both: Sequence[tuple[float, float]]) -> float:
     """Returns the median over pairs of our time divided by theirs."""
-    return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
+    return statistics.median(ours / theirs for ours, theirs in both)
 
 
 def sameness_checks(pair: Pair) -> Iterator[Check]:
     """Yields checks on frames, payload and times of one pair, to show that both ran the same experiment."""
     received = {LAB: pair.lab.records("flows")["received_bytes"].tolist(), NS3: [flow.received_bytes for flow in pair.peer.flows]}
-    sent_sizes = [SIZE_BYTES] * SENDERS
-    whole = all(sizes == sent_sizes for sizes in received.values())
-    yield Check("bytes received of each flow", f"{sent_sizes} in both", _both(received), whole)
+    asked = [SIZE_BYTES] * SENDERS
+    yield Check("bytes received of each flow", f"{asked} in both", _both(received), [*received.values()] == [asked, asked])
     ports = pair.ports()
     sent = {who: counts["h1-eth0"] for who, counts in ports.items()}
     near = abs(sent[LAB].tx_bytes / sent[NS3].tx_bytes - 1) <= FRAMES_TOLERANCE

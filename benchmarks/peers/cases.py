@@ -6,7 +6,10 @@ A case is written once, as keys of a spec and a list of flows. A peer gets the C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import csv
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -46,8 +49,7 @@ def read(kind: type[Any], row: Mapping[str, str]) -> Any:
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    head, *rows = (line.split("\t") for line in path.read_text().splitlines())
-    return [dict(zip(head, row, strict=True)) for row in rows]
+    return list(csv.DictReader(path.read_text().splitlines(), delimiter="\t"))
 
 
 SIMULATORS: Mapping[str, Mapping[str, str]] = {row["peer"]: row for row in table(BUILDS)}
@@ -215,6 +217,13 @@ def experiment(case: PeerCase, folder: Path) -> Experiment:
     """Returns the lab's experiment of a case, whose list of flows it writes to `folder`."""
     (folder / case.file).write_text(case.flow_list())
     return Experiment.of(spec.vary({"name": case.name}, folder, case.name, (), {**BASE, **keys(case)}, case.name))
+
+
+@contextmanager
+def made(case: PeerCase) -> Iterator[tuple[Path, Experiment]]:
+    """Yields a folder for a run of a case by a peer, and the case's experiment."""
+    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as folder:
+        yield Path(folder), experiment(case, Path(folder))
 
 
 def shared_here(case: PeerCase, graph: Graph) -> list[str]:

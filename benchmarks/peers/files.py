@@ -7,7 +7,6 @@ size, and equal-cost paths, between which each side would choose on its own.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError, UsageError
+from dc_gym.base.files import csv_bytes
 from dc_gym.base.units import PPM
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.topologies.ecmp import Router
@@ -86,10 +86,13 @@ def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable
         if not flow.size_bytes:
             raise UsageError(f"flow {number}: it has no size; a peer runs flows to their end, so give workload.size")
     nodes = [*((host.name, host.address) for host in graph.hosts), *((switch.name, NO_ADDRESS) for switch in graph.switches)]
-    _write(folder / "nodes.csv", NODES, nodes)
-    _write(folder / "links.csv", LINKS, _links(graph))
-    _write(folder / "routes.csv", ROUTES, _routes(graph, router))
-    _write(folder / "flows.csv", FLOWS, ((n, *(getattr(flow, name) for name in FLOWS[1:])) for n, flow in numbered))
+    for name, columns, rows in (
+        ("nodes.csv", NODES, nodes),
+        ("links.csv", LINKS, _links(graph)),
+        ("routes.csv", ROUTES, _routes(graph, router)),
+        ("flows.csv", FLOWS, [(number, *(getattr(flow, name) for name in FLOWS[1:])) for number, flow in numbered]),
+    ):
+        (folder / name).write_bytes(csv_bytes(columns, rows))
 
 
 def read_flows(folder: Path) -> tuple[FlowEnd, ...]:
@@ -161,32 +164,18 @@ def _routes(graph: Graph, router: Router) -> Iterator[tuple[str, str]]:
             yield f"{switch.name}-eth{numbers[0]}", name
 
 
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-
-
 def _read(path: Path, columns: Sequence[str]) -> list[list[str]]:
     """Reads the rows of a file that a peer wrote.
 
-    Raises ProtocolError if it is not in the agreed form: names first, then numbers.
+    Raises ProtocolError if it is not in the agreed form: a header, then rows of a name and numbers.
     """
-    rows = _rows(path, columns)
+    try:
+        head, *rows = [line.split(",") for line in path.read_text().splitlines()] or [[]]
+    except OSError as error:
+        raise ProtocolError(f"{path}: the peer did not write it: {error.strerror}") from None
+    if tuple(head) != tuple(columns):
+        raise ProtocolError(f"{path}: the first line is not {','.join(columns)}")
     for line, row in enumerate(rows, 2):
         if len(row) != len(columns) or not all(cell.lstrip("-").isdigit() for cell in row[1:]):
             raise ProtocolError(f"{path}:{line}: {','.join(row)!r} is not a row of {','.join(columns)}")
     return rows
-
-
-def _rows(path: Path, columns: Sequence[str]) -> list[list[str]]:
-    """Reads the rows below the header."""
-    try:
-        with path.open(newline="") as file:
-            rows = list(csv.reader(file))
-    except OSError as error:
-        raise ProtocolError(f"{path}: the peer did not write it: {error.strerror}") from None
-    if not rows or tuple(rows[0]) != tuple(columns):
-        raise ProtocolError(f"{path}: the first line is not {','.join(columns)}")
-    return rows[1:]

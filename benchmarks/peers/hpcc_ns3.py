@@ -7,10 +7,9 @@ build it as docs/peers.md says. `third` reads a configuration and three lists, a
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.benchmarks.peers import cases, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
-from dc_gym.benchmarks.perf import meter
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
 from dc_gym.topologies.graph import Graph
@@ -43,29 +41,15 @@ PORT_SPEED_BYTES = 11
 """A port's entry in the trace's head."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerAlgorithm:
-    """An algorithm as the simulator's run.py sets it."""
-
-    mode: int
-    raise_mbps: float
-    """Additive increase at 100 Gbit/s."""
-    fast_raise_mbps: float
-    """Hyper increase at 100 Gbit/s."""
-    window: bool
-    """A window that follows the rate, and a reaction to each ACK."""
-    alpha_us: int = 1
-    cut_us: int = 4
-    raise_us: int = 300
-
-
-ALGORITHMS = {
-    "hpcc": PeerAlgorithm(3, 40, 40, window=True),
-    "dcqcn": PeerAlgorithm(1, 20, 200, window=False),
-    "dcqcn_paper": PeerAlgorithm(1, 20, 200, window=False, alpha_us=50, cut_us=50, raise_us=55),
-    "timely": PeerAlgorithm(7, 100, 500, window=False),
+SETTINGS: Mapping[str, float] = {"alpha_us": 1, "cut_us": 4, "raise_us": 300, "window": False}
+ALGORITHMS: Mapping[str, Mapping[str, float]] = {
+    "hpcc": {"mode": 3, "raise_mbps": 40, "fast_raise_mbps": 40, "window": True},
+    "dcqcn": {"mode": 1, "raise_mbps": 20, "fast_raise_mbps": 200},
+    "dcqcn_paper": {"mode": 1, "raise_mbps": 20, "fast_raise_mbps": 200, "alpha_us": 50, "cut_us": 50, "raise_us": 55},
+    "timely": {"mode": 7, "raise_mbps": 100, "fast_raise_mbps": 500},
 }
-"""By name; run.py's `--cc` is hp, dcqcn, dcqcn_paper and timely."""
+"""As the simulator's run.py sets them, besides SETTINGS; its `--cc` is hp, dcqcn, dcqcn_paper and timely. Increases are those at
+100 Gbit/s. `window`: one that follows the rate, and a reaction to each ACK."""
 
 
 def numbers(graph: Graph) -> dict[str, int]:
@@ -94,12 +78,12 @@ def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
 
 def configuration(case: PeerCase, folder: Path) -> str:
     """Returns the configuration. Marking's thresholds are run.py's: 100 and 400 kB at 25 Gbit/s."""
-    asked, rate_gbps = ALGORITHMS[case.algorithm], case.rate_gbps
-    values = asdict(asked) | {
-        "raise_mbps": asked.raise_mbps * rate_gbps / 100,
-        "fast_raise_mbps": asked.fast_raise_mbps * rate_gbps / 100,
-        "no_window": not asked.window,
-        "telemetry_unit": max(1, rate_gbps // 25) if asked.window else 1,
+    asked, rate_gbps = {**SETTINGS, **ALGORITHMS[case.algorithm]}, case.rate_gbps
+    values = asked | {
+        "raise_mbps": asked["raise_mbps"] * rate_gbps / 100,
+        "fast_raise_mbps": asked["fast_raise_mbps"] * rate_gbps / 100,
+        "no_window": not asked["window"],
+        "telemetry_unit": max(1, rate_gbps // 25) if asked["window"] else 1,
         "rate_bps": rate_gbps * 10**9,
         "kmin_kb": 4 * rate_gbps,
         "kmax_kb": 16 * rate_gbps,
@@ -110,17 +94,14 @@ def configuration(case: PeerCase, folder: Path) -> str:
 
 def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case. Raises TestbedError if the simulator failed, or paused a port where the case is meant to be without PFC."""
-    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
-        folder = Path(name)
-        made = cases.experiment(case, folder)
-        path = write_inputs(case, made, folder)
-        done = meter.run(["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)])
-        if done.status:
-            raise TestbedError(f"{program} {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
+    with cases.made(case) as (folder, experiment):
+        path = write_inputs(case, experiment, folder)
+        argv = ["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)]
+        done = sources.run(f"{program}, {case.name},", argv)
         pauses = count_pauses((folder / "pauses.txt").read_text())
         if pauses and "topology.pfc" not in cases.OURS[case.algorithm].keys:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
-        return measure(case, Ports.of(case, made), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
+        return measure(case, Ports.of(case, experiment), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
 
 
 def count_pauses(text: str) -> int:

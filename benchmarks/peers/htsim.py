@@ -6,13 +6,11 @@ htsim is Broadcom/csg-htsim, under BSD-2. It is not part of this project: docs/p
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
-from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.benchmarks.peers import cases, files, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
-from dc_gym.benchmarks.perf import meter
 from dc_gym.ctrl.nic import algorithms
 
 SOURCE = Path(__file__).resolve().with_name("htsim.cc")
@@ -33,14 +31,10 @@ def program_of(tree: Path) -> Path:
 
 def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case."""
-    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
-        folder = Path(name)
-        made = cases.experiment(case, folder)
-        files.write(folder, made, case.algorithm)
-        done = meter.run([str(program), f"--folder={folder}", *options(case, folder)])
-        if done.status:
-            raise TestbedError(f"htsim {case.name}: status {done.status}: {done.stderr.strip()[-200:] or 'no message'}")
-        return cases.read_back(case, made.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
+    with cases.made(case) as (folder, experiment):
+        files.write(folder, experiment, case.algorithm)
+        done = sources.run(f"htsim, {case.name},", [str(program), f"--folder={folder}", *options(case, folder)])
+        return cases.read_back(case, experiment.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
 
 
 def options(case: PeerCase, folder: Path) -> list[str]:

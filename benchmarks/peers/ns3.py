@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.benchmarks.peers import cases, files, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
 from dc_gym.benchmarks.perf import meter
-from dc_gym.kernel import cache
 
 SOURCE = Path(__file__).resolve().with_name("ns3.cc")
 STANDARDS = ((46, 23), (41, 20), (0, 17))
@@ -63,10 +61,7 @@ def ensure() -> Path:
 
 def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) -> PeerRun:
     """Runs the experiment whose files are in `folder` until its flows have ended, at most until `stop_ns`."""
-    with cache.in_use():
-        done = meter.run([str(program), f"--folder={folder}", f"--stop-ns={stop_ns}", *options])
-    if done.status:
-        raise TestbedError(f"ns-3 failed ({done.status}): {done.stderr.strip() or 'no message'}")
+    done = sources.run("ns-3", [str(program), f"--folder={folder}", f"--stop-ns={stop_ns}", *options])
     said = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     try:
         run_s, virtual_ns = float(said["run_s"]), int(said["virtual_ns"])
@@ -80,13 +75,11 @@ def run_case(program: Path, case: PeerCase) -> PeerRow:
 
     Receivers acknowledge each segment: ns-3's DCTCP has no floor of two segments, and a lone one would wait for a timer of 40 ms.
     """
-    with tempfile.TemporaryDirectory(prefix="dcgym-peer-") as name:
-        folder = Path(name)
-        made = cases.experiment(case, folder)
-        files.write(folder, made)
+    with cases.made(case) as (folder, experiment):
+        files.write(folder, experiment)
         options = (f"--from-ns={case.from_us * 1000}", f"--sample-ns={cases.SWEEP_US * 1000}", EACH_SEGMENT)
         done = run(program, folder, case.until_us * 1000, options)
-        return cases.read_back(case, made.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
+        return cases.read_back(case, experiment.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
 
 
 def _library() -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a peer's source tree, which the user gives by its path, and builds our programs against peers' libraries.
+"""Checks a peer's source tree, which the user gives by its path, builds our programs against peers' libraries, and runs them.
 
 Programs are kept in the cache, below peers/KEY. The environment variable CXX selects another compiler.
 """
@@ -14,7 +14,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.benchmarks.perf import meter
 from dc_gym.kernel import cache
 
 CACHE_PART, PROGRAM = "peers", "peer"
@@ -67,6 +68,15 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
                 (made / PROGRAM).chmod(0o755)
                 cache.publish(made, target, work)
     return target / PROGRAM
+
+
+def run(what: str, argv: Sequence[str]) -> meter.Metered:
+    """Runs a peer's program, which may be one of the cache. Raises TestbedError if it fails."""
+    with cache.in_use():
+        done = meter.run(argv)
+    if done.status:
+        raise TestbedError(f"{what} failed ({done.status}): {done.stderr.strip()[-200:] or 'no message'}")
+    return done
 
 
 def answer(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

@@ -8,11 +8,10 @@ the header that NICs run (acc_inference.c), and its decisions must be those of t
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,13 +93,12 @@ def _played(policy: AccPolicy, integer: IntegerQNetwork, folder: Path) -> Played
         return np.where(slot.idle, queues.settings, integer.best(slot.states))
 
     contestants = {FLOATS: Contestant(DEPLOYED, choose), INTEGERS: Contestant(DEPLOYED, choose_in_integers)}
-    earned: dict[str, dict[int, float]] = {name: {} for name in contestants}
+    earned: list[Mapping[str, float]] = []
     for number in range(SCENARIOS):
-        seed = draw(0, "acc cost", number) % 2**32
-        scenario = scenarios.drawn(0, "held out", "cost", number)
-        for name, reward in held_out.rewards(scenario, seed, contestants, SLOTS, folder).items():
-            earned[name][number] = reward
-    gain = paired(earned[FLOATS], earned[INTEGERS])
+        scenario, seed = scenarios.drawn(0, "held out", "cost", number), draw(0, "acc cost", number) % 2**32
+        earned.append(held_out.rewards(scenario, seed, contestants, SLOTS, folder))
+    floats, integers = (dict(enumerate(each[name] for each in earned)) for name in (FLOATS, INTEGERS))
+    gain = paired(floats, integers)
     assert gain is not None
     return Played(np.concatenate(met), gain)
 
@@ -117,14 +115,14 @@ def infer(integer: IntegerQNetwork, states: States, folder: Path, repeat: int) -
 
 
 def _compiled(folder: Path) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise MachineError(f"compiling {SOURCE.name}: there is no cc here; apt-get install gcc")
-    out = folder / SOURCE.stem
-    includes = [f"-I{build.SOURCES}", f"-I{build.DRIVERS}"]
-    done = subprocess.run([compiler, *build.RUNNER_FLAGS, *includes, "-o", str(out), str(SOURCE)], capture_output=True, text=True)
+    out, includes = folder / SOURCE.stem, (f"-I{build.SOURCES}", f"-I{build.DRIVERS}")
+    try:
+        argv = ["cc", *build.RUNNER_FLAGS, *includes, "-o", str(out), str(SOURCE)]
+        done = subprocess.run(argv, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise MachineError(f"compiling {SOURCE.name}: there is no cc here; apt-get install gcc") from None
     if done.returncode:
-        raise TestbedError((done.stderr.strip().splitlines() or [f"{compiler} ended with {done.returncode}"])[0])
+        raise TestbedError((done.stderr.strip().splitlines() or [f"cc ended with {done.returncode}"])[0])
     return out
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm, and of a data packet in the lab (nic_packets.py).
+"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has that of a packet.
 
 Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
 compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is
@@ -19,11 +19,9 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
-from dc_gym.benchmarks.perf import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
-from dc_gym.ctrl.nic.kernels import LoadedProgram
 from dc_gym.nets import nic_policy
 
 TREE, TREE_NS = "rlcc-tree", 500
@@ -57,7 +55,6 @@ def checks() -> Iterable[Check]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         for cost in measured(folder, native=not why):
             yield _check(cost)
-    yield from nic_packets.checks()
 
 
 def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[AlgorithmCost]:
@@ -72,19 +69,14 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
         table = golden.table_of(algorithm, folder)
         steps = golden.trace("fabric", algorithm, 1, flows=1, steps=EVENTS)
         times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
-        test, null = _both(programs)
-        yield AlgorithmCost(
-            algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE
-        )
+        named = {each.name: each for each in programs}
+        test, null = named["nic_test"], named["nic_null"]
+        how = NATIVE if native else USERSPACE
+        yield AlgorithmCost(algorithm, test.instructions - null.instructions, test.verified, times, how)
 
 
 def _values(algorithm: Algorithm) -> Mapping[str, int]:
     return {**golden.values_of(algorithm, ""), **DECIDING.get(algorithm.name, {})}
-
-
-def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgram]:
-    named = {each.name: each for each in programs}
-    return named["nic_test"], named["nic_null"]
 
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:

@@ -2,7 +2,7 @@
 """The number of RV32 instructions that a decision of RL-CC's algorithms executes, on a core with or without multiplication.
 
 clang compiles the algorithm's header, the same that NICs run in the lab, for a core of the set in question (rv32.c). An emulator
-(rv32.py) executes it on the events of a golden trace. No RISC-V toolchain and no emulator of the system is needed.
+(rv32.py, Unicorn) executes it on the events of a golden trace. No RISC-V toolchain and no emulator of the system is needed.
 """
 
 from __future__ import annotations

@@ -43,7 +43,6 @@ VARIANTS = {
 EGRESS_TOLERANCE = 0.001
 SLOPE = 1.15
 MEMORY_BYTES = 8 << 30
-START_S = 60
 WARMUP_NS = 100_000_000  # as in the spec below
 
 # The window holds 1651 frames per sender, so one frame more or less at its edges is 0.06 %.
@@ -69,25 +68,18 @@ interval = "100ms"
 
 START_SPEC = """
 spec_version = 1
-name = "acc288"
-topology.preset = "acc288"
+name = "start"
+topology.preset = "{preset}"
 controller.name = "dctcp"
-workload = { kind = "pairs", size = "64kB" }
-time = { duration = "5ms" }
-monitor.interval = "1ms"
+monitor.interval = "5ms"
 metrics.slowdown = "off"
 """
-
-FAT_TREE_SPEC = """
-spec_version = 1
-name = "fattree-k8"
-topology.preset = "fattree-k8"
-controller.name = "dctcp"
-workload = { kind = "all_to_all", size = "10kB", jitter = "20ms" }
-time = { duration = "100ms" }
-monitor = { interval = "5ms", tcp_interval = "10ms" }
-metrics.slowdown = "off"
-"""
+STARTS = {
+    "fattree-k4": (8, ("workload.kind=pairs", "workload.size=64kB", "time.duration=20ms")),
+    "acc288": (60, ("workload.kind=pairs", "workload.size=64kB", "time.duration=20ms")),
+    "fattree-k8": (60, ("workload.kind=all_to_all", "workload.size=10kB", "workload.jitter=20ms", "time.duration=100ms")),
+}
+"""Networks, the longest time of their start in s, and their traffic. Among the last one's 128 hosts are 16,256 flows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +113,25 @@ def checks() -> Iterable[Check]:
         spec = runs.write_spec(folder, "scale", SPEC)
         for variant in VARIANTS:
             yield from _variant_checks(folder, spec, variant)
-        yield from _start_checks(folder)
-        yield _fat_tree_check(folder)
+        yield from (_start_check(folder, preset, *asked) for preset, asked in STARTS.items())
 
 
 def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
-    points = []
-    for hosts in HOSTS:
-        point = measure(folder, spec, variant, hosts)
-        points.append(point)
-        yield _point_check(variant, point)
-    yield _slope_check(variant, "wall time", [point.cost.wall_s for point in points])
-    yield _slope_check(variant, "CPU time", [point.cost.cpu_s for point in points])
-    yield _slope_check(variant, "memory", [point.memory_bytes for point in points])
-    yield _tried_check(folder, spec, variant)
+    points = [measure(folder, spec, variant, hosts) for hosts in HOSTS]
+    yield from (_point_check(variant, point) for point in points)
+    for name, values in (
+        ("wall time", [point.cost.wall_s for point in points]),
+        ("CPU time", [point.cost.cpu_s for point in points]),
+        ("memory", [point.memory_bytes for point in points]),
+    ):  # over all numbers of hosts, and over the larger ones alone, where fixed costs hide nothing
+        whole, upper = slope(HOSTS, values), slope(HOSTS[-4:], values[-4:])
+        words = f"{whole:.2f} (from {HOSTS[-4]} hosts on {upper:.2f})"
+        yield Check(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
+    try:
+        words = measure(folder, spec, variant, TRIED).words()
+    except TestbedError as error:
+        words = str(error)
+    yield Check(f"{variant}: {TRIED} hosts", "tried and reported", words, ok=True)
 
 
 def _point_check(variant: str, point: ScalePoint) -> Check:
@@ -145,50 +142,20 @@ def _point_check(variant: str, point: ScalePoint) -> Check:
     return Check(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
 
 
-def _slope_check(variant: str, name: str, values: Sequence[float]) -> Check:
-    """Returns the check on a slope: over all numbers of hosts, and over the larger ones alone, where fixed costs hide nothing."""
-    whole, upper = slope(HOSTS, values), slope(HOSTS[-4:], values[-4:])
-    words = f"{whole:.2f} (from {HOSTS[-4]} hosts on {upper:.2f})"
-    return Check(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
-
-
-def _tried_check(folder: Path, spec: Path, variant: str) -> Check:
-    try:
-        words = measure(folder, spec, variant, TRIED).words()
-    except TestbedError as error:
-        words = str(error)
-    return Check(f"{variant}: {TRIED} hosts", "tried and reported", words, ok=True)
-
-
-def _start_checks(folder: Path) -> Iterator[Check]:
-    spec = runs.write_spec(folder, "acc288", START_SPEC)
-    result, cost = meter.run_spec(spec, folder / "acc288-run", ())
-    start = _start_s(result)
-    words = f"{start:.1f} s ({_phases(result)}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
-    yield Check("acc288: start", f"<= {START_S} s", words, start <= START_S)
-
-
-def _fat_tree_check(folder: Path) -> Check:
-    """Returns the check on 128 hosts of which each sends to each: 16,256 flows, as many connections, and 80 switches."""
-    spec = runs.write_spec(folder, "fattree-k8", FAT_TREE_SPEC)
-    result, cost = meter.run_spec(spec, folder / "fattree-k8-run", ())
-    start, traffic_s = _start_s(result), float(result.manifest["wall_s"]["traffic"])
-    memory_bytes = result.manifest["lab_peak_bytes"]
-    records = result.records("queues")
-    hops = int(records["tx_packets"][-len(result.ports) :].sum())
+def _start_check(folder: Path, preset: str, most_s: int, settings: Sequence[str]) -> Check:
+    spec = runs.write_spec(folder, preset, START_SPEC.format(preset=preset))
+    result, cost = meter.run_spec(spec, folder / f"{preset}-run", settings)
+    wall_s, memory_bytes, start_s = result.manifest["wall_s"], result.manifest["lab_peak_bytes"], _start_s(result)
+    hops = int(result.records("queues")["tx_packets"][-len(result.ports) :].sum())
     done, flows = result.summary["flows_done"], result.summary["flows"]
     words = (
-        f"{done:,} of {flows:,} flows done; start {start:.1f} s ({_phases(result)});"
-        f" traffic {traffic_s:.1f} s, {1e6 * traffic_s / hops:.2f} us a packet-hop;"
+        f"start {start_s:.1f} s ({', '.join(f'{name} {wall_s[name]:.2f}' for name in runs.START_PHASES)});"
+        f" {done:,} of {flows:,} flows done;"
+        f" traffic {wall_s['traffic']:.1f} s, {1e6 * wall_s['traffic'] / hops:.2f} us a packet-hop;"
         f" {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {memory_bytes >> 20} MiB"
     )
-    good = start <= START_S and memory_bytes <= MEMORY_BYTES and done == flows
-    return Check("fattree-k8: all to all", f"all flows done, start <= {START_S} s, <= 8 GiB", words, good)
-
-
-def _phases(result: Result) -> str:
-    """Returns the seconds of each phase of the start."""
-    return ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
+    good = start_s <= most_s and memory_bytes <= MEMORY_BYTES and done == flows
+    return Check(f"{preset}: start", f"<= {most_s} s, all flows done, <= 8 GiB", words, good)
 
 
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> ScalePoint:

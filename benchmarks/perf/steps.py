@@ -23,7 +23,6 @@ import numpy as np
 import dc_gym.envs  # noqa: F401 - the ids
 from dc_gym.base import processes
 from dc_gym.base.checks import Check
-from dc_gym.base.interpreter import python
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
@@ -38,6 +37,10 @@ BARE_SHARE, PAIR_GAIN, RLLIB_SHARE = 0.85, 1.7, 0.5
 RLLIB = f"RLlib, {RLLIB_ENVS} labs in one vector / one vector of {RLLIB_ENVS} free envs"
 
 
+WITHOUT_AIO = 'echo 0 >/proc/sys/fs/aio-max-nr; exec "$@"'
+"""Becomes the program of its arguments, for which queues are dumped with a system call or two per namespace."""
+
+
 class BareSession(Session):
     """The same network at rest; it only makes steps."""
 
@@ -50,18 +53,22 @@ class BareSession(Session):
         config = super().lab_config(*args)
         if not self._plain:
             return config
-        return replace(config, argv=python("-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv))
+        return replace(config, argv=["/bin/sh", "-c", WITHOUT_AIO, "sh", *config.argv])
 
 
 @dataclass(frozen=True, slots=True)
 class Racer:
-    """A way to make steps: `start` runs before the measurement, then `run` makes a number of steps."""
+    """A way to make steps: `start` runs before the measurement, then `step` makes the step of a number."""
 
     name: str
     start: Callable[[], object]
-    run: Callable[[int], None]
+    step: Callable[[int], object]
     sessions: Sequence[Session] = ()
     """Its labs. A step of all of them counts as that many steps."""
+
+    def run(self, steps: int) -> None:
+        for number in range(steps):
+            self.step(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +117,28 @@ def _times(racer: Racer) -> tuple[float, float, float]:
 def channel_racer(name: str, session: Session) -> Racer:
     """Returns a racer that answers steps and does nothing else."""
 
-    def run(steps: int) -> None:
-        for _ in range(steps):
-            session.lab.answer(GO_ON)
-            session.lab.until_step()
+    def step(_: int) -> None:
+        session.lab.answer(GO_ON)
+        session.lab.until_step()
 
-    return Racer(name, lambda: session.begin(1), run, (session,))
+    return Racer(name, lambda: session.begin(1), step, (session,))
 
 
 def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
     """Returns a racer with traffic, and with rates that change every step."""
 
-    def run(steps: int) -> None:
-        for step in range(steps):
-            session.post(rates_bps[step])
-            session.lab.until_step()
+    def step(number: int) -> None:
+        session.post(rates_bps[number])
+        session.lab.until_step()
 
-    return Racer(name, lambda: session.begin(1), run, (session,))
+    return Racer(name, lambda: session.begin(1), step, (session,))
 
 
 def env_racer(name: str, env: Any, actions: Any) -> Racer:
     """Returns a racer that uses an environment, or a vector of them, through its public interface."""
-
-    def run(steps: int) -> None:
-        for step in range(steps):
-            env.step(actions[step])
-
     own = env.unwrapped
-    return Racer(name, lambda: env.reset(seed=1), run, own.sessions if hasattr(own, "sessions") else (own.session,))
+    sessions = own.sessions if hasattr(own, "sessions") else (own.session,)
+    return Racer(name, lambda: env.reset(seed=1), lambda step: env.step(actions[step]), sessions)
 
 
 def drawn(space: Any, steps: int = STEPS + WARM_UP) -> Any:

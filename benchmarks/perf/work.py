@@ -8,13 +8,13 @@ have no hardware counters; CPU time depends on caches and on other load, so it h
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import FileIO
 from pathlib import Path
 
 NR_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
@@ -51,14 +51,12 @@ class WorkCounter:
 @contextmanager
 def counted(pid: int, event: PerfEvent = INSTRUCTIONS) -> Iterator[WorkCounter]:
     """Counts the work of the first thread of a process: the event where it can be counted, else CPU time."""
-    fd = _open(pid, event) if _counts(event) else None
-    if fd is None:
+    file = _open(pid, event) if _counts(event) else None
+    if file is None:
         yield WorkCounter(CPU_TIME, partial(cpu_ns, pid))
         return
-    try:
-        yield WorkCounter(event.unit, partial(_read, fd))
-    finally:
-        os.close(fd)
+    with file:
+        yield WorkCounter(event.unit, partial(_read, file))
 
 
 def cpu_ns(pid: int) -> int:
@@ -68,31 +66,28 @@ def cpu_ns(pid: int) -> int:
 
 def _counts(event: PerfEvent) -> bool:
     """Returns whether the event is counted here: this process counts its own. Some machines have a counter that stays 0."""
-    fd = _open(0, event)
-    if fd is None:
+    file = _open(0, event)
+    if file is None:
         return False
-    try:
+    with file, suppress(OSError):
         sum(range(10_000))
-        return _read(fd) > 0
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
+        return _read(file) > 0
+    return False
 
 
-def _open(pid: int, event: PerfEvent) -> int | None:
-    """Returns the descriptor of a counter; None if there is none here, or if it is not permitted."""
+def _open(pid: int, event: PerfEvent) -> FileIO | None:
+    """Returns a counter as a file; None if there is none here, or if it is not permitted."""
     number = NR_PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         return None
     attributes = ATTRIBUTES.pack(event.kind, ATTRIBUTES.size, event.config, 0, 0, 0, FLAGS)
     fd = int(_libc.syscall(number, attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC))
-    return None if fd < 0 else fd
+    return None if fd < 0 else FileIO(fd)
 
 
-def _read(fd: int) -> int:
+def _read(file: FileIO) -> int:
     """Returns the total of a counter. Raises OSError if the machine has given the counter to somebody else."""
-    data = os.read(fd, TOTAL.size)
+    data = file.read(TOTAL.size)
     if len(data) < TOTAL.size:
         raise OSError("perf_event_open: the counter was taken away; end other users of perf on this machine")
     return int(TOTAL.unpack(data)[0])

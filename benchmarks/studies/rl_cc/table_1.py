@@ -7,7 +7,7 @@ to count it: one per weight, so that a network of 4-12-12-1 has 204. Repetitions
 load is random.
 
 The paper's times are those of a NIC's core. So the policies' code is counted once more as instructions of RV32I, which has no
-multiplication, and of RV32IM, which has one (perf/rv32_cost.py). Here a repetition is another trace.
+multiplication, and of RV32IM, which has one (perf/rv32_cost.py; pip install 'dc-gym[rv32]'). Here a repetition is another trace.
 """
 
 from __future__ import annotations
