@@ -55,6 +55,13 @@ def test_the_cost_is_what_switches_add_over_bfifo_in_swapped_chains():
     assert port_cost.check(replace(off, variant=CONTROL)).ok
 
 
+def test_noise_that_is_larger_than_the_work_is_seen_in_the_ratio():
+    trials = [Trial(NO_QUEUES, OFF, swapped) for swapped in (False, True)]
+    done = [(trial, work_of(trial, 900 if trial.swapped else 1400, 1100)) for trial in trials]
+    off = port_cost.hop_cost(NO_QUEUES, OFF, done, frames=20, unit="instructions")
+    assert off.ratio.median == pytest.approx(-2)
+
+
 def test_turns_are_sorted_by_what_passed():
     turns = 18
     order = port_cost.order(turns)
