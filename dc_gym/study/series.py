@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dc_gym.base.readable import number, sentence
@@ -74,6 +75,20 @@ def figure(
         canvas.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, canvas.get_figwidth()))
         kit.title(canvas, title)
     return canvas
+
+
+def over(
+    colors: Mapping[str, str],
+    numbers: Sequence[int],
+    name: Callable[[str, int], str],
+    columns: Sequence[Measure],
+    xlabel: str,
+    title: str,
+    base: float | None = 2,
+) -> Callable[[Evidence], Figure]:
+    """Returns the drawing of a line for each contestant over the numbers; `name` is of the variant of a contestant and a number."""
+    found = [VariantLine(who, color, {float(each): name(who, each) for each in numbers}) for who, color in colors.items()]
+    return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
 
 
 def _legend_columns(labels: Sequence[str], inches: float) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.figures import styles
+from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
 from dc_gym.study import Criterion, Evidence, Measure, Variant, VariantLine, less_than, series
 from dc_gym.study.collect import PAYLOAD_BYTES
@@ -87,7 +87,6 @@ def variant(
 
 
 def facts(network: str, traffic: str) -> Facts:
-    """Returns how a study of all contestants was run."""
     return (("Network", f"{network}; {LINKS_OF_ALL}"), ("Traffic", traffic), ("Contestants", WHO))
 
 
@@ -114,13 +113,10 @@ def figure(
 
 
 def color_of(who: str) -> str:
-    """Returns the color of a contestant's controller."""
-    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
-    return known.color if known else "#555555"
+    return kit.color_of(CONTESTANTS[who]["controller.name"])
 
 
 def nothing_dropped(variants: Iterable[Variant]) -> tuple[Criterion, ...]:
-    """Returns the identities that PFC drops nothing."""
     return tuple(less_than(each.name, DROPPED, 1) for each in variants)
 
 

@@ -18,19 +18,8 @@ from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED
 from dc_gym.benchmarks.studies.fdcc.over_time import POINTS
 from dc_gym.records.results import Result
-from dc_gym.study import (
-    Criterion,
-    Evidence,
-    Floats,
-    Measure,
-    Study,
-    Track,
-    Variant,
-    VariantEvidence,
-    drawing,
-    less_than,
-    more_than,
-)
+from dc_gym.study import Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, drawing
+from dc_gym.study.claims import Criterion, less_than, more_than
 
 TITLE = "The queue when the sum of ingress is above, equal to and below the egress"
 FILE = "three-loads.csv"

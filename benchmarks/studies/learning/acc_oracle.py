@@ -26,21 +26,8 @@ from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
 from dc_gym.spec import Spec
-from dc_gym.study import (
-    Claim,
-    Criterion,
-    Evidence,
-    Measure,
-    Outcome,
-    Study,
-    StudyOptions,
-    Variant,
-    VariantEvidence,
-    Verdict,
-    bounded,
-    collect,
-    drawing,
-)
+from dc_gym.study import Evidence, Measure, Study, StudyOptions, Variant, VariantEvidence, collect, drawing
+from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded
 from dc_gym.topologies.ecmp import draw
 
 if TYPE_CHECKING:
