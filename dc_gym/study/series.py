@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dc_gym.base.readable import number, sentence
 from dc_gym.figures import kit
@@ -39,6 +39,7 @@ class VariantLine:
 
 
 Curve = Callable[["Axes"], None]
+X = TypeVar("X", int, float)
 
 
 def figure(
@@ -79,15 +80,16 @@ def figure(
 
 def over(
     colors: Mapping[str, str],
-    numbers: Sequence[int],
-    name: Callable[[str, int], str],
+    numbers: Sequence[X],
+    name: Callable[[str, X], str],
     columns: Sequence[Measure],
     xlabel: str,
     title: str,
     base: float | None = 2,
+    factor: float = 1,
 ) -> Callable[[Evidence], Figure]:
-    """Returns the drawing of a line for each contestant over the numbers; `name` is of the variant of a contestant and a number."""
-    found = [VariantLine(who, color, {float(each): name(who, each) for each in numbers}) for who, color in colors.items()]
+    """Returns the drawing of a line for each contestant over the numbers. `name` returns the variant's name of both."""
+    found = [VariantLine(who, color, {float(factor * each): name(who, each) for each in numbers}) for who, color in colors.items()]
     return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
 
 

@@ -62,7 +62,6 @@ class OracleCase:
     over: str = "DCQCN"
 
     def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
-        """Returns the spec of a lab."""
         own = OVER[self.over]
         links = {"rate": f"{self.rate_bps}bit/s", "delay": "580ns", "marking": "secn1"}
         data = {
@@ -106,19 +105,19 @@ def rows(options: StudyOptions, progress: Progress) -> Rewards:
     return found
 
 
-def mean(values: Mapping[int, float]) -> float:
-    return float(np.mean([*values.values()]))
+def mean(evidence: Evidence, name: str, case: str) -> float:
+    return float(np.mean([*evidence.values(name, case).values()]))
 
 
 def best_action(evidence: Evidence, case: str) -> str:
     """Returns the single action that earns most over the seeds of a case."""
-    return max(STATIC, key=lambda name: mean(evidence.values(name, case)))
+    return max(STATIC, key=lambda name: mean(evidence, name, case))
 
 
 def with_oracle(evidence: Evidence) -> Evidence:
     if not all(name in evidence.variants for name in STATIC):
         return evidence
-    best = acc_labs.best_of(evidence, lambda rows: max(rows.values(), key=mean))
+    best = acc_labs.best_of(evidence, lambda rows: max(rows.values(), key=lambda row: np.mean([*row.values()])))
     return replace(evidence, variants={**evidence.variants, BEST: best})
 
 
@@ -130,7 +129,7 @@ def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | Non
 
 def share(evidence: Evidence, case: str, rival: str) -> str:
     """Returns what share of the oracle's gain over a rival the net gains, in words."""
-    possible = mean(evidence.values(BEST, case)) - mean(evidence.values(rival, case))
+    possible = mean(evidence, BEST, case) - mean(evidence, rival, case)
     own = gain(evidence, [case], rival)
     assert own is not None
     if possible < LITTLE:
@@ -170,13 +169,12 @@ LESS = Measure("less", "reward less that of the oracle", digits=4)
 
 def figure(evidence: Evidence) -> Figure:
     """Draws by case what the net and its rivals earn less than the oracle."""
-    made = {}
-    for case, who in product(CASES, (NET, *SECN, CHANCE)):
+    made, rivals = {}, [who for who in (NET, *SECN, CHANCE) if who in evidence.variants]
+    for case, who in product(CASES, rivals):
         best, mine = evidence.values(BEST, case), evidence.values(who, case)
         less = {seed: value - best[seed] for seed, value in mine.items() if seed in best}
-        color = evidence.variants[who].color if who in evidence.variants else ""
-        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, color, {LESS.name: less})
-    rows = {case: {who: f"{case}, {who}" for who in (NET, *SECN, CHANCE)} for case in CASES}
+        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, evidence.variants[who].color, {LESS.name: less})
+    rows = {case: {who: f"{case}, {who}" for who in rivals} for case in CASES}
     return drawing.grid(Evidence(made), rows, (LESS,), "ACC and static markings in cases that no training had")
 
 

@@ -14,7 +14,7 @@ from dc_gym.records.results import Result
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, series
 
-LOADS, NETWORKS = (30, 50, 80), {"fattree-k4": {}, "acc24": {"topology.scale": 25}}
+LOADS, NETWORKS = (0.3, 0.5, 0.8), {"fattree-k4": {}, "acc24": {"topology.scale": 25}}
 COLORS = {"fattree-k4": "#332288", "acc24": "#D55E00"}
 STATUSES = ("done", "running", "failed", "stopped", "waiting")
 ENDS = ("received_by_hosts", "dropped_by_switches", "under_way", "lost_on_links", "lost_elsewhere")
@@ -40,12 +40,12 @@ def measure(result: Result) -> dict[str, float]:
     }
 
 
-def name(network: str, load: int) -> str:
-    return f"{network}, {load}%"
+def name(network: str, load: float) -> str:
+    return f"{network}, {load:.0%}"
 
 
 VARIANTS = [
-    Variant(name(network, load), {"topology.preset": network, **keys, "workload.load": load / 100}, COLORS[network])
+    Variant(name(network, load), {"topology.preset": network, **keys, "workload.load": load}, COLORS[network])
     for network, keys in NETWORKS.items()
     for load in LOADS
 ]
@@ -69,15 +69,13 @@ STUDY = Study(
     measures=(MEDIAN, TAIL, FLOWS, UNFINISHED, IDEAL_ERROR, LOST_FLOWS, LOST_FRAMES),
     measure=measure,
     seeds=3,
-    claims=[
-        Claim("Slowdown grows with the load", "ours: queues grow with it", GROWING, ours=True),
-    ],
+    claims=[Claim("Slowdown grows with the load", "ours: queues grow with it", GROWING, ours=True)],
     identities=[
         less_than(each.name, measure, bound)
         for each in VARIANTS
         for measure, bound in ((LOST_FLOWS, 1), (LOST_FRAMES, 1), (IDEAL_ERROR, 0.01))
     ],
-    draw=series.over(COLORS, LOADS, name, (MEDIAN, TAIL), "load (%)", "Slowdown of WebSearch under DCTCP", None),
+    draw=series.over(COLORS, LOADS, name, (MEDIAN, TAIL), "load (%)", "Slowdown of WebSearch under DCTCP", None, factor=100),
     facts=[
         ("Network", "the preset's; acc24 at a 25th of its rates"),
         ("Traffic", "Poisson, WebSearch scaled to a tenth, 150 ms of starts; flows that start from 10 to 120 ms count"),

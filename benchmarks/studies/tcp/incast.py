@@ -38,6 +38,8 @@ RATE_BPS, DELAY_NS, ACK_BYTES, MSS_BYTES = 10**9, 25_000, 66, 1448
 SIZE_BYTES, SIZE, BUFFER_BYTES, K_FRAMES = 64 << 10, "64KiB", 100_000, 20
 INITIAL_WINDOW, LEAST_WINDOW, RTO_S = 10, 2, 0.2
 BUFFER = BUFFER_BYTES // FRAME_BYTES
+PIPE = (4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS) * RATE_BPS / (8 * FRAME_BYTES)
+"""Frames that the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
 NO_END = {"time.duration": "400ms", "time.warmup": "200ms", "monitor.interval": "1ms"}
 SENDERS, LASTING = (2, 4, 8, 16, 32, 48, 64, 128, 256), (16, 24, 32, 48)
 FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
@@ -49,27 +51,21 @@ DROPS = Measure("drops", "frames dropped")
 QUEUE, LATE_DROPS = Measure("queue_frames", "mean queue (frames)"), Measure("late_drops", "frames dropped after the warm-up")
 
 
-def pipe_frames() -> float:
-    """Returns what the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
-    rtt_s = 4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS
-    return rtt_s * RATE_BPS / (8 * FRAME_BYTES)
-
-
 def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
     """Returns the smallest number of senders whose outstanding frames exceed what pipe and buffer hold."""
-    return math.floor((BUFFER + pipe_frames() - more_frames) / frames_a_sender) + 1
+    return math.floor((BUFFER + PIPE - more_frames) / frames_a_sender) + 1
 
 
-def onset(controller: str) -> int:
-    """Returns the smallest number of senders of 64 KiB that lose a frame."""
-    if controller == DCTCP:
-        return first_overflow(INITIAL_WINDOW, K_FRAMES)
-    return first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2)
+ONSETS = {
+    CUBIC: first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2),
+    DCTCP: first_overflow(INITIAL_WINDOW, K_FRAMES),
+}
+"""The smallest numbers of senders of 64 KiB that lose a frame."""
 
 
 def least_queue_frames(senders: int) -> float:
     """Returns the frames that flows with the smallest window keep queued."""
-    return LEAST_WINDOW * senders - pipe_frames()
+    return LEAST_WINDOW * senders - PIPE
 
 
 def one_timeout_bps(senders: int) -> float:
@@ -117,7 +113,6 @@ def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
     return tuple(less_than(name(controller, SLOW, each), GOODPUT, FULL_BPS / 3) for each in senders)
 
 
-ONSETS = {each: onset(each) for each in (CUBIC, DCTCP)}
 TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
 """Numbers of senders with the usual timer: those of the figure, and those between which drops begin."""
 MARKS = {f"{label_of(who)} drops": first for who, first in ONSETS.items()} | {"2 segments each": first_overflow(LEAST_WINDOW)}

@@ -135,7 +135,7 @@ THEORY = {
 SAWTEETH = [of_flows(each) for each in FLOWS]
 
 
-def mean(evidence: Evidence, name: str, measure: Measure) -> float:
+def mean_of(evidence: Evidence, name: str, measure: Measure) -> float:
     return float(np.mean([*evidence.values(name, measure.name).values()]))
 
 
@@ -147,7 +147,7 @@ def amplitude(flows: int) -> Criterion:
     """
 
     def judge(evidence: Evidence) -> Outcome:
-        queue, swing = mean(evidence, name, AMPLITUDE), mean(evidence, name, SWING)
+        queue, swing = mean_of(evidence, name, AMPLITUDE), mean_of(evidence, name, SWING)
         explained = abs(swing - predicted / flows) <= 1 and abs(queue - flows * swing) <= 2
         said = f"{name}: {queue:.2f} of {predicted:.2f} packets, a window swings by {swing:.2f} of {predicted / flows:.2f}"
         return bounded(LEAST <= queue / predicted <= MOST or explained, said, sure=True)
@@ -161,7 +161,7 @@ def does_well(rate: str, wanted: bool) -> Criterion:
     nv, dctcp = f"nv, {rate}", f"dctcp, {rate}"
 
     def judge(evidence: Evidence) -> Outcome:
-        filled, share, of = (mean(evidence, *each) for each in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT)))
+        filled, share, of = (mean_of(evidence, *each) for each in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT)))
         well = filled < 0.1 and share > 0.9 * of
         return bounded(well is wanted, f"{nv}: {share / of:.1%} of DCTCP's goodput, {filled:.1%} of the buffer filled", sure=True)
 
