@@ -39,6 +39,7 @@ class VariantLine:
 
 
 Curve = Callable[["Axes"], None]
+Drawing = Callable[[Evidence], "Figure"]
 X = TypeVar("X", int, float)
 
 
@@ -86,10 +87,10 @@ def over(
     xlabel: str,
     title: str,
     base: float | None = 2,
-    factor: float = 1,
-) -> Callable[[Evidence], Figure]:
+    factor: float = 1.0,
+) -> Drawing:
     """Returns the drawing of a line for each contestant over the numbers. `name` returns the variant's name of both."""
-    found = [VariantLine(who, color, {float(factor * each): name(who, each) for each in numbers}) for who, color in colors.items()]
+    found = [VariantLine(who, color, {factor * each: name(who, each) for each in numbers}) for who, color in colors.items()]
     return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
 
 

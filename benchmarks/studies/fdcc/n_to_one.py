@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Criterion, Evidence, Measure, Variant, series
+from dc_gym.study import Claim, Criterion, Measure, Variant, series
 from dc_gym.study.collect import wire_bytes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study.series import Drawing
 
 Changes = Mapping[str, tuple[Change, ...]]  # by contestant
 MOST_BYTES = 960 * MB
@@ -77,16 +75,17 @@ def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
     return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
 
 
-def figure(points: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Callable[[Evidence], Figure]:
+def figure(points: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Drawing:
     """Returns the drawing of the contestants over the numbers of flows, which `points` has by the network's name."""
     lines = common.lines(points, lambda place, who, flows: name(who, flows, place=place))
     return partial(series.figure, series=lines, columns=measures, xlabel="flows", title=title)
 
 
 def variant(
-    who: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, scale: int = 1, place: str = "", **more: Any
+    who: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any
 ) -> Variant:
-    """Returns the variant of a contestant. `more`: what else `common.variant` takes."""
+    """Returns the variant of a contestant. `more`: other fields of Variant; the scale is that which `measure` is given."""
+    scale = more.get("given", {}).get("scale", 1)
     own, full = (keys(flows, senders, scale, full) for full in (False, True))
     return common.variant(name(who, flows, *changes, place=place), who, {**network, **own}, full, changes, **more)
 

@@ -31,7 +31,7 @@ _claim = partial(n_to_one.compared, SOURCE, ours=True)
 STUDY = Study(
     title=TITLE,
     variants=[
-        n_to_one.variant(who, flows, senders, network, scale=path["scale"], place=place, given=path)
+        n_to_one.variant(who, flows, senders, network, place=place, given=path)
         for place, (network, senders, path) in NETWORKS.items()
         for flows in COUNTS[place]
         for who in CONTESTANTS

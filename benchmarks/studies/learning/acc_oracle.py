@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from dc_gym.spec import Spec
 from dc_gym.study import Evidence, Measure, Study, StudyOptions, Variant, VariantEvidence, collect, drawing
 from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded
 from dc_gym.topologies.ecmp import draw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NET = "ACC"
 SEEDS, SLOTS = 3, 30
@@ -165,17 +162,19 @@ def better(over: str, rival: str) -> Criterion:
 
 
 LESS = Measure("less", "reward less that of the oracle", digits=4)
+DRAWN = (NET, *SECN, CHANCE)
+DRAWN_BY_CASE = {case: {who: f"{case}, {who}" for who in DRAWN} for case in CASES}
+TITLE = "ACC and static markings in cases that no training had"
 
 
-def figure(evidence: Evidence) -> Figure:
-    """Draws by case what the net and its rivals earn less than the oracle."""
-    made, rivals = {}, [who for who in (NET, *SECN, CHANCE) if who in evidence.variants]
-    for case, who in product(CASES, rivals):
+def beside_the_oracle(evidence: Evidence) -> Evidence:
+    """Returns by case what the net and its rivals earn less than the oracle."""
+    made = {}
+    for case, who in product(CASES, [who for who in DRAWN if who in evidence.variants]):
         best, mine = evidence.values(BEST, case), evidence.values(who, case)
         less = {seed: value - best[seed] for seed, value in mine.items() if seed in best}
         made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, evidence.variants[who].color, {LESS.name: less})
-    rows = {case: {who: f"{case}, {who}" for who in rivals} for case in CASES}
-    return drawing.grid(Evidence(made), rows, (LESS,), "ACC and static markings in cases that no training had")
+    return Evidence(made)
 
 
 STUDY = Study(
@@ -189,7 +188,7 @@ STUDY = Study(
         Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),), ours=True)
         for over, rival in product(OVER, (*SECN, CHANCE))
     ],
-    draw=figure,
+    draw=lambda evidence: drawing.grid(beside_the_oracle(evidence), DRAWN_BY_CASE, (LESS,), TITLE),
     facts=[("Labs", f"{SLOTS} decision times of the deployed template each")],
     collect=collect.FunctionRows(rows),
 )

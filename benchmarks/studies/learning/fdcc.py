@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLCC, TIMELY, UNFINISHED
-from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, UNFAIR
+from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, SCALE, UNFAIR
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Study
@@ -27,12 +26,10 @@ CROWDED = (64, 256)
 RIVALS = (DCQCN, TIMELY, HPCC, RLCC)
 LEAST_OWN_GOODPUT, NEAR = 0.95, 1e-3
 NETWORK = {**common.DUMBBELL, **n_to_one.SCALED}
+PATH = {"links": LINKS, "scale": SCALE}
+BY_SEED = {FDCC: {"nic.policy": "seed-{seed}/policy.npz"}}
 VARIANTS = [
-    replace(
-        n_to_one.variant(who, flows, PAIRS, NETWORK, scale=n_to_one.SCALE),
-        given={"links": LINKS, "scale": n_to_one.SCALE},
-        by_seed={"nic.policy": "seed-{seed}/policy.npz"} if who == FDCC else {},
-    )
+    n_to_one.variant(who, flows, PAIRS, NETWORK, given=PATH, by_seed=BY_SEED.get(who, {}))
     for flows in COUNTS
     for who in (*RIVALS, FDCC)
 ]

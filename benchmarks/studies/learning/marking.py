@@ -72,8 +72,7 @@ def measure(result: Result) -> dict[str, float]:
 
 def with_best(evidence: Evidence) -> Evidence:
     """Returns the evidence with the static setting of the greatest mean reward once more, as BEST."""
-    means = {name: evidence.values(name, REWARD.name) for name in STATIC}
-    known = {name: float(np.mean([*values.values()])) for name, values in means.items() if values}
+    known = {name: np.mean([*values.values()]) for name in STATIC if (values := evidence.values(name, REWARD.name))}
     if not known:
         return evidence
     best = max(known, key=lambda name: known[name])

@@ -39,15 +39,14 @@ def policies(seeds: Sequence[int]) -> Files:
 def with_ratios(evidence: Evidence) -> Evidence:
     """Returns the evidence with the ratios of the trees' goodput and inflation to the network's, by seed."""
     variants = dict(evidence.variants)
-    for who, flows in [(f"{count} trees", flows) for count in TREES for flows in SETTLED_MS]:
-        if (mine := variants.get(name(who, flows))) is None:
+    for who, flows in [(name(f"{count} trees", flows), flows) for count in TREES for flows in SETTLED_MS]:
+        if who not in variants:
             continue
-        of = {each: evidence.values(name(NETWORK, flows), each.name) for each in OF_NETWORK}
-        ratios = {
-            ratio.name: {seed: value / of[each][seed] for seed, value in mine.numbers[each.name].items() if seed in of[each]}
-            for each, (ratio, _) in OF_NETWORK.items()
-        }
-        variants[mine.name] = replace(mine, numbers={**mine.numbers, **ratios})
+        numbers = dict(variants[who].numbers)
+        for each, (ratio, _) in OF_NETWORK.items():
+            of = evidence.values(name(NETWORK, flows), each.name)
+            numbers[ratio.name] = {seed: value / of[seed] for seed, value in numbers[each.name].items() if seed in of}
+        variants[who] = replace(variants[who], numbers=numbers)
     return replace(evidence, variants=variants)
 
 

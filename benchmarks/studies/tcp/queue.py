@@ -170,7 +170,6 @@ def does_well(rate: str, wanted: bool) -> Criterion:
 
 
 def variant(flows: int) -> Variant:
-    """Returns the variant of DCTCP's flows, with the numbers of the closed form."""
     faster = {"topology.rate": "40Gbit/s", "topology.bottleneck_rate": "10Gbit/s"} if flows == 1 else {}
     theory = THEORY[flows]
     paper = {QUEUE.name: theory.mean, AMPLITUDE.name: theory.amplitude, SWING.name: theory.amplitude / flows}
