@@ -67,7 +67,7 @@ def test_nv_does_well_by_its_queue_and_its_goodput(filled: float, goodput_bps: f
 
 def test_incast_arithmetic_by_hand() -> None:
     """100 kB hold 66 frames; 125.28 us of round trip hold 10.34; 46 segments and a window of 10 make at most 28 outstanding."""
-    assert incast.PIPE == pytest.approx(125.28e-6 * 1e9 / (8 * 1514))
+    assert pytest.approx(125.28e-6 * 1e9 / (8 * 1514)) == incast.PIPE
     assert incast.ONSETS[incast.CUBIC] == 3  # 2 x 28 - 10.3 = 45.7, 3 x 28 - 10.3 = 73.7
     assert incast.ONSETS[incast.DCTCP] == 6  # 5 x 10 + 20 - 10.3 = 59.7, 6 x 10 + 20 - 10.3 = 69.7
     assert incast.first_overflow(incast.LEAST_WINDOW) == 39  # 2 x 38 - 10.3 = 65.7, 2 x 39 - 10.3 = 67.7
